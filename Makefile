@@ -1,0 +1,131 @@
+# What a person or a machine does with this checkout. `make` alone lists it.
+
+PYTHON ?= /usr/bin/python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+STAGES := build/stages
+
+ROOT_REMEDY := run it as root on a throwaway Debian machine, or set MPIRT_TEST_KUBECONFIG to a \
+kubeconfig of a cluster that tests may use. What needs no cluster runs anywhere: make check
+VENV_REMEDY := $(PYTHON) can't make .venv; as root: apt-get install python3-venv (Python 3.11 or later)
+
+# What mpirt-rsh runs in pods is tested with every shell that people have there.
+BUSYBOX ?= busybox
+HAS_BUSYBOX := command -v $(BUSYBOX) >/dev/null
+BUSYBOX_REMEDY := the unit tests need busybox; as root: apt-get install busybox-static
+
+CAN_MAKE_VENV := $(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## list these targets
+	@sed -n 's/^\([a-z][a-z0-9-]*\):[^#]*## /\1 /p' Makefile | \
+	  while read -r target text; do printf '  make %-14s %s\n' "$$target" "$$text"; done
+
+# ---- the whole -----------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: may-test ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
+	@rm -f $(STAGES)
+	+@$(call stage,system)
+	+@$(call stage,venv)
+	+@$(call stage,check)
+ifndef MPIRT_TEST_KUBECONFIG
+	+@$(call stage,cluster)
+endif
+	+@$(call stage,e2e)
+
+# Make one target, say how long it took, and note it for whoever sums up.
+define stage
+mkdir -p $(dir $(STAGES)); echo "==> make $(1)"; begin=$$(date +%s); $(MAKE) --no-print-directory $(1); code=$$?; \
+took=$$(($$(date +%s) - begin)); printf '%s %s %s\n' $(1) "$$took" "$$code" >> $(STAGES); \
+echo "<== make $(1): $$took s, exit code $$code"; exit $$code
+endef
+
+.PHONY: check
+check: lint types ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
+	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol/controller $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol/discover $(PYTEST_ARGS))
+	$(BIN)/coverage report
+
+# Run four commands at once, for each waits half of its time or more; show the others' output after the first's.
+define side-by-side
+mkdir -p build; code=0; $(2) >build/second.log 2>&1 & second=$$!; $(3) >build/third.log 2>&1 & third=$$!; \
+$(4) >build/fourth.log 2>&1 & fourth=$$!; $(1) || code=$$?; wait $$second || code=$$?; wait $$third || code=$$?; \
+wait $$fourth || code=$$?; cat build/second.log build/third.log build/fourth.log; exit $$code
+endef
+
+# ---- the parts -----------------------------------------------------------------------------------------------
+
+.PHONY: lint types format
+lint: venv ## ruff, and whether everything is formatted
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: venv ## mypy, strict
+	$(BIN)/mypy
+
+format: venv ## format everything, mend what ruff can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: unit protocol e2e
+unit: venv ## tests of values: no socket, no cluster
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+protocol: venv ## tests against a loopback API server
+	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
+
+e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
+	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+
+.PHONY: cluster cluster-down
+cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)
+	$(BIN)/python -m tests.kube up
+	$(BIN)/python -m tests.kube images
+
+# An environment that is out of date must not keep a cluster from being removed.
+cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; caches stay (root)
+	$(BIN)/python -m tests.kube down
+
+# ---- what they stand on --------------------------------------------------------------------------------------
+
+.PHONY: may-test
+may-test:
+ifdef MPIRT_TEST_KUBECONFIG
+	@test -r "$$MPIRT_TEST_KUBECONFIG" || { echo "MPIRT_TEST_KUBECONFIG names a file that can't be read: $$MPIRT_TEST_KUBECONFIG" >&2; exit 1; }
+else
+	@test "$$(id -u)" = 0 || { echo "make test starts a cluster on this machine, which needs root: $(ROOT_REMEDY)" >&2; exit 1; }
+endif
+
+.PHONY: system
+system: ## install what .venv and the unit tests stand on, where it is missing (root, Debian)
+	@{ $(CAN_MAKE_VENV) && $(HAS_BUSYBOX); } || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get -q update </dev/null && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+	    python3 python3-venv ca-certificates busybox-static </dev/null; } || true
+	@$(CAN_MAKE_VENV) || { echo "$(VENV_REMEDY)" >&2; exit 1; }
+	@$(HAS_BUSYBOX) || { echo "$(BUSYBOX_REMEDY)" >&2; exit 1; }
+
+.PHONY: venv
+venv: $(READY) ## .venv: mpirt itself (editable), linters, test tools; made again when pyproject.toml changes
+
+$(READY): pyproject.toml
+	@$(CAN_MAKE_VENV) || { echo "$(VENV_REMEDY)" >&2; exit 1; }
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --editable '.[controller]' --group dev
+	@touch $@
+
+.PHONY: clean
+clean: ## remove .venv and what tools left; the cluster and the caches outside the checkout stay
+	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

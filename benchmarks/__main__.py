@@ -1,0 +1,150 @@
+"""The benchmarks' command line: one command for each program, and the one place that turns errors into a line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from benchmarks import controller as upkeep
+from benchmarks import discover as looking
+from benchmarks import elastic as elastic_scenario
+from benchmarks import place, report
+from benchmarks import rsh as scenario
+from benchmarks import runtime as folder
+from benchmarks.access import Access
+from benchmarks.measure import Unmeasured
+from tests.kube.errors import ClusterError
+
+_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print the figures as one JSON object on the last line."
+)
+_kubectl = click.option(
+    "--kubectl",
+    type=click.Path(exists=True, dir_okay=False, executable=True, resolve_path=True, path_type=Path),
+    help="The kubectl to compare with; the test cluster's own by default.",
+)
+_access = click.option(
+    "--access",
+    type=click.Choice([way.value for way in Access]),
+    default=Access.POD.value,
+    show_default=True,
+    help="How both reach the cluster: as in a launcher pod (root), or by a kubeconfig.",
+)
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} at the start"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """
+    Side by side against what people use today, on the test cluster.
+
+    The cluster is started when none runs (root), or that of MPIRT_TEST_KUBECONFIG is used. Everything happens in a
+    namespace that is removed at the end. Figures are printed and nothing is asserted: it ends with 1 only when
+    something could not be measured.
+
+    \b
+    Examples:
+      python -m benchmarks rsh                    a table
+      python -m benchmarks rsh --json | tail -n1  the ratios
+      python -m benchmarks discover --json        the same of mpirt-discover
+      python -m benchmarks elastic                Horovod that loses workers, on either agent
+      python -m benchmarks runtime                the runtime image beside pip
+      python -m benchmarks controller             what the controller costs
+    """
+
+
+@cli.command()
+@_json
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of short commands.")
+@click.option("--held", type=click.IntRange(1), default=48, show_default=True, help="Sessions held at once.")
+@_kubectl
+@_access
+def rsh(*, as_json: bool, runs: int, held: int, kubectl: Path | None, access: str) -> None:
+    """mpirt-rsh beside kubectl exec: time, CPU time and memory of `true`, and memory of sessions held at once."""
+    machine = _machine()
+    with (
+        place.fresh_namespace() as namespace,
+        scenario.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
+    ):
+        heading = f"{contest.versions()}\n{machine}; access as {access}; {runs} pairs, {held} held"
+        comparisons = [*contest.short_command(runs), *contest.held_sessions(held)]
+    click.echo(f"\n{heading}\n")
+    click.echo(report.rendered(comparisons, ours=scenario.OURS, theirs=scenario.THEIRS))
+    if as_json:
+        click.echo(report.json_line(report.ratios(comparisons)))
+
+
+@cli.command()
+def elastic() -> None:
+    """Elastic Horovod loses workers: by mpirt, and by kubectl exec with a static script. 12 minutes, root."""
+    click.echo(elastic_scenario.rendered(elastic_scenario.timelines()))
+
+
+@cli.command()
+@_json
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of each kind.")
+@_kubectl
+@_access
+def discover(*, as_json: bool, runs: int, kubectl: Path | None, access: str) -> None:
+    """mpirt-discover beside kubectl get pods: time, CPU time and memory, and how its time grows with the pods."""
+    machine = _machine()
+    with (
+        place.fresh_namespace() as namespace,
+        looking.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
+    ):
+        heading = f"{contest.versions()}\n{machine}; access as {access}; {runs} pairs"
+        beside, growth = contest.three_hosts(runs), contest.growth(runs)
+    click.echo(f"\n{heading}\n")
+    click.echo(report.rendered(beside, ours=looking.OURS, theirs=looking.THEIRS))
+    click.echo(f"\n{looking.OURS} alone\n")
+    click.echo(report.rendered(growth, ours=looking.MANY, theirs=looking.FEW))
+    if as_json:
+        click.echo(report.json_line(report.ratios([*beside, *growth])))
+
+
+@cli.command()
+@_json
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of starts.")
+@_access
+def runtime(*, as_json: bool, runs: int, access: str) -> None:
+    """The runtime image: its size, the time to copy it, and its mpirt-rsh beside the one that pip installs."""
+    machine = _machine()
+    with place.fresh_namespace() as namespace, folder.contest(namespace, access=Access(access)) as contest:
+        copied = contest.copied()
+        comparisons = contest.starts(runs)
+    click.echo(f"\n{machine}; access as {access}; {runs} pairs\n{copied.rendered()}\n")
+    click.echo(report.rendered(comparisons, ours=folder.OURS, theirs=folder.THEIRS))
+    if as_json:
+        click.echo(report.json_line({**copied.figures(), **report.ratios(comparisons)}))
+
+
+@cli.command()
+@_json
+def controller(*, as_json: bool) -> None:
+    """mpirt-controller alone: writes a job, requests in peace, 500 jobs at once, memory, idle CPU, a restart."""
+    machine = _machine()
+    with place.fresh_namespace() as namespace:
+        costs = upkeep.measure(namespace)
+    click.echo(f"\n{machine}\n")
+    for line in costs.lines():
+        click.echo(line)
+    if as_json:
+        click.echo(report.json_line(costs.figures()))
+
+
+def main() -> None:
+    try:
+        cli(prog_name="python -m benchmarks")
+    except (Unmeasured, ClusterError, OSError) as error:
+        click.echo(f"not measured: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

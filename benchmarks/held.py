@@ -1,0 +1,42 @@
+"""
+Programs held at once: all are started, all say that they are up, and then the memory of each is looked at.
+
+Owns: the waiting, and that none is left. Must not know what the programs are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from benchmarks import memory
+from benchmarks.measure import Program, Unmeasured, started
+from tests.kube.wait import until
+
+_ALL_UP_WITHIN = 120.0
+
+
+def held_bytes(
+    argv: Sequence[str], count: int, *, env: Mapping[str, str], sign: str, settled_after: float
+) -> list[int]:
+    """
+    The proportional set size of each of `count` processes of a program, with its descendants.
+
+    A process is up when it has written `sign`; `settled_after` are the seconds to wait when all are.
+    """
+    with ExitStack() as stack:
+        programs = [stack.enter_context(started(argv, env=env)) for _ in range(count)]
+        until(
+            lambda: all(_is_up(program, sign) for program in programs),
+            within=_ALL_UP_WITHIN,
+            what=f"{count} processes of {programs[0].name} to be up at once",
+        )
+        time.sleep(settled_after)
+        return [memory.tree_bytes(program.pid) for program in programs]
+
+
+def _is_up(program: Program, sign: str) -> bool:
+    if program.has_ended():
+        raise Unmeasured(f"{program.name} ended instead of staying: {program.said() or 'it said nothing'}")
+    return sign in program.said()

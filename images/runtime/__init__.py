@@ -1,0 +1,1 @@
+"""The runtime image: mpirt in a folder that runs in any launcher's container, and how it gets there."""

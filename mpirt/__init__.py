@@ -1,0 +1,1 @@
+"""MPI and Horovod jobs on Kubernetes, without sshd and without kubectl."""

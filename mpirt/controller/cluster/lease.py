@@ -1,0 +1,153 @@
+"""
+Holding a Lease.
+
+Owns: reading and writing it in time. What it says is election.py's. The package's own leader election was looked
+at first: it can't be stopped or release what it holds, an API server that is away ends it by an exception, and
+it goes on acting until its renewal has failed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from mpirt.controller import election
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, path
+from mpirt.controller.election import Seen, Terms
+from mpirt.controller.kinds import Resource
+from mpirt.controller.logs import Log
+from mpirt.controller.reading import Body
+
+_LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
+_NOT_FOUND, _CONFLICT = 404, 409
+
+
+class Elector:
+    """
+    A thread that takes the Lease when it is free and renews it from then on.
+
+    `leads` is true while this process may act. Once it was true and no longer is, the process has to end.
+    """
+
+    def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
+        self._link = link
+        self._where = (namespace, name)
+        self._identity = identity
+        self._log = log
+        self._terms = terms
+        self._until = float("-inf")
+        self._seen: Seen | None = None
+        self._body: Body = {}
+        self._trouble = ""
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def leads(self) -> bool:
+        """Whether this process may act now."""
+        return time.monotonic() < self._until
+
+    def start(self, *, gained: Callable[[], None], lost: Callable[[], None]) -> None:
+        """Begin to try. Each is called at most once, on a thread of the elector's."""
+        self._thread = threading.Thread(target=self._run, args=(gained, lost), name="lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop trying and renewing; give the Lease back if it is held. Nothing may act any more by then."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(self._terms.deadline)
+        if self.leads():
+            self._until = float("-inf")
+            self._give_back()
+
+    def _run(self, gained: Callable[[], None], lost: Callable[[], None]) -> None:
+        led = False
+        while not self._stopping.is_set():
+            self._turn()
+            if self.leads() and not led:
+                led = True
+                self._log.info("leading", lease="/".join(self._where), identity=self._identity)
+                gained()
+            if led and not self.leads():
+                self._log.error("lease lost", lease="/".join(self._where), error=self._trouble)
+                lost()
+                return
+            self._stopping.wait(self._pause())
+
+    def _pause(self) -> float:
+        left = self._until - time.monotonic()
+        if left <= 0 or not self._trouble:
+            return self._terms.retry
+        # What is held is about to end: try more often, and don't sleep through the end.
+        return min(self._terms.retry / 4, left)
+
+    def _turn(self) -> None:
+        begun = time.monotonic()
+        try:
+            if self._try(begun):
+                self._until = begun + self._terms.deadline
+                self._say("")
+        except Away as error:
+            self._say(str(error))
+
+    def _try(self, now: float) -> bool:
+        # Who holds it knows its version, and need not read it first.
+        if not self.leads() or not self._body:
+            answer = self._ask("get", "GET")
+            if answer.code == _NOT_FOUND:
+                return self._create()
+            if not answer.is_good:
+                self._say(answer.message)
+                return False
+            self._look(answer.body, now)
+        lease = self._seen
+        if lease is not None and lease.holder not in ("", self._identity):
+            # Whoever gave it to another: from here on that one acts.
+            self._until = float("-inf")
+        if lease is None or not election.is_free(lease, self._identity, now):
+            return False
+        return self._put(election.held(self._body, self._identity, self._terms, datetime.now(UTC)), now)
+
+    def _create(self) -> bool:
+        namespace, name = self._where
+        body = election.fresh(name, namespace, self._identity, self._terms, datetime.now(UTC))
+        where = path(_LEASES, namespace)
+        answer = self._link.ask(
+            Request("create", "POST", where, _LEASES.plural, body=body, within=self._terms.retry)
+        )
+        return self._took(answer, time.monotonic())
+
+    def _put(self, body: Body, now: float) -> bool:
+        return self._took(self._ask("update", "PUT", body), now)
+
+    def _took(self, answer: Answer, now: float) -> bool:
+        if answer.is_good:
+            self._look(answer.body, now)
+            return True
+        # Somebody was faster, or changed it by hand: read it before the next attempt.
+        self._body = {}
+        if answer.code != _CONFLICT:
+            self._say(answer.message)
+        return False
+
+    def _look(self, body: Body, now: float) -> None:
+        self._body = body
+        self._seen = election.seen(body, self._seen, now)
+
+    def _give_back(self) -> None:
+        try:
+            self._ask("update", "PUT", election.released(self._body, datetime.now(UTC)))
+            self._log.info("lease released", lease="/".join(self._where))
+        except Away as error:
+            self._log.warning("lease not released", error=str(error))
+
+    def _ask(self, verb: str, method: str, body: Body | None = None) -> Answer:
+        where = path(_LEASES, *self._where)
+        return self._link.ask(Request(verb, method, where, _LEASES.plural, body=body, within=self._terms.retry))
+
+    def _say(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            self._log.warning("lease not renewed", lease="/".join(self._where), error=trouble)
+        self._trouble = trouble

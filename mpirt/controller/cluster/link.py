@@ -1,0 +1,214 @@
+"""
+Requests to the API server, and what becomes of them.
+
+Owns: connections, credentials and time-outs, all of which are the kubernetes package's; the addresses of objects.
+An answer of any code is an Answer; that none came is Away. Repeats nothing: who asks knows whether that is safe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTClientObject
+from kubernetes.config import ConfigException
+
+from mpirt import names
+from mpirt.controller.kinds import Resource
+from mpirt.controller.outcomes import is_good
+from mpirt.errors import ConfigError
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+
+# A watch for each kind, a connection for each worker, one for the lease.
+_CONNECTIONS = 32
+_CONNECT_WITHIN = 3.0
+_READ_AT_ONCE = 1 << 16
+
+
+class Away(Exception):
+    """No answer came: whether the request was carried out is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server said."""
+
+    code: int
+    body: Mapping[str, Any]
+    """An object, a list or a Status; empty if it was not JSON."""
+
+    @property
+    def is_good(self) -> bool:
+        return is_good(self.code)
+
+    @property
+    def message(self) -> str:
+        """What it said with a no."""
+        return str(self.body.get("message") or f"the API server answered {self.code}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for."""
+
+    verb: str
+    """Kubernetes' word for it, which is counted."""
+    method: str
+    path: str
+    resource: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    content: str = JSON
+    within: float = 10.0
+    """Seconds without a byte after which no answer will come."""
+
+
+Count = Callable[[str, str, int], None]
+"""Told of every request: verb, plural, code (0 for none)."""
+
+
+def path(resource: Resource, namespace: str = "", name: str = "", *, below: str = "") -> str:
+    """Where objects of a kind live, or one of them, or what is `below` it."""
+    words = ["apis" if resource.group else "api", *resource.api_version.split("/")]
+    words += ["namespaces", namespace] if namespace else []
+    words += [resource.plural, *filter(None, (name, below))]
+    return "/" + "/".join(quote(word, safe="") for word in words)
+
+
+class Stream:
+    """The lines of a watch. close() may be called from any thread, and ends lines() elsewhere."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+        # What a response is read from is a detail of the library's; without it close() has to wait for a time-out.
+        connection = getattr(response, "connection", None)
+        self._socket: socket.socket | None = getattr(connection, "sock", None)
+
+    def lines(self) -> Iterator[bytes]:
+        """What comes, line by line, until the server ends it. Raises Away if it ends otherwise."""
+        rest = b""
+        try:
+            for piece in self._response.stream(_READ_AT_ONCE, decode_content=True):
+                *whole, rest = (rest + piece).split(b"\n")
+                yield from filter(None, whole)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
+            # The last two are how the library stumbles over a socket that was shut down under it.
+            raise Away(_said(error)) from error
+        finally:
+            self._response.close()
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class Link:
+    """One API server. Every method may be called from any thread."""
+
+    def __init__(self, configuration: client.Configuration, count: Count) -> None:
+        self._configuration = configuration
+        self._count = count
+        self._rest = RESTClientObject(configuration)
+        self._credentials = threading.Lock()
+
+    def ask(self, request: Request) -> Answer:
+        """One request and its answer."""
+        response = self._send(request)
+        try:
+            said = response.data
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Away(_said(error)) from error
+        finally:
+            response.release_conn()
+        return Answer(response.status, _table(said))
+
+    def watch(self, request: Request) -> Stream | Answer:
+        """The lines of a watch, or the no to it. It is given up when no byte comes for the request's time."""
+        response = self._send(request)
+        if response.status == HTTPStatus.OK:
+            return Stream(response)
+        said = Answer(response.status, _table(response.data))
+        response.release_conn()
+        return said
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self._rest.close()
+
+    def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        code = 0
+        try:
+            asked = self._rest.request(
+                request.method,
+                self._configuration.host + request.path + query,
+                headers=self._headers(request.content),
+                body=request.body,
+                _request_timeout=(min(_CONNECT_WITHIN, request.within), request.within),
+            )
+            response: urllib3.BaseHTTPResponse = asked.response
+            code = response.status
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            raise Away(_said(error)) from error
+        finally:
+            self._count(request.verb, request.resource, code)
+        return response
+
+    def _headers(self, content: str) -> dict[str, str]:
+        headers = {"Accept": JSON, "Content-Type": content, "User-Agent": names.CONTROLLER}
+        # Reading a renewed token writes into the configuration.
+        with self._credentials:
+            token = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
+        if token:
+            headers["Authorization"] = token
+        return headers
+
+
+def connect(kubeconfig: str, *, count: Count) -> Link:
+    """The API server that a kubeconfig names, or with none this pod's own, or that of ~/.kube/config."""
+    configuration = client.Configuration()
+    try:
+        if kubeconfig:
+            config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+        else:
+            _load_default(configuration)
+    except (ConfigException, OSError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"no way to an API server: {_said(error)}; set --kubeconfig or run in a cluster"
+        ) from error
+    configuration.retries = False
+    configuration.connection_pool_maxsize = _CONNECTIONS
+    return Link(configuration, count)
+
+
+def _load_default(configuration: client.Configuration) -> None:
+    try:
+        config.load_incluster_config(client_configuration=configuration)
+    except ConfigException:
+        config.load_kube_config(client_configuration=configuration)
+
+
+def _table(said: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(said)
+    except ValueError:
+        return {"message": said[:256].decode("utf-8", "replace").strip()}
+    return found if isinstance(found, dict) else {}
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

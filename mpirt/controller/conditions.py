@@ -1,0 +1,88 @@
+"""
+What a job's status holds.
+
+Owns: the values, the types of conditions and the reasons that are said in them. status.py decides which are true;
+a dialect writes them in its object's own shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Type(StrEnum):
+    """The conditions, in the order of a job's life."""
+
+    CREATED = "Created"
+    SUSPENDED = "Suspended"
+    RUNNING = "Running"
+    RESTARTING = "Restarting"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Reason(StrEnum):
+    """Why. Those that mpi-operator has, too, have its names."""
+
+    CREATED = "MPIJobCreated"
+    SUSPENDED = "MPIJobSuspended"
+    RESUMED = "MPIJobResumed"
+    RUNNING = "MPIJobRunning"
+    SUCCEEDED = "MPIJobSucceeded"
+    FAILED = "MPIJobFailed"
+    RESTARTING = "MPIJobRestarting"
+    INVALID = "MPIJobFailedValidation"
+    VALID = "MPIJobValidated"
+    RUN_AGAIN = "MPIJobRunAgain"
+    EXISTS = "ErrResourceExists"
+    REFUSED = "MPIJobRefused"
+    WORKERS_NOT_READY = "MPIJobWorkersNotReady"
+    LAUNCHER_NOT_RUNNING = "MPIJobLauncherNotRunning"
+    WORKER_FAILED = "MPIJobWorkerFailed"
+    LAUNCHER_FAILED = "MPIJobLauncherFailed"
+    NOT_HONOURED = "MPIJobFieldNotHonoured"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Whether something is so, since when, and why."""
+
+    type: Type
+    status: bool
+    reason: str
+    message: str
+    changed: datetime
+    """When it last became true or false."""
+    updated: datetime
+    """When anything about it last changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How the pods of a role are doing."""
+
+    active: int = 0
+    """Workers: Ready. Launcher: running."""
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """All that is said of a job."""
+
+    conditions: Mapping[Type, Condition] = field(default_factory=dict)
+    launcher: Counts = Counts()
+    workers: Counts = Counts()
+    started: datetime | None = None
+    completed: datetime | None = None
+    written: datetime | None = None
+    """When this status was written."""
+
+    def is_true(self, kind: Type) -> bool:
+        """Whether the condition holds."""
+        found = self.conditions.get(kind)
+        return found is not None and found.status

@@ -1,0 +1,208 @@
+"""
+The parts of the controller, put together and kept running.
+
+Owns: the threads: which there are, in what order they start and end, and what of it is healthy. Opinions are
+elsewhere.
+
+Watches begin at once, on every replica. Workers begin when the caches are true and this replica leads.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+
+from mpirt.controller import kinds
+from mpirt.controller.cluster.informer import Informer, Where
+from mpirt.controller.cluster.lease import Elector
+from mpirt.controller.cluster.link import Link
+from mpirt.controller.cluster.writes import Writer
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.logs import Log
+from mpirt.controller.metrics import Metrics
+from mpirt.controller.objectnames import OPERATOR, selector
+from mpirt.controller.options import Options
+from mpirt.controller.queue import Queue
+from mpirt.controller.reading import Body
+from mpirt.controller.reconcile import Reconciler, Result, Turn
+from mpirt.controller.spec import JobKey
+from mpirt.controller.store import Store
+from mpirt.controller.waiting import WaitingQueue
+
+# A look at a job is a few writes, each with a time limit. One that takes longer hangs.
+_STUCK_AFTER = 180.0
+_ENDS_WITHIN = 8.0
+# A date that has passed while nothing was to be done must not keep a worker busy.
+_SOONEST = 0.2
+
+
+class Feed:
+    """What informers tell goes into the store, and the jobs that it concerns into the queue."""
+
+    def __init__(self, store: Store, queue: WaitingQueue[JobKey]) -> None:
+        self._store = store
+        self._queue = queue
+
+    def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
+        """All there are, as of a version."""
+        self._queue.add(self._store.replace(kind, bodies, version))
+
+    def changed(self, kind: str, body: Body) -> None:
+        """Made or changed."""
+        self._queue.add(self._store.put(kind, body))
+
+    def removed(self, kind: str, body: Body) -> None:
+        """No more."""
+        self._queue.add(self._store.remove(kind, body))
+
+
+class Daemon:
+    """The controller."""
+
+    def __init__(
+        self, dialect: Dialect, options: Options, link: Link, metrics: Metrics, log: Log, *, identity: str
+    ) -> None:
+        self._log = log
+        self._metrics = metrics
+        self._store = Store(dialect.resource.kind, threading.Lock())
+        self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
+        self._informers = self._make_informers(dialect, options, link)
+        self._elector = (
+            Elector(link, options.lease_namespace, options.lease_name, identity, log, terms=options.terms)
+            if options.lease
+            else None
+        )
+        self._reconciler = Reconciler(
+            dialect,
+            options.settings,
+            store=self._store,
+            cluster=Writer(link, kinds.RESOURCES, dialect.resource),
+            log=log,
+            witness=metrics,
+            clock=lambda: datetime.now(UTC),
+            may_act=self.leads,
+        )
+        self._workers = [
+            threading.Thread(target=self._work, name=f"worker {n}", daemon=True) for n in range(options.workers)
+        ]
+        self._busy: dict[str, float] = {}
+        self._begun = threading.Lock()
+        self._stopping = threading.Event()
+        metrics.show(
+            depth=self._queue.depth,
+            jobs=lambda: len(self._store.jobs()),
+            launchers=lambda: self._store.names(kinds.JOB),
+            leads=self.leads,
+        )
+
+    def leads(self) -> bool:
+        """Whether this process may write."""
+        return self._elector is None or self._elector.leads()
+
+    def start(self, *, lost: Callable[[], None]) -> None:
+        """Begin. `lost` is called when this process led and may no longer: it has to end."""
+        for informer in self._informers:
+            informer.start()
+        if self._elector is None:
+            threading.Thread(target=self._begin, name="begin", daemon=True).start()
+        else:
+            self._elector.start(gained=self._begin_aside, lost=lost)
+
+    def stop(self) -> None:
+        """End: the workers first, so that nothing is done without the lease, which is given back then."""
+        self._stopping.set()
+        self._queue.close()
+        until = time.monotonic() + _ENDS_WITHIN
+        with self._begun:
+            for worker in self._workers:
+                if worker.ident is not None:
+                    worker.join(max(0.0, until - time.monotonic()))
+        if self._elector is not None:
+            self._elector.stop()
+        for informer in self._informers:
+            informer.stop()
+        for informer in self._informers:
+            informer.join(max(0.0, until - time.monotonic()))
+
+    def unready(self) -> list[str]:
+        """What this process is still waiting for; a replica that doesn't lead is ready, too."""
+        return [
+            f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
+        ]
+
+    def unhealthy(self) -> list[str]:
+        """What only a restart can mend."""
+        now = time.monotonic()
+        dead = [f"the watch of {each.resource.plural} hangs" for each in self._informers if not each.is_alive()]
+        stuck = [f"{name} hangs" for name, since in list(self._busy.items()) if now - since > _STUCK_AFTER]
+        ended = [
+            f"{each.name} has ended" for each in self._workers if each.ident is not None and not each.is_alive()
+        ]
+        return [] if self._stopping.is_set() else [*dead, *stuck, *ended]
+
+    def _make_informers(self, dialect: Dialect, options: Options, link: Link) -> list[Informer]:
+        feed = Feed(self._store, self._queue)
+        mine = Where(options.namespace, selector(OPERATOR))
+        watched = [(dialect.resource, Where(options.namespace))]
+        watched += [(kinds.RESOURCES[kind], mine) for kind in kinds.WATCHED]
+        return [
+            Informer(link, resource, where, feed, self._log, chance=random.random) for resource, where in watched
+        ]
+
+    def _begin_aside(self) -> None:
+        # The elector's thread must go on renewing.
+        threading.Thread(target=self._begin, name="begin", daemon=True).start()
+
+    def _begin(self) -> None:
+        """Start the workers when the caches are true."""
+        for informer in self._informers:
+            while not informer.synced.wait(1.0):
+                if self._stopping.is_set():
+                    return
+        with self._begun:
+            if self._stopping.is_set():
+                return
+            self._log.info("acting", jobs=len(self._store.jobs()), workers=len(self._workers))
+            for worker in self._workers:
+                worker.start()
+
+    def _work(self) -> None:
+        name = threading.current_thread().name
+        while (key := self._queue.take()) is not None:
+            begun = self._busy[name] = time.monotonic()
+            turn = self._look(key)
+            del self._busy[name]
+            self._metrics.looked(turn.result.name.lower(), time.monotonic() - begun)
+            self._queue.settle(partial(_settle, key, turn))
+
+    def _look(self, key: JobKey) -> Turn:
+        try:
+            return self._reconciler.look(key)
+        except Exception as error:  # noqa: BLE001  a mistake of ours in one job must not stop the others
+            self._log.error("our mistake; please report it", job=str(key), error=_where(error))
+            return Turn(Result.FAILED)
+
+
+def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:
+    now = time.monotonic()
+    if turn.again is not None:
+        queue.add_at(key, now + max(_SOONEST, (turn.again - datetime.now(UTC)).total_seconds()))
+    match turn.result:
+        case Result.SETTLED:
+            queue.done(key)
+        case Result.CHANGED:
+            queue.changed(key, now)
+        case Result.FAILED:
+            queue.failed(key, now)
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,0 +1,43 @@
+"""
+What the controller asks of a kind of job object.
+
+Owns: the questions. A new kind of job is a module beside this one that answers them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mpirt.controller.conditions import JobStatus
+from mpirt.controller.kinds import Resource
+from mpirt.controller.reading import Body
+from mpirt.controller.spec import JobKey, JobSpec, Owner
+
+
+class Dialect(Protocol):
+    """A kind of job object."""
+
+    @property
+    def resource(self) -> Resource:
+        """The object that is watched and whose status is written."""
+        ...
+
+    def owner(self, body: Body) -> Owner:
+        """How the object is named by what it owns."""
+        ...
+
+    def is_ours(self, body: Body) -> bool:
+        """Whether this controller is the one to act on it."""
+        ...
+
+    def parse(self, body: Body) -> JobSpec:
+        """What it asks for. Raises SpecError with the path of the first field that can't be."""
+        ...
+
+    def read_status(self, body: Body) -> JobStatus:
+        """What was said of it last."""
+        ...
+
+    def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
+        """Its status in its own shape."""
+        ...

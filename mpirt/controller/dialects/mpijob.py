@@ -1,0 +1,225 @@
+"""
+kubeflow.org MPIJob, v1 and v2beta1.
+
+Owns: reading it into a JobSpec, and what in it can't mean here what it says. The two versions are one object: what
+is stored has the fields of both, and nobody can tell afterwards in which it was written. So each field that a
+version has means the same in the other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mpirt.controller.conditions import JobStatus
+from mpirt.controller.dialects import mpijob_status
+from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.dialects.template import read_template
+from mpirt.controller.kinds import Resource
+from mpirt.controller.manifests.workers import starts_sshd
+from mpirt.controller.objectnames import LONGEST_JOB_NAME
+from mpirt.controller.reading import Body, table, text
+from mpirt.controller.spec import (
+    CleanPods,
+    Creation,
+    Elastic,
+    Implementation,
+    JobKey,
+    JobSpec,
+    Launcher,
+    Owner,
+    RunPolicy,
+    Scheduling,
+    Template,
+    Workers,
+)
+from mpirt.errors import SpecError
+
+# Stored, and served by mpi-operator's own CRD, too.
+RESOURCE = Resource("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
+
+# Who may be named by spec.runPolicy.managedBy for us to act: mpi-operator's name, for its jobs run here unchanged,
+# and ours, for a cluster that has both.
+_MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "mpirt.dev/controller"})
+
+# The names of pods begin with it, and of a Service: RFC 1035.
+_JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+
+_DEFAULT_RETRIES = 6
+
+
+class _Restart(StrEnum):
+    """What a replica may say of its pods' end."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ALWAYS = "Always"
+    EXIT_CODE = "ExitCode"
+
+
+@dataclass(frozen=True, slots=True)
+class MpiJob:
+    """The dialect."""
+
+    resource: Resource = RESOURCE
+
+    def owner(self, body: Body) -> Owner:
+        """The job, as what it owns names it."""
+        metadata = table(body, "metadata")
+        key = JobKey(text(metadata, "namespace"), text(metadata, "name"))
+        return Owner(self.resource.api_version, self.resource.kind, key, text(metadata, "uid"))
+
+    def is_ours(self, body: Body) -> bool:
+        """Whether it names nobody else as its manager."""
+        manager = table(body, "spec", "runPolicy").get("managedBy")
+        return manager is None or (isinstance(manager, str) and manager in _MANAGERS)
+
+    def parse(self, body: Body) -> JobSpec:
+        """What it asks for. Raises SpecError."""
+        owner = self.owner(body)
+        _check_name(owner.key.name)
+        spec = Fields(body, "").needed("spec")
+        replicas = spec.needed("mpiReplicaSpecs")
+        launcher, worker = replicas.needed("Launcher"), replicas.needed("Worker")
+        run = spec.table("runPolicy")
+        workers = _workers(spec, worker)
+        return JobSpec(
+            owner=owner,
+            implementation=spec.choice("mpiImplementation", Implementation, Implementation.OPEN_MPI),
+            slots=_or(spec.number("slotsPerWorker", least=1), 1),
+            workers=workers,
+            launcher=_launcher(spec, launcher),
+            run=_run_policy(spec, run),
+            scheduling=_scheduling(run),
+            notices=(
+                *_launcher_notices(launcher),
+                *_worker_notices(worker, workers.template),
+                *_policy_notices(spec, run),
+            ),
+        )
+
+    def read_status(self, body: Body) -> JobStatus:
+        """What was said of it last."""
+        return mpijob_status.read_status(table(body, "status"))
+
+    def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
+        """Its status in its own shape."""
+        return mpijob_status.write_status(status, key)
+
+
+MPI_JOB = MpiJob()
+
+
+def _check_name(name: str) -> None:
+    if not _JOB_NAME.fullmatch(name) or len(name) > LONGEST_JOB_NAME:
+        raise SpecError(
+            "metadata.name",
+            "must be lower-case letters, digits and hyphens, begin with a letter and have at most "
+            f"{LONGEST_JOB_NAME} characters, for names of pods and labels are made of it; got {shown(name)}",
+        )
+
+
+def _workers(spec: Fields, worker: Fields) -> Workers:
+    main = spec.text("mainContainer")
+    template = read_template(worker, main)
+    if main and template.main != main:
+        problem = f"no container of the workers is called {shown(main)}"
+        raise SpecError(spec.at("mainContainer"), problem)
+    replicas = _or(worker.number("replicas", least=1), 1)
+    return Workers(replicas, template, _elastic(spec, worker, replicas))
+
+
+def _elastic(spec: Fields, worker: Fields, replicas: int) -> Elastic | None:
+    if not spec.has("elastic"):
+        return None
+    fields = spec.table("elastic")
+    least = _or(fields.number("minReplicas", least=1), 1)
+    most = _or(fields.number("maxReplicas", least=1), max(least, replicas))
+    if most < least:
+        raise SpecError(fields.at("maxReplicas"), f"must not be below minReplicas={least}, got {most}")
+    if not least <= replicas <= most:
+        raise SpecError(worker.at("replicas"), f"must be from {least} to {most} (spec.elastic), got {replicas}")
+    return Elastic(least, most)
+
+
+def _launcher(spec: Fields, launcher: Fields) -> Launcher:
+    replicas = launcher.number("replicas", least=1)
+    if replicas not in (None, 1):
+        raise SpecError(launcher.at("replicas"), f"there is one launcher, got {replicas}")
+    template = read_template(launcher, spec.text("mainContainer"))
+    creation = spec.choice("launcherCreationPolicy", Creation, Creation.WHEN_READY)
+    return Launcher(template, creation, works_too=bool(spec.flag("runLauncherAsWorker")))
+
+
+def _run_policy(spec: Fields, run: Fields) -> RunPolicy:
+    clean = spec.choice("cleanPodPolicy", CleanPods, CleanPods.NONE)
+    return RunPolicy(
+        clean=run.choice("cleanPodPolicy", CleanPods, clean),
+        ttl=run.number("ttlSecondsAfterFinished", least=0),
+        deadline=run.number("activeDeadlineSeconds", least=1),
+        retries=_or(run.number("backoffLimit", least=0), _DEFAULT_RETRIES),
+        suspended=bool(run.flag("suspend")),
+    )
+
+
+def _scheduling(run: Fields) -> Scheduling | None:
+    if not run.has("schedulingPolicy"):
+        return None
+    fields = run.table("schedulingPolicy")
+    resources = fields.table("minResources")
+    return Scheduling(
+        least=fields.number("minAvailable", least=1),
+        queue=fields.text("queue"),
+        priority_class=fields.text("priorityClass"),
+        resources={name: str(resources.values[name]) for name in resources.values},
+    )
+
+
+def _launcher_notices(launcher: Fields) -> list[str]:
+    notices = []
+    policy = launcher.choice("restartPolicy", _Restart, _Restart.ON_FAILURE)
+    if policy is _Restart.ALWAYS:
+        raise SpecError(launcher.at("restartPolicy"), "must be Never or OnFailure: a launcher comes to an end")
+    if policy is _Restart.EXIT_CODE:
+        notices.append(
+            f"{launcher.at('restartPolicy')}: ExitCode is taken for OnFailure: every failure is tried again, "
+            "as often as runPolicy.backoffLimit says"
+        )
+    pod = launcher.table("template").table("spec")
+    if pod.flag("automountServiceAccountToken") is False:
+        notices.append(
+            f"{pod.at('automountServiceAccountToken')}: the launcher gets a token, to start commands in workers"
+        )
+    return notices
+
+
+def _worker_notices(worker: Fields, template: Template) -> list[str]:
+    notices = []
+    pod = worker.table("template").table("spec")
+    for fields in (worker, pod):
+        policy = fields.choice("restartPolicy", _Restart, _Restart.ALWAYS)
+        if policy is not _Restart.ALWAYS:
+            notices.append(
+                f"{fields.at('restartPolicy')}: {policy} can't be kept: workers are pods of a StatefulSet, "
+                "which are always started again"
+            )
+    if starts_sshd(template):
+        place = f"{pod.at('containers')}, {template.main}"
+        notices.append(f"{place}: sshd is not started: nothing connects by ssh; the worker waits instead")
+    return notices
+
+
+def _policy_notices(spec: Fields, run: Fields) -> list[str]:
+    notices = []
+    old, new = spec.text("cleanPodPolicy"), run.text("cleanPodPolicy")
+    if old and new and old != new:
+        notices.append(f"{spec.at('cleanPodPolicy')}: {old} is overruled by {run.at('cleanPodPolicy')}: {new}")
+    policy = run.table("schedulingPolicy")
+    if policy.number("scheduleTimeoutSeconds", least=0):
+        notices.append(f"{policy.at('scheduleTimeoutSeconds')}: has no effect: no PodGroup is made")
+    return notices
+
+
+def _or(number: int | None, default: int) -> int:
+    return default if number is None else number

@@ -1,0 +1,92 @@
+"""
+The status of a kubeflow.org MPIJob.
+
+Owns: its shape, which is mpi-operator's with no field more: where its CRD is installed, other fields would be cut
+off, and every comparison would find a difference. The last condition in the list is the one that holds now;
+dashboards and kubectl's columns show that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from mpirt import names
+from mpirt.controller.conditions import Condition, Counts, JobStatus, Type
+from mpirt.controller.objectnames import pod_labels, selector
+from mpirt.controller.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.spec import JobKey
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+_KNOWN = frozenset(Type)
+
+
+def read_status(body: Body) -> JobStatus:
+    """The status that an object carries. What can't be read is as if it had never been said."""
+    conditions = [_condition(row) for row in rows(body, "conditions") if text(row, "type") in _KNOWN]
+    return JobStatus(
+        conditions={condition.type: condition for condition in conditions},
+        launcher=_counts(table(body, "replicaStatuses", "Launcher")),
+        workers=_counts(table(body, "replicaStatuses", "Worker")),
+        started=moment(body, "startTime"),
+        completed=moment(body, "completionTime"),
+        written=moment(body, "lastReconcileTime"),
+    )
+
+
+def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
+    """The status as the object carries it."""
+    times = {
+        "startTime": status.started,
+        "completionTime": status.completed,
+        "lastReconcileTime": status.written,
+    }
+    return {
+        "conditions": [_row(condition) for condition in sorted(status.conditions.values(), key=_order)],
+        "replicaStatuses": {
+            "Launcher": _replica(status.launcher, key, names.LAUNCHER),
+            "Worker": _replica(status.workers, key, names.WORKER),
+        },
+        **{name: write_time(when) for name, when in times.items() if when is not None},
+    }
+
+
+def _order(condition: Condition) -> tuple[bool, int]:
+    return condition.status, list(Type).index(condition.type)
+
+
+def _condition(row: Body) -> Condition:
+    changed = moment(row, "lastTransitionTime") or _NEVER
+    return Condition(
+        type=Type(text(row, "type")),
+        status=text(row, "status") == "True",
+        reason=text(row, "reason"),
+        message=text(row, "message"),
+        changed=changed,
+        updated=moment(row, "lastUpdateTime") or changed,
+    )
+
+
+def _row(condition: Condition) -> Mapping[str, str]:
+    return {
+        "type": condition.type,
+        "status": "True" if condition.status else "False",
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": write_time(condition.changed),
+        "lastUpdateTime": write_time(condition.updated),
+    }
+
+
+def _counts(row: Body) -> Counts:
+    return Counts(number(row, "active"), number(row, "succeeded"), number(row, "failed"))
+
+
+def _replica(counts: Counts, key: JobKey, role: str) -> Mapping[str, object]:
+    """The selector is what `kubectl scale` and autoscalers ask for."""
+    return {
+        "active": counts.active,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "selector": selector(pod_labels(key.name, role)),
+    }

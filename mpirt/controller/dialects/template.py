@@ -1,0 +1,94 @@
+"""
+Reading a pod template as far as something of ours is built into it.
+
+Owns: which fields that is, and which names and places in a pod are ours. All else is Kubernetes' to judge: the API
+server is asked by a dry run before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpirt import names
+from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
+from mpirt.controller.manifests.pods import CONFIG_VOLUME
+from mpirt.controller.spec import Template
+from mpirt.errors import SpecError
+
+_OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
+_OUR_VOLUMES = frozenset({CONFIG_VOLUME, RUNTIME_VOLUME})
+_OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
+
+# Read by builders.
+_TEXTS = ("dnsPolicy", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName")
+_FLAGS = ("automountServiceAccountToken", "hostNetwork")
+
+
+def read_template(replica: Fields, main: str) -> Template:
+    """
+    A replica's pod template.
+
+    `main` is the container that the job names as the one with the MPI; if it names none, or this template has none
+    of that name, it is the one that kubectl would take: by annotation, else the first.
+    """
+    fields = replica.needed("template")
+    metadata, spec = fields.table("metadata"), fields.needed("spec")
+    annotations = metadata.labels("annotations")
+    containers = _names_of_containers(spec)
+    _check_pod(spec)
+    candidates = (main, annotations.get(names.DEFAULT_CONTAINER_ANNOTATION, ""), containers[0])
+    chosen = next(name for name in candidates if name in containers)
+    _check_mounts(next(row for row in spec.rows("containers") if row.text("name") == chosen))
+    return Template(metadata.labels("labels"), annotations, spec.values, chosen)
+
+
+def _names_of_containers(spec: Fields) -> list[str]:
+    rows = spec.rows("containers")
+    if not rows:
+        raise SpecError(spec.at("containers"), "at least one container is needed")
+    _check_unique([*spec.rows("initContainers"), *rows], _OUR_CONTAINERS)
+    for row in rows:
+        _check_container(row)
+    return [row.text("name") for row in rows]
+
+
+def _check_container(row: Fields) -> None:
+    if not row.text("image"):
+        raise SpecError(row.at("image"), "is missing")
+    row.texts("command")
+    row.texts("args")
+    row.text("terminationMessagePolicy")
+    row.table("securityContext")
+    for variable in row.rows("env"):
+        if not variable.text("name"):
+            raise SpecError(variable.at("name"), "is missing")
+
+
+def _check_mounts(row: Fields) -> None:
+    for mount in row.rows("volumeMounts"):
+        path = mount.text("mountPath")
+        if path.rstrip("/") in _OUR_FOLDERS:
+            raise SpecError(mount.at("mountPath"), f"{path} is where mpirt puts its own files; mount it elsewhere")
+
+
+def _check_pod(spec: Fields) -> None:
+    _check_unique(spec.rows("volumes"), _OUR_VOLUMES)
+    for name in _TEXTS:
+        spec.text(name)
+    for name in _FLAGS:
+        spec.flag(name)
+    spec.table("dnsConfig").texts("searches")
+
+
+def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:
+    taken: set[str] = set()
+    for row in rows:
+        name = row.text("name")
+        if not name:
+            raise SpecError(row.at("name"), "is missing")
+        if name in ours:
+            raise SpecError(row.at("name"), f"{shown(name)} is the name of one that mpirt adds; take another")
+        if name in taken:
+            raise SpecError(row.at("name"), f"{shown(name)} is taken by another one of this pod")
+        taken.add(name)

@@ -1,0 +1,58 @@
+"""
+The kinds of objects that the controller reads and writes, and what each is called where.
+
+Owns: the table. A new kind is a line here, one in the controller's roles in deploy/, and a builder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where objects of a kind live in the API."""
+
+    api_version: str
+    kind: str
+    plural: str
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core's."""
+        return self.api_version.rpartition("/")[0]
+
+
+CONFIG_MAP = "ConfigMap"
+SERVICE_ACCOUNT = "ServiceAccount"
+ROLE = "Role"
+ROLE_BINDING = "RoleBinding"
+SERVICE = "Service"
+STATEFUL_SET = "StatefulSet"
+JOB = "Job"
+POD = "Pod"
+EVENT = "Event"
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+
+RESOURCES: Mapping[str, Resource] = {
+    one.kind: one
+    for one in (
+        Resource("v1", CONFIG_MAP, "configmaps"),
+        Resource("v1", SERVICE_ACCOUNT, "serviceaccounts"),
+        Resource(_RBAC, ROLE, "roles"),
+        Resource(_RBAC, ROLE_BINDING, "rolebindings"),
+        Resource("v1", SERVICE, "services"),
+        Resource("apps/v1", STATEFUL_SET, "statefulsets"),
+        Resource("batch/v1", JOB, "jobs"),
+        Resource("v1", POD, "pods"),
+        Resource("v1", EVENT, "events"),
+    )
+}
+
+# What a job owns, in the order in which it is made: each stands on those before it. The launcher Job comes last,
+# and when the workers are Ready.
+OWNED = (CONFIG_MAP, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SERVICE, STATEFUL_SET, JOB)
+# What has to be watched.
+WATCHED = (*OWNED, POD)

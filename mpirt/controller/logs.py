@@ -1,0 +1,80 @@
+"""
+Log lines: one for each decision, each a list of names and values.
+
+Owns: the two forms of a line, logfmt for people and JSON for what collects logs, and writing them. A message says
+what was done; everything else about it is a field of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Protocol, TextIO
+
+Value = str | int | float | bool
+Form = Callable[[Mapping[str, Value]], str]
+
+
+class Log(Protocol):
+    """Something that takes lines."""
+
+    def info(self, message: str, **fields: Value) -> None:
+        """What was done, or decided."""
+
+    def warning(self, message: str, **fields: Value) -> None:
+        """What went wrong and is being coped with."""
+
+    def error(self, message: str, **fields: Value) -> None:
+        """What somebody has to look at."""
+
+
+def logfmt(fields: Mapping[str, Value]) -> str:
+    """name=value, with quotes where a value needs them."""
+    return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
+
+
+def as_json(fields: Mapping[str, Value]) -> str:
+    """One JSON object."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+FORMS: Mapping[str, Form] = {"logfmt": logfmt, "json": as_json}
+
+
+def _quoted(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    plain = text and text.isprintable() and not any(letter in ' ="\\' for letter in text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+class LineLog:
+    """Writes lines to a stream, each whole."""
+
+    def __init__(self, stream: TextIO, form: Form, clock: Callable[[], datetime]) -> None:
+        self._stream = stream
+        self._form = form
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def info(self, message: str, **fields: Value) -> None:
+        """What was done, or decided."""
+        self._write("info", message, fields)
+
+    def warning(self, message: str, **fields: Value) -> None:
+        """What went wrong and is being coped with."""
+        self._write("warning", message, fields)
+
+    def error(self, message: str, **fields: Value) -> None:
+        """What somebody has to look at."""
+        self._write("error", message, fields)
+
+    def _write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
+        time = self._clock().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = self._form({"time": time, "level": level, "message": message, **fields})
+        with self._lock:
+            self._stream.write(line + "\n")
+            self._stream.flush()

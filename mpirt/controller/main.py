@@ -1,0 +1,84 @@
+"""
+mpirt-controller: MPIJob objects in, running MPI jobs out.
+
+Owns: the assembly, the signals, and the one place where an error becomes a line and a code.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from mpirt import names
+from mpirt.controller.cluster.link import connect
+from mpirt.controller.daemon import Daemon
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.logs import FORMS, LineLog, Log
+from mpirt.controller.metrics import CONTENT_TYPE, Metrics
+from mpirt.controller.options import Options, read_options, usage
+from mpirt.controller.serving import Server, verdict
+from mpirt.errors import ExitCode, MpirtError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until a signal comes or the lease is lost. Returns the code to exit with."""
+    words = sys.argv[1:] if argv is None else argv
+    if any(word in ("-h", "--help") for word in words):
+        sys.stdout.write(usage(os.environ))
+        return ExitCode.OK
+    if "--version" in words:
+        sys.stdout.write(f"{names.CONTROLLER} {version('mpirt')}\n")
+        return ExitCode.OK
+    try:
+        return _run(read_options(words, os.environ), os.environ)
+    except MpirtError as error:
+        sys.stderr.write(f"{names.CONTROLLER}: {error}\n")
+        return error.code
+
+
+def _run(options: Options, environment: Mapping[str, str]) -> int:
+    log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
+    metrics = Metrics()
+    link = connect(options.kubeconfig, count=metrics.called)
+    daemon = Daemon(MPI_JOB, options, link, metrics, log, identity=_identity(environment))
+    pages = {
+        "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
+        "/healthz": lambda: verdict(daemon.unhealthy()),
+        "/readyz": lambda: verdict(daemon.unready()),
+    }
+    server = Server(options.metrics_address, options.metrics_port, pages)
+    server.start()
+    log.info("started", version=version("mpirt"), namespace=options.namespace or "all", port=server.port)
+    code = _until_the_end(daemon, log)
+    server.stop()
+    link.close()
+    log.info("stopped", code=int(code))
+    return code
+
+
+def _until_the_end(daemon: Daemon, log: Log) -> ExitCode:
+    end, codes = threading.Event(), list[ExitCode]()
+
+    def ends(code: ExitCode) -> None:
+        codes.append(code)
+        end.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ends(ExitCode.OK))
+    daemon.start(lost=lambda: ends(ExitCode.UNREACHABLE))
+    end.wait()
+    log.info("stopping")
+    daemon.stop()
+    return codes[0]
+
+
+def _identity(environment: Mapping[str, str]) -> str:
+    """A name that no other process has, not even the next one of this pod."""
+    host = environment.get("POD_NAME") or socket.gethostname()
+    return f"{host}_{os.urandom(4).hex()}"

@@ -1,0 +1,50 @@
+"""
+Events: transitions, told once.
+
+Owns: the Event object. Its name is a digest of the transition, so that one that has been told can't be told again,
+whoever does it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from mpirt import names
+from mpirt.controller import kinds
+from mpirt.controller.reading import write_time
+from mpirt.controller.spec import Owner
+
+# What the API takes.
+_LONGEST_MESSAGE = 1024
+
+
+def event(
+    owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime
+) -> dict[str, Any]:
+    """An event of the job's; `identity` tells it from all others."""
+    time = write_time(now)
+    return {
+        "apiVersion": kinds.RESOURCES[kinds.EVENT].api_version,
+        "kind": kinds.EVENT,
+        "metadata": {"name": f"{owner.key.name}.{identity}", "namespace": owner.key.namespace},
+        "involvedObject": {
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
+            "name": owner.key.name,
+            "namespace": owner.key.namespace,
+            "uid": owner.uid,
+        },
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": shortened(message, _LONGEST_MESSAGE),
+        "source": {"component": names.CONTROLLER},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
+
+
+def shortened(message: str, most: int) -> str:
+    """The message, or its beginning."""
+    return message if len(message) <= most else f"{message[: most - 4]} ..."

@@ -1,0 +1,179 @@
+"""
+The launcher: a Job, for it knows retries and deadlines.
+
+Owns: the launcher's pod. Each attempt is a pod of its own, so that each waits for the workers and leaves its last
+lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mpirt import launchenv, names
+from mpirt.controller import kinds
+from mpirt.controller.digests import launcher_digest, worker_digest
+from mpirt.controller.manifests import config_map as config
+from mpirt.controller.manifests import pods
+from mpirt.controller.manifests.meta import head
+from mpirt.controller.manifests.rbac import account_name
+from mpirt.controller.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, object_name, pod_labels
+from mpirt.controller.spec import Implementation, JobSpec, Settings
+
+RUNTIME_VOLUME = "mpirt-runtime"
+RUNTIME_CONTAINER = "mpirt-runtime"
+WAIT_CONTAINER = "mpirt-wait"
+
+# More workers than any job has: the launcher's environment must not change when the job is scaled.
+_MOST_DAEMONS = 100_000
+_NEEDED_VARIABLE = "MPIRT_WORKERS_NEEDED"
+# How long a launcher pod waits for its workers; the status says all the time whom it waits for.
+_WAIT_SECONDS = 7 * 24 * 3600
+# So small that no launcher needs more because of it; equal, so that a Guaranteed pod stays one.
+_RESOURCES = {"cpu": "200m", "memory": "128Mi"}
+_SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
+_LAST_LINES = "FallbackToLogsOnError"
+
+_HOSTFILE = f"{names.MPI_FOLDER}/{config.HOSTFILE}"
+
+
+def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
+    """The job's launcher Job. `held` back, it makes no pod yet."""
+    annotations = {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
+    deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
+    return {
+        **head(spec, kinds.JOB, annotations=annotations),
+        "spec": {
+            "completions": 1,
+            "parallelism": 0 if held else 1,
+            "backoffLimit": spec.run.retries,
+            **deadline,
+            # Two launchers never run at a time. Kubernetes before 1.28 doesn't know it, and ignores it.
+            "podReplacementPolicy": "Failed",
+            "template": launcher_template(spec, settings),
+        },
+    }
+
+
+def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """The launcher's pod."""
+    template = spec.launcher.template
+    own = config.HOSTFILE, config.KUBEXEC, config.DISCOVER_HOSTS
+    runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
+    pod = {
+        **template.spec,
+        "initContainers": _init_containers(spec, settings),
+        "containers": pods.with_main(template, _main(spec, settings)),
+        "volumes": [*(template.spec.get("volumes") or []), pods.config_volume(spec, own), *runtime],
+        "restartPolicy": "Never",
+        "hostname": config.launcher_host(spec),
+        "subdomain": object_name(kinds.SERVICE, spec.key.name),
+        "serviceAccountName": account_name(spec),
+        "automountServiceAccountToken": True,
+        **pods.dns_policy(template.spec),
+        **pods.priority(spec, template.spec),
+    }
+    labels = {**pod_labels(spec.key.name, names.LAUNCHER), **pods.group_labels(spec, template)}
+    return pods.pod_template(template, labels=labels, annotations=pods.group_annotations(spec, template), spec=pod)
+
+
+def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    mounts = {names.MPI_FOLDER: pods.CONFIG_VOLUME, **_runtime_mount(settings)}
+    container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
+    return {**container, "terminationMessagePolicy": container.get("terminationMessagePolicy") or _LAST_LINES}
+
+
+def environment(spec: JobSpec) -> dict[str, str]:
+    """The launcher's variables."""
+    return {
+        **pods.role_variable(names.LAUNCHER),
+        names.SELECTOR_VARIABLE: config.workers_selector(spec),
+        # Sidecars may be put into the workers by others: the container has to be named always.
+        names.CONTAINER_VARIABLE: spec.workers.template.main,
+        **_MPI[spec.implementation](spec.slots),
+        **({} if spec.launcher.works_too else _NO_GPU),
+    }
+
+
+# A launcher that doesn't work must not be given the node's GPUs by the container runtime.
+_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+
+
+def _open_mpi(slots: int) -> Mapping[str, str]:
+    # Whether it is Open MPI 4 or 5 nobody knows; each ignores the other's.
+    return {
+        **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
+        "OMPI_MCA_orte_default_hostfile": _HOSTFILE,
+        "OMPI_MCA_orte_set_default_slots": str(slots),
+        **launchenv.open_mpi_5(names.KUBEXEC_PATH, _MOST_DAEMONS),
+        "PRTE_MCA_prte_default_hostfile": _HOSTFILE,
+        "PRTE_MCA_prte_set_default_slots": str(slots),
+    }
+
+
+def _intel(slots: int) -> Mapping[str, str]:
+    return {
+        **launchenv.intel(names.KUBEXEC_PATH),
+        "I_MPI_HYDRA_HOST_FILE": _HOSTFILE,
+        "I_MPI_PERHOST": str(slots),
+        # No tree, in which workers would have to start others.
+        "I_MPI_HYDRA_BRANCH_COUNT": "-1",
+    }
+
+
+def _mpich(_slots: int) -> Mapping[str, str]:
+    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": _HOSTFILE}
+
+
+_MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implementation.MPICH: _mpich}
+
+
+def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
+    """The runtime first, so that the user's own may use it; the wait last, so that they are done before it."""
+    given = spec.launcher.template.spec.get("initContainers") or []
+    return [*_runtime_container(spec, settings), *given, _wait_container(spec, settings)]
+
+
+def _runtime_container(spec: JobSpec, settings: Settings) -> list[Any]:
+    if not settings.runtime_image:
+        return []
+    return [{**_helper(spec, RUNTIME_CONTAINER, settings.runtime_image, settings), "args": [names.RUNTIME_PATH]}]
+
+
+def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """Waits for as many Ready workers as are needed when the pod starts, not when the template was written."""
+    program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
+    needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": config.NEEDED}
+    image = settings.runtime_image or pods.main_container(spec.launcher.template)["image"]
+    return {
+        **_helper(spec, WAIT_CONTAINER, image, settings),
+        "command": [program],
+        "args": ["--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)],
+        "env": [
+            {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
+            {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
+        ],
+    }
+
+
+def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[str, Any]:
+    """A container of ours: as little as can be, and whoever the launcher's own runs as."""
+    own: Mapping[str, Any] = pods.main_container(spec.launcher.template).get("securityContext") or {}
+    return {
+        "name": name,
+        "image": image,
+        "volumeMounts": [{"name": volume, "mountPath": path} for path, volume in _runtime_mount(settings).items()],
+        "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
+        "terminationMessagePolicy": _LAST_LINES,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+            **{field: own[field] for field in _SAME_USER if field in own},
+        },
+    }
+
+
+def _runtime_mount(settings: Settings) -> dict[str, str]:
+    return {names.RUNTIME_PATH: RUNTIME_VOLUME} if settings.runtime_image else {}

@@ -1,0 +1,39 @@
+"""
+What all objects of a job have at their head.
+
+Owns: name, namespace, labels and the owner reference, by which Kubernetes removes them with the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mpirt.controller import kinds
+from mpirt.controller.objectnames import job_labels, object_name
+from mpirt.controller.spec import JobSpec, Owner
+
+
+def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """apiVersion, kind and metadata of the job's object of that kind."""
+    metadata: dict[str, Any] = {
+        "name": object_name(kind, spec.key.name),
+        "namespace": spec.key.namespace,
+        "labels": job_labels(spec.key.name),
+        "ownerReferences": [owner_reference(spec.owner)],
+    }
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {"apiVersion": kinds.RESOURCES[kind].api_version, "kind": kind, "metadata": metadata}
+
+
+def owner_reference(owner: Owner) -> dict[str, Any]:
+    """The job as the one controller of an object."""
+    return {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.key.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,134 @@
+"""
+Pod templates: the user's, with what the job needs put in.
+
+Owns: putting something in without taking anything away. What the user has set stays: a variable of ours that has a
+name of his is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mpirt import names
+from mpirt.controller import kinds
+from mpirt.controller.manifests import config_map as config
+from mpirt.controller.objectnames import object_name
+from mpirt.controller.spec import JobSpec, Scheduling, Template
+
+CONFIG_VOLUME = "mpi-job-config"
+
+_EXECUTABLE = 0o555
+_READABLE = 0o444
+_MODES = {config.HOSTFILE: _READABLE, config.KUBEXEC: _EXECUTABLE, config.DISCOVER_HOSTS: _EXECUTABLE}
+
+_VOLCANO = "volcano"
+_VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+_VOLCANO_LEAST = "scheduling.volcano.sh/group-min-member"
+_VOLCANO_RESOURCES = "scheduling.volcano.sh/group-min-resources"
+# What the coscheduling plugin of kubernetes-sigs/scheduler-plugins groups by.
+_POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+
+
+def pod_template(
+    template: Template, *, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A template with another spec, and labels and annotations of ours over the user's."""
+    metadata: dict[str, Any] = {"labels": {**template.labels, **labels}}
+    if template.annotations or annotations:
+        metadata["annotations"] = {**template.annotations, **annotations}
+    return {"metadata": metadata, "spec": dict(spec)}
+
+
+def with_main(template: Template, main: Mapping[str, Any]) -> list[Any]:
+    """The template's containers with another one in the main one's place."""
+    return [main if one["name"] == template.main else one for one in template.spec["containers"]]
+
+
+def main_container(template: Template) -> dict[str, Any]:
+    """The container that runs the MPI."""
+    return next(dict(one) for one in template.spec["containers"] if one["name"] == template.main)
+
+
+def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Mapping[str, str]) -> dict[str, Any]:
+    """The container with more variables, where it has none of the name, and more volumes by their mount paths."""
+    given = container.get("env") or []
+    taken = {one["name"] for one in given}
+    return {
+        **container,
+        "env": [*given, *({"name": name, "value": text} for name, text in env.items() if name not in taken)],
+        "volumeMounts": [
+            *(container.get("volumeMounts") or []),
+            *({"name": name, "mountPath": path} for path, name in mounts.items()),
+        ],
+    }
+
+
+def config_volume(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
+    """These keys of the job's ConfigMap as files; whoever the pod runs as may read them."""
+    items = [{"key": key, "path": key, "mode": _MODES[key]} for key in keys]
+    return {
+        "name": CONFIG_VOLUME,
+        "configMap": {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items},
+    }
+
+
+def dns_policy(pod: Mapping[str, Any]) -> dict[str, str]:
+    """On the host's network a pod still asks the cluster's DNS, unless the user wants something else."""
+    if pod.get("hostNetwork") and pod.get("dnsPolicy") in (None, "", "ClusterFirst"):
+        return {"dnsPolicy": "ClusterFirstWithHostNet"}
+    return {}
+
+
+def with_search(pod: Mapping[str, Any], domain: str) -> dict[str, Any]:
+    """The pod's DNS settings with one more domain to look for names in."""
+    given: Mapping[str, Any] = pod.get("dnsConfig") or {}
+    searches: Sequence[str] = given.get("searches") or []
+    return {**given, "searches": [*searches, *([] if domain in searches else [domain])]}
+
+
+def priority(spec: JobSpec, pod: Mapping[str, Any]) -> dict[str, str]:
+    """The scheduling policy's priority class, where the template has none."""
+    if spec.scheduling and spec.scheduling.priority_class and not pod.get("priorityClassName"):
+        return {"priorityClassName": spec.scheduling.priority_class}
+    return {}
+
+
+def group_labels(spec: JobSpec, template: Template) -> dict[str, str]:
+    """By what a gang scheduler other than Volcano finds the pods of one job."""
+    is_wanted = spec.scheduling is not None and not _is_for_volcano(template)
+    return {_POD_GROUP_LABEL: spec.key.name} if is_wanted else {}
+
+
+def group_annotations(spec: JobSpec, template: Template) -> dict[str, str]:
+    """What Volcano reads on a pod."""
+    if spec.scheduling is None or not spec.scheduling.queue or not _is_for_volcano(template):
+        return {}
+    return {_VOLCANO_QUEUE: spec.scheduling.queue}
+
+
+def gang_annotations(spec: JobSpec) -> dict[str, str]:
+    """What Volcano reads on the StatefulSet: how many are to start together. The launcher starts after them."""
+    if spec.scheduling is None or not _is_for_volcano(spec.workers.template):
+        return {}
+    return {_VOLCANO_LEAST: str(_least(spec, spec.scheduling)), **_resources(spec.scheduling)}
+
+
+def _least(spec: JobSpec, scheduling: Scheduling) -> int:
+    return scheduling.least if scheduling.least is not None else spec.workers.needed
+
+
+def _resources(scheduling: Scheduling) -> dict[str, str]:
+    if not scheduling.resources:
+        return {}
+    return {_VOLCANO_RESOURCES: json.dumps(scheduling.resources, sort_keys=True)}
+
+
+def _is_for_volcano(template: Template) -> bool:
+    return template.spec.get("schedulerName") == _VOLCANO
+
+
+def role_variable(role: str) -> dict[str, str]:
+    """Tells programs in the pod which of the job's pods it is."""
+    return {names.KUBEFLOW_ROLE_VARIABLE: role}

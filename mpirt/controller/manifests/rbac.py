@@ -1,0 +1,55 @@
+"""
+What the launcher may do.
+
+Owns: its ServiceAccount, Role and RoleBinding. Commands may be started in the job's own workers, by name, and pods
+may be looked at; nothing else. Starting one needs both verbs: Kubernetes up to 1.34 asks for get, later ones for
+create, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpirt.controller import kinds
+from mpirt.controller.manifests.meta import head
+from mpirt.controller.objectnames import object_name, worker_name
+from mpirt.controller.spec import JobSpec
+
+
+def own_account(spec: JobSpec) -> str:
+    """The service account that the user has chosen for the launcher; empty if there is none."""
+    chosen = spec.launcher.template.spec.get("serviceAccountName") or spec.launcher.template.spec.get(
+        "serviceAccount"
+    )
+    return str(chosen or "")
+
+
+def account_name(spec: JobSpec) -> str:
+    """The service account that the launcher runs under."""
+    return own_account(spec) or object_name(kinds.SERVICE_ACCOUNT, spec.key.name)
+
+
+def service_account(spec: JobSpec) -> dict[str, Any]:
+    """The launcher's account, where the user has chosen none."""
+    return head(spec, kinds.SERVICE_ACCOUNT)
+
+
+def role(spec: JobSpec) -> dict[str, Any]:
+    """What the launcher may do."""
+    workers = [worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)]
+    rules = [
+        {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+    ]
+    return {**head(spec, kinds.ROLE), "rules": rules}
+
+
+def role_binding(spec: JobSpec) -> dict[str, Any]:
+    """That the launcher's account may do so."""
+    subject = {"kind": kinds.SERVICE_ACCOUNT, "name": account_name(spec), "namespace": spec.key.namespace}
+    reference = {
+        "apiGroup": kinds.RESOURCES[kinds.ROLE].group,
+        "kind": kinds.ROLE,
+        "name": object_name(kinds.ROLE, spec.key.name),
+    }
+    return {**head(spec, kinds.ROLE_BINDING), "subjects": [subject], "roleRef": reference}

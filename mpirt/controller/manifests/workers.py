@@ -1,0 +1,98 @@
+"""
+The workers: a StatefulSet, for its pods have names that can be told beforehand and come back under them.
+
+Owns: what a worker needs: nothing but the stub at the path that launchers' daemons check for. No token, no
+runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpirt import names
+from mpirt.controller import kinds
+from mpirt.controller.digests import worker_digest
+from mpirt.controller.manifests import config_map as config
+from mpirt.controller.manifests import pods
+from mpirt.controller.manifests.meta import head
+from mpirt.controller.manifests.service import search_domain
+from mpirt.controller.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION, object_name, pod_labels
+from mpirt.controller.spec import JobSpec, Settings, Template
+
+# Ends at once when asked to: a shell as process 1 would ignore it for the whole grace period.
+IDLE = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
+
+_FIRST_GENERATION = "1"
+
+
+def stateful_set(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """The job's StatefulSet, as it is to be created."""
+    labels = pod_labels(spec.key.name, names.WORKER)
+    annotations = {
+        TEMPLATE_ANNOTATION: worker_digest(spec),
+        GENERATION_ANNOTATION: _FIRST_GENERATION,
+        **pods.gang_annotations(spec),
+    }
+    return {
+        **head(spec, kinds.STATEFUL_SET, annotations=annotations),
+        "spec": {
+            "replicas": spec.workers.replicas,
+            "serviceName": object_name(kinds.SERVICE, spec.key.name),
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "selector": {"matchLabels": labels},
+            "template": worker_template(spec, settings),
+        },
+    }
+
+
+def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """A worker's pod."""
+    template = spec.workers.template
+    main = pods.extended(
+        {**pods.main_container(template), **idle_command(template)},
+        env=pods.role_variable(names.WORKER),
+        mounts={names.MPI_FOLDER: pods.CONFIG_VOLUME},
+    )
+    pod = {
+        **template.spec,
+        "containers": pods.with_main(template, main),
+        "volumes": [*(template.spec.get("volumes") or []), pods.config_volume(spec, [config.KUBEXEC])],
+        "dnsConfig": pods.with_search(template.spec, search_domain(spec, settings.cluster_domain)),
+        "restartPolicy": "Always",
+        **_token(template),
+        **pods.dns_policy(template.spec),
+        **pods.priority(spec, template.spec),
+    }
+    return pods.pod_template(
+        template,
+        labels={**pod_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
+        annotations=pods.group_annotations(spec, template),
+        spec=pod,
+    )
+
+
+def idle_command(template: Template) -> dict[str, Any]:
+    """
+    What a worker runs that was given nothing to run, or sshd: it waits.
+
+    Jobs written for mpi-operator v2 start sshd, with keys that nobody makes here. Nothing would connect to it.
+    """
+    main = pods.main_container(template)
+    if starts_sshd(template) or not (main.get("command") or main.get("args")):
+        return {"command": list(IDLE), "args": []}
+    return {}
+
+
+def starts_sshd(template: Template) -> bool:
+    """Whether the worker's command is an ssh server."""
+    command = pods.main_container(template).get("command") or [""]
+    return str(command[0]).rpartition("/")[2] == "sshd"
+
+
+def _token(template: Template) -> dict[str, Any]:
+    """A worker gets an API token only if the user asks for one: by an account, or by saying so."""
+    asked = ("serviceAccountName", "serviceAccount", "automountServiceAccountToken")
+    if any(template.spec.get(field) not in (None, "") for field in asked):
+        return {}
+    return {"automountServiceAccountToken": False}

@@ -1,0 +1,166 @@
+"""
+What there is: the objects of one job as informers have them, read into values.
+
+Owns: whose an object is, which jobs an object concerns, and what of an object needs to be kept in memory. Decides
+nothing. No I/O.
+
+An object is ours if our job's uid is that of its controlling owner, and in no other way. Labels are for finding,
+never for owning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mpirt import names
+from mpirt.controller import kinds
+from mpirt.controller.actions import Refusal
+from mpirt.controller.conditions import JobStatus
+from mpirt.controller.objectnames import object_name
+from mpirt.controller.pods import Pod, owner_uid, read_pod
+from mpirt.controller.reading import Body, moment, number, rows, table, text
+from mpirt.controller.spec import JobKey, Owner
+
+Cached = Mapping[str, Iterable[Body]]
+"""Objects by kind. More than the job's own do no harm; two of one kind and name do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An object that exists."""
+
+    kind: str
+    name: str
+    uid: str
+    owner: str
+    """The uid of what controls it; empty if nothing does."""
+    owner_name: str
+    """Kind and name of that, for people."""
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    generation: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """All that is known of a job's surroundings at one moment."""
+
+    owner: Owner
+    created: datetime | None
+    status: JobStatus
+    """What was said last."""
+    mine: Mapping[str, Live] = field(default_factory=dict)
+    """By kind: the objects that the job owns."""
+    others: tuple[Live, ...] = ()
+    """Objects that have names of ours and belong to somebody else."""
+    workers: tuple[Pod, ...] = ()
+    """Of the StatefulSet that exists, in order of their numbers."""
+    launchers: tuple[Pod, ...] = ()
+    """Of the launcher Job that exists, the oldest first."""
+    leftovers: tuple[Pod, ...] = ()
+    """Pods of launcher Jobs that exist no more."""
+    refusals: tuple[Refusal, ...] = ()
+
+    def live(self, kind: str) -> Live | None:
+        """Our object of that kind, unless it is on its way out."""
+        found = self.mine.get(kind)
+        return None if found is None or found.deleting else found
+
+
+def observe(owner: Owner, body: Body, status: JobStatus, cached: Cached, refusals: Iterable[Refusal]) -> Observed:
+    """What is known of the job that `body` is, out of everything that is known."""
+    key = owner.key
+    named = [
+        read_live(kind, found)
+        for kind in kinds.OWNED
+        for found in cached.get(kind, ())
+        if _is_at(found, key.namespace, object_name(kind, key.name))
+    ]
+    mine = {live.kind: live for live in named if live.owner == owner.uid}
+    pods = [
+        read_pod(found)
+        for found in cached.get(kinds.POD, ())
+        if text(table(found, "metadata"), "namespace") == key.namespace
+        and text(table(found, "metadata", "labels"), names.KUBEFLOW_JOB_LABEL) == key.name
+    ]
+    launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
+    return Observed(
+        owner=owner,
+        created=moment(table(body, "metadata"), "creationTimestamp"),
+        status=status,
+        mine=mine,
+        others=tuple(live for live in named if live.owner != owner.uid),
+        workers=tuple(sorted(_owned(pods, mine.get(kinds.STATEFUL_SET)), key=_ordinal)),
+        launchers=tuple(_owned(launchers, mine.get(kinds.JOB))),
+        leftovers=tuple(pod for pod in launchers if pod not in _owned(launchers, mine.get(kinds.JOB))),
+        refusals=tuple(refusals),
+    )
+
+
+def read_live(kind: str, body: Body) -> Live:
+    """An object as the API server has it."""
+    metadata = table(body, "metadata")
+    owner = next((row for row in rows(metadata, "ownerReferences") if row.get("controller")), {})
+    return Live(
+        kind=kind,
+        name=text(metadata, "name"),
+        uid=text(metadata, "uid"),
+        owner=owner_uid(metadata),
+        owner_name=f"{text(owner, 'kind')} {text(owner, 'name')}" if owner else "",
+        deleting="deletionTimestamp" in metadata,
+        labels=table(metadata, "labels"),
+        annotations=table(metadata, "annotations"),
+        generation=number(metadata, "generation"),
+        body=body,
+    )
+
+
+def job_key(body: Body) -> JobKey | None:
+    """The job that an object with our labels concerns, whoever owns it; None if it doesn't say."""
+    metadata = table(body, "metadata")
+    name = text(table(metadata, "labels"), names.KUBEFLOW_JOB_LABEL)
+    return JobKey(text(metadata, "namespace"), name) if name else None
+
+
+# What nobody here reads, by far the most of what an object weighs.
+_UNREAD_METADATA = frozenset({"managedFields", "selfLink", "generateName"})
+_UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+_READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
+
+
+def slim(kind: str, body: Body) -> dict[str, Any]:
+    """The object without what nobody here reads: what a cache should hold."""
+    metadata = {name: value for name, value in table(body, "metadata").items() if name not in _UNREAD_METADATA}
+    if "annotations" in metadata:
+        kept = {name: value for name, value in metadata["annotations"].items() if name not in _UNREAD_ANNOTATIONS}
+        metadata["annotations"] = kept
+    slimmed = {**body, "metadata": metadata}
+    if kind == kinds.POD:
+        slimmed["spec"] = {name: value for name, value in body["spec"].items() if name in _READ_OF_POD_SPEC}
+    if kind in (kinds.STATEFUL_SET, kinds.JOB):
+        # Its template is compared by digest and generation, never field by field.
+        slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
+    return slimmed
+
+
+def _is_at(body: Body, namespace: str, name: str) -> bool:
+    metadata = table(body, "metadata")
+    return text(metadata, "namespace") == namespace and text(metadata, "name") == name
+
+
+def _owned(pods: Iterable[Pod], live: Live | None) -> list[Pod]:
+    return [pod for pod in pods if live is not None and pod.owner == live.uid]
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    return pod.created.timestamp() if pod.created else 0.0, pod.name
+
+
+def _ordinal(pod: Pod) -> int:
+    digits = pod.name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else -1

@@ -1,0 +1,163 @@
+"""
+What the controller is told: words and environment in, a value out.
+
+Owns: the options, their defaults and the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from mpirt import names
+from mpirt.controller.election import Terms
+from mpirt.controller.logs import FORMS
+from mpirt.controller.spec import Settings
+from mpirt.errors import SpecError, UsageError
+
+_PORTS = range(65536)
+
+_EPILOG = """\
+Examples:
+  mpirt-controller --runtime-image registry.example.com/mpirt/runtime:1.0         all namespaces, in a cluster
+  mpirt-controller --namespace ml --lease-namespace ml --runtime-image ...        one namespace, with a Role
+  mpirt-controller --kubeconfig ~/.kube/config --no-lease --log-format logfmt     at a desk, alone
+
+Environment: each option has a variable, MPIRT_ and its name, as MPIRT_RUNTIME_IMAGE; the option wins. POD_NAME and
+POD_NAMESPACE, where a Deployment sets them, name the holder of the lease and its namespace.
+
+Exit code: 0 after SIGTERM or SIGINT; 241 for options or a configuration that can't be, 244 when the lease was
+lost: somebody else leads, and this process is to be started anew. See docs/exit-codes.md.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All that can be chosen."""
+
+    settings: Settings
+    namespace: str
+    """The only one that is looked at; empty for all."""
+    kubeconfig: str
+    lease: bool
+    lease_name: str
+    lease_namespace: str
+    terms: Terms
+    metrics_address: str
+    metrics_port: int
+    log_format: str
+    workers: int
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {names.CONTROLLER} --help")
+
+
+def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """The options. Raises UsageError."""
+    found = _parser(environment).parse_args(_from_environment(environment) + list(words))
+    if found.metrics_port not in _PORTS:
+        raise UsageError(f"--metrics-port: {found.metrics_port} is no port")
+    if found.workers < 1:
+        raise UsageError(f"--workers: at least 1, got {found.workers}")
+    try:
+        settings = Settings(runtime_image=found.runtime_image, cluster_domain=found.cluster_domain)
+        terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
+    except SpecError as error:
+        raise UsageError(str(error)) from error
+    return Options(
+        settings=settings,
+        namespace=found.namespace,
+        kubeconfig=found.kubeconfig,
+        lease=found.lease,
+        lease_name=found.lease_name,
+        lease_namespace=found.lease_namespace,
+        terms=terms,
+        metrics_address=found.metrics_address,
+        metrics_port=found.metrics_port,
+        log_format=found.log_format,
+        workers=found.workers,
+    )
+
+
+def usage(environment: Mapping[str, str]) -> str:
+    """The help."""
+    return _parser(environment).format_help().replace("usage:", "Usage:", 1)
+
+
+_OPTIONS = (
+    "runtime-image",
+    "cluster-domain",
+    "namespace",
+    "kubeconfig",
+    "lease-name",
+    "lease-namespace",
+    "lease-duration",
+    "lease-renew-deadline",
+    "lease-retry",
+    "metrics-address",
+    "metrics-port",
+    "log-format",
+    "workers",
+)
+
+
+def _from_environment(environment: Mapping[str, str]) -> list[str]:
+    found = ((name, environment.get("MPIRT_" + name.upper().replace("-", "_"))) for name in _OPTIONS)
+    return [f"--{name}={value}" for name, value in found if value]
+
+
+def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=names.CONTROLLER,
+        usage=f"{names.CONTROLLER} [options]",
+        description="Turns MPIJob objects (kubeflow.org v1 and v2beta1) into running MPI jobs.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "--runtime-image",
+        default="",
+        metavar="IMAGE",
+        help="brings mpirt-rsh into launcher pods; without it the jobs' own images must have it",
+    )
+    add("--cluster-domain", default="cluster.local", metavar="DOMAIN", help="of the cluster's DNS (cluster.local)")
+    add("--namespace", default="", metavar="NAME", help="look at no other namespace (all)")
+    add("--kubeconfig", default="", metavar="FILE", help="without it the pod's own account, or ~/.kube/config")
+    add("--workers", type=int, default=4, metavar="N", help="jobs that are looked at side by side (4)")
+    _add_lease(add, environment)
+    add("--metrics-address", default="", metavar="IP", help="for /metrics, /healthz and /readyz (all)")
+    add("--metrics-port", type=int, default=8080, metavar="PORT", help="their port (8080); 0 for any")
+    add("--log-format", choices=sorted(FORMS), default="logfmt", help="one line a decision (logfmt)")
+    add("--version", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_lease(add: Callable[..., object], environment: Mapping[str, str]) -> None:
+    namespace = environment.get("POD_NAMESPACE") or "mpirt-system"
+    add("--no-lease", dest="lease", action="store_false", help="act without a lease: nobody else may")
+    add("--lease-name", default=names.CONTROLLER, metavar="NAME", help=f"({names.CONTROLLER})")
+    add("--lease-namespace", default=namespace, metavar="NAME", help=f"({namespace})")
+    terms = Terms()
+    help_of = "seconds until others may take a lease that is not renewed"
+    add("--lease-duration", type=int, default=terms.duration, metavar="S", help=f"{help_of} ({terms.duration})")
+    help_of = "seconds without a renewal after which this process stops acting"
+    add(
+        "--lease-renew-deadline",
+        type=float,
+        default=terms.deadline,
+        metavar="S",
+        help=f"{help_of} ({terms.deadline:g})",
+    )
+    add(
+        "--lease-retry",
+        type=float,
+        default=terms.retry,
+        metavar="S",
+        help=f"seconds between attempts ({terms.retry:g})",
+    )

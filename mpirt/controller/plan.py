@@ -1,0 +1,150 @@
+"""
+What is to be done, out of what is wanted and what there is.
+
+Owns: putting the decisions together, in the order in which they are to be carried out, with the status last. Each
+decision has a file of its own beside this one. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from mpirt.controller import kinds
+from mpirt.controller.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
+from mpirt.controller.announcing import announcements, is_due
+from mpirt.controller.cleaning import expiry, launcher_cleanup, wants_workers
+from mpirt.controller.conditions import JobStatus, Reason
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.digests import digest
+from mpirt.controller.drift import correction
+from mpirt.controller.facts import JobEnd, job_end, readiness
+from mpirt.controller.healing import healing
+from mpirt.controller.launching import launcher_actions, launcher_trial
+from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
+from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.observe import Observed
+from mpirt.controller.spec import JobSpec, Settings
+from mpirt.controller.status import Obstacle, invalid_status, job_status
+
+# Objects of others are not watched, and a refusal may end without a sign.
+LOOK_AGAIN = timedelta(seconds=30)
+
+
+def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
+    """The plan for a job that can be acted on."""
+    end = job_end(observed)
+    expires = expiry(spec, end)
+    if expires is not None and expires <= now:
+        why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
+        return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
+    wanted = _wanted(spec, settings, end)
+    refusal = _refusal(spec, observed, settings, wanted)
+    if refusal is not None and refusal.final:
+        return plan_of_invalid(dialect, _refused_field(refusal), observed, now=now)
+    obstacle = _obstacle(observed, refusal, wanted)
+    workers = readiness(spec, observed)
+    changes: list[Action] = []
+    if obstacle is None:
+        changes = [*_object_actions(spec, observed, settings, wanted), *_removals(observed, wanted)]
+        changes += launcher_actions(spec, observed, settings, workers)
+        changes += launcher_cleanup(spec, observed, end)
+    healed, heal_again = healing(observed, now=now)
+    status = job_status(spec, observed, workers, obstacle, now=now)
+    said, write_again = _status_actions(dialect, spec, observed, status, now=now)
+    look = now + LOOK_AGAIN if obstacle is not None else None
+    return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))
+
+
+def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
+    """The plan for a job whose spec can't be: it is said, and what runs is left alone."""
+    status = invalid_status(problem, observed, now=now)
+    said, write_again = _status_actions(dialect, None, observed, status, now=now)
+    look = now + LOOK_AGAIN if observed.refusals else None
+    return Plan(tuple(said), earliest(write_again, look))
+
+
+def _wanted(spec: JobSpec, settings: Settings, end: JobEnd | None) -> list[Manifest]:
+    """The objects that are to exist, but for the launcher Job."""
+    return [
+        config_map(spec),
+        *([] if own_account(spec) else [service_account(spec)]),
+        role(spec),
+        role_binding(spec),
+        service(spec),
+        *([stateful_set(spec, settings)] if wants_workers(spec, end) else []),
+    ]
+
+
+def _object_actions(
+    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]
+) -> list[Action]:
+    actions: list[Action] = []
+    is_new = kinds.JOB not in observed.mine and kinds.STATEFUL_SET not in observed.mine
+    if is_new and not spec.run.suspended:
+        actions.append(launcher_trial(spec, settings))
+    for manifest in wanted:
+        live = observed.mine.get(str(manifest["kind"]))
+        if live is None:
+            actions.append(Create(manifest, "it is to be there", digest(manifest)))
+        elif not live.deleting and (changed := correction(manifest, live)) is not None:
+            actions.append(changed)
+    return actions
+
+
+def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
+    """Objects of ours that are wanted no more: workers when the job is over or suspended, an account."""
+    kept = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
+    return [
+        Delete(kind, live.name, live.uid, "the job wants it no more")
+        for kind, live in observed.mine.items()
+        if kind not in kept and not live.deleting
+    ]
+
+
+def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]) -> Refusal | None:
+    """What the API server has refused of what is still wanted."""
+    if not observed.refusals:
+        return None
+    asked = {digest(manifest) for manifest in [*wanted, launcher_job(spec, settings)]}
+    return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
+
+
+def _refused_field(refusal: Refusal) -> str:
+    replica = "Launcher" if refusal.kind == kinds.JOB else "Worker"
+    field = f"spec.mpiReplicaSpecs.{replica}.template: " if refusal.kind in (kinds.JOB, kinds.STATEFUL_SET) else ""
+    return f"{field}the API server refuses it: {refusal.message}"
+
+
+def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Manifest]) -> Obstacle | None:
+    needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
+    for live in observed.others:
+        if live.kind not in needed:
+            continue
+        owner = live.owner_name
+        if owner == f"{observed.owner.kind} {observed.owner.key.name}":
+            message = f"{live.kind} {live.name} is left of an earlier job of this name; waiting until it is gone"
+            return Obstacle(Reason.WORKERS_NOT_READY, message)
+        whose = f"belongs to {owner}" if owner else "belongs to nobody"
+        message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"
+        return Obstacle(Reason.EXISTS, message)
+    if refusal is not None:
+        return Obstacle(Reason.REFUSED, f"the API server refuses {refusal.kind}: {refusal.message}")
+    return None
+
+
+def _status_actions(
+    dialect: Dialect, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
+) -> tuple[list[Action], datetime | None]:
+    """The events and the write, if it is time for them, or when it will be."""
+    due = is_due(observed.status, status, now=now)
+    if due is None or due > now:
+        return [], due
+    owner = observed.owner
+    body = dialect.write_status(replace(status, written=now), owner.key)
+    events = announcements(owner, observed.status, status, spec, now=now)
+    return [*events, WriteStatus(owner.uid, body, "the status has changed")], None

@@ -1,0 +1,106 @@
+"""
+Sentences about pods, for people.
+
+Owns: why a pod isn't Ready, how it died, how a launcher ended. They name the cause, and stay the same while it
+does: what a node says in turns (ErrImagePull, ImagePullBackOff) is said in one way, for each change is a write.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mpirt.controller.pods import Container, Ended, Pod
+
+# What is no trouble yet.
+_ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+_IMAGE_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_SHOWN = 3
+
+
+def trouble(pod: Pod) -> str:
+    """Why the pod can't be used; nothing if it can."""
+    if pod.is_usable:
+        return ""
+    if found := _pod_trouble(pod):
+        return f"{pod.name} {found}"
+    found = next((words for one in pod.containers if (words := _container_trouble(one))), "")
+    if found:
+        return f"{pod.name}: {found}"
+    return f"{pod.name} is starting on node {pod.node}" if pod.node else f"{pod.name} waits for a node"
+
+
+def _pod_trouble(pod: Pod) -> str:
+    if pod.deleted is not None:
+        return "is being deleted"
+    if pod.phase == "Failed":
+        return _failed(pod)
+    if pod.cut_off is not None:
+        return f"is on node {pod.node}, which is not heard of"
+    return f"is not scheduled: {pod.unscheduled}" if pod.unscheduled else ""
+
+
+def death(pod: Pod, since: datetime) -> str:
+    """How the pod, or a container of it, died since then; nothing if none did."""
+    if pod.phase == "Failed":
+        return f"{pod.name} {_failed(pod)}"
+    if pod.cut_off is not None:
+        return f"{pod.name} was lost with its node {pod.node}"
+    if pod.deleted is not None:
+        return f"{pod.name} was deleted{f' ({pod.disruption})' if pod.disruption else ''}"
+    for one in pod.containers:
+        for end in (one.ended, one.before):
+            if end is not None and end.at is not None and end.at >= since:
+                return f"{pod.name}: container {one.name} {_ended(end)}"
+    if pod.created is not None and pod.created > since:
+        return f"{pod.name} was made again"
+    return ""
+
+
+def launcher_end(pod: Pod) -> str:
+    """How a launcher's pod ended, with the last that it said."""
+    if pod.reason:
+        return f"launcher pod {pod.name} {_failed(pod)}"
+    end = next((one.ended for one in pod.containers if one.ended is not None and one.ended.code != 0), None)
+    if end is None:
+        return f"launcher pod {pod.name} failed"
+    return f"launcher pod {pod.name} {_ended(end)}{f': {end.message}' if end.message else ''}"
+
+
+def listed(sentences: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = len(sentences) - _SHOWN
+    return "; ".join([*sentences[:_SHOWN], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _failed(pod: Pod) -> str:
+    words = "was evicted" if pod.reason == "Evicted" else f"failed{f' ({pod.reason})' if pod.reason else ''}"
+    return f"{words}{f': {pod.message}' if pod.message else ''}"
+
+
+def _ended(end: Ended) -> str:
+    # Kubernetes calls everything that isn't 0 an Error: the code says it.
+    reason = "" if end.reason in ("", "Error") else f" ({end.reason})"
+    return f"ended with code {end.code}{reason}"
+
+
+def _container_trouble(one: Container) -> str:
+    found = _why_waiting(one) or _why_not_ready(one)
+    kind = "init container" if one.init else "container"
+    return f"{kind} {one.name}{found}" if found else ""
+
+
+def _why_waiting(one: Container) -> str:
+    if one.waiting in _IMAGE_PULL:
+        return f": ImagePullBackOff: image {one.image} can't be pulled"
+    if one.waiting == "CrashLoopBackOff":
+        return f": CrashLoopBackOff{f': {_ended(one.before)}' if one.before else ''}"
+    told = f": {one.told}" if one.told else ""
+    return "" if one.waiting in _ON_ITS_WAY else f": {one.waiting}{told}"
+
+
+def _why_not_ready(one: Container) -> str:
+    if one.init:
+        return " runs" if one.running else ""
+    if one.ended is not None:
+        return f" {_ended(one.ended)}"
+    return " runs but is not Ready: its readiness probe does not succeed" if one.running and not one.ready else ""

@@ -1,0 +1,126 @@
+"""
+Is this the first call of a job?
+
+Owns: finding the horovodrun that calls us, by its place among our ancestors, and the mark that its first call
+leaves.
+
+horovodrun calls us by a shell below a process of its own, so it is looked for upwards in /proc. The mark is an
+empty file named by its process id and start, in a folder that only we may enter. Where no folder can be written,
+the age of horovodrun decides. Where there is no horovodrun at all, nobody knows.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_PROGRAM = b"horovodrun"
+_MODULE = b"horovod.runner"
+# Interpreter, its options, and then the program: nobody names a job's own file so far in front.
+_WORDS = 4
+# A shell, a supervisor, a shell: four or so.
+_MOST_ANCESTORS = 64
+# Of /proc/PID/stat, after the name in brackets: the parent's place and that of the start, in ticks since the boot.
+_PARENT, _START = 1, 19
+
+
+@value
+class Driver:
+    """A horovodrun."""
+
+    pid: int
+    started: int
+    """In ticks since the boot: no other process has both numbers."""
+    age: float
+
+
+def find_driver(proc: str = "/proc") -> Driver | None:
+    """The nearest horovodrun among our ancestors."""
+    for pid, fields in _ancestors(proc):
+        words = _read(f"{proc}/{pid}/cmdline").split(b"\0")[:_WORDS]
+        if any(word.rpartition(b"/")[2] == _PROGRAM or word.startswith(_MODULE) for word in words):
+            started = int(fields[_START])
+            age = time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK")
+            return Driver(pid, started, age)
+    return None
+
+
+def _ancestors(proc: str) -> Iterator[tuple[int, list[bytes]]]:
+    pid = os.getppid()
+    for _ in range(_MOST_ANCESTORS):
+        fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
+        if pid <= 0 or len(fields) <= _START:
+            return
+        yield pid, fields
+        pid = int(fields[_PARENT])
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(64 * 1024)
+    except OSError:
+        return b""
+
+
+def folders(environ: Mapping[str, str]) -> list[str]:
+    """Where a mark may be left. With a read-only root there is /dev/shm, or an emptyDir that TMPDIR names."""
+    wanted = [environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMPDIR", ""), "/tmp", "/dev/shm"]  # noqa: S108  Mark checks
+    return [folder for folder in wanted if folder.startswith("/")]
+
+
+class Mark:
+    """The mark of a driver's first call."""
+
+    __slots__ = ("_name", "_places")
+
+    def __init__(self, driver: Driver, folders: Sequence[str]) -> None:
+        """It is left in the first of the folders that can be written."""
+        self._name = f"{driver.pid}-{driver.started}"
+        self._places = [f"{folder}/mpirt-discover-{os.getuid()}" for folder in folders]
+
+    def is_there(self) -> bool:
+        """Whether the first call is over."""
+        return any(_is_ours(place) and os.path.exists(f"{place}/{self._name}") for place in self._places)
+
+    def can_be_made(self) -> bool:
+        """Whether there is a place for it; one is made where there is none."""
+        return self._place() is not None
+
+    def make(self) -> None:
+        """The first call is over."""
+        place = self._place()
+        if place is None:
+            return
+        try:
+            os.close(os.open(f"{place}/{self._name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return
+
+    def _place(self) -> str | None:
+        for place in self._places:
+            try:
+                os.mkdir(place, 0o700)
+            except FileExistsError:
+                pass
+            except OSError:
+                continue
+            if _is_ours(place) and os.access(place, os.W_OK):
+                return place
+        return None
+
+
+def _is_ours(place: str) -> bool:
+    """Whether it is a folder of our own that nobody else can enter: anybody can make one in /tmp."""
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077

@@ -1,0 +1,162 @@
+"""
+The words of the command line.
+
+Owns: the options, their values and the checks on them, and how they and the environment's variables agree. No I/O.
+"""
+
+from __future__ import annotations
+
+from mpirt import names
+from mpirt.discover.selection import by_job, by_selector, by_stateful_set
+from mpirt.errors import SpecError, UsageError
+from mpirt.hosts import Form, parse_count
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mpirt.discover.selection import Selection
+
+DEFAULT_SECONDS = 4.0
+DEFAULT_FIRST_SECONDS = 60.0
+# kubectl-delivery waited for ever; a person who is asked to wait longer than this has gone home.
+DEFAULT_WAIT_SECONDS = 600.0
+_LONGEST_SECONDS = 7 * 86400.0
+
+_WITH_VALUE = (
+    "--job", "--statefulset", "--selector", "--namespace", "--slots", "--format", "--revision", "--wait",
+    "--timeout",
+)  # fmt: skip
+_FLAGS = ("--verbose", "--help", "--version")
+_SHORT = {"-l": "--selector", "-n": "--namespace", "-v": "--verbose", "-h": "--help"}
+_SELECT = {"--job": by_job, "--statefulset": by_stateful_set, "--selector": by_selector}
+_VARIABLES = {
+    names.JOB_VARIABLE: by_job,
+    names.STATEFULSET_VARIABLE: by_stateful_set,
+    names.SELECTOR_VARIABLE: by_selector,
+}
+
+
+@value
+class Options:
+    """What was asked for."""
+
+    selection: Selection | None
+    """None: find the job by ourselves."""
+    namespace: str
+    slots: int | None
+    form: Form
+    revision: str
+    wait: int
+    """How many hosts to wait for; 0 for not to wait."""
+    seconds: float
+    """How long one answer may take, from the program's start to its end."""
+    wait_seconds: float
+    first_seconds: float
+    """How long the first call of a horovodrun may wait for a host; with 0 no call ever waits."""
+    verbose: bool
+
+
+def wants_text(words: Sequence[str]) -> str:
+    """`--help` or `--version`, if that is what is asked for."""
+    asked = [_SHORT.get(word, word) for word in words]
+    return next((word for word in ("--help", "--version") if word in asked), "")
+
+
+def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
+    """Read the command line and the variables. Raises UsageError."""
+    given = dict(_read(iter(words)))
+    wait = _whole("--wait", given.get("--wait", "0"))
+    if "--wait" in given and wait < 1:
+        raise UsageError("--wait 0: expected the number of workers to wait for, at least 1")
+    timeout = given.get("--timeout", "")
+    seconds = _seconds(names.TIMEOUT_VARIABLE, environ.get(names.TIMEOUT_VARIABLE, "") or str(DEFAULT_SECONDS))
+    if timeout and not wait:
+        seconds = _seconds("--timeout", timeout)
+    return Options(
+        selection=_selection(given) or _selection_of_variables(environ),
+        namespace=given.get("--namespace", ""),
+        slots=_slots(given.get("--slots")),
+        form=_form(given.get("--format", Form.HOROVOD.value)),
+        revision=given.get("--revision", ""),
+        wait=wait,
+        seconds=seconds,
+        wait_seconds=_seconds("--timeout", timeout) if timeout else DEFAULT_WAIT_SECONDS,
+        first_seconds=_first_seconds(environ.get(names.FIRST_VARIABLE, "")),
+        verbose="--verbose" in given,
+    )
+
+
+def _read(words: Iterator[str]) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = _SHORT.get(name, name)
+        if name in seen:
+            raise UsageError(f"{name} is given twice")
+        seen.add(name)
+        if name in _FLAGS and not equals:
+            yield name, ""
+        elif name in _WITH_VALUE:
+            found = text if equals else next(words, "")
+            if not found:
+                raise UsageError(f"{name} needs a value, as in: {name} VALUE")
+            yield name, found
+        else:
+            raise UsageError(f"{word[:80]!r} is no option of {names.DISCOVER}; see --help")
+
+
+def _selection(given: Mapping[str, str]) -> Selection | None:
+    chosen = [name for name in _SELECT if name in given]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} are given: which job is meant? Give one of them")
+    return next((_SELECT[name](given[name], origin=name) for name in chosen), None)
+
+
+def _selection_of_variables(environ: Mapping[str, str]) -> Selection | None:
+    chosen = [name for name in _VARIABLES if environ.get(name)]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} are set: which job is meant? Set one of them")
+    return next((_VARIABLES[name](environ[name], origin=name) for name in chosen), None)
+
+
+def _form(text: str) -> Form:
+    try:
+        return Form(text)
+    except ValueError as error:
+        raise UsageError(f"--format {text[:40]!r}: expected {', '.join(form.value for form in Form)}") from error
+
+
+def _slots(text: str | None) -> int | None:
+    if text is None:
+        return None
+    slots = _whole("--slots", text)
+    if slots < 1:
+        raise UsageError(f"--slots {text}: must be at least 1")
+    return slots
+
+
+def _whole(field: str, text: str) -> int:
+    try:
+        return parse_count(field, text[:40])
+    except SpecError as error:
+        raise UsageError(f"{field}: {error.problem}") from error
+
+
+def _first_seconds(text: str) -> float:
+    return 0.0 if text == "0" else _seconds(names.FIRST_VARIABLE, text or str(DEFAULT_FIRST_SECONDS))
+
+
+def _seconds(field: str, text: str) -> float:
+    """A number of seconds, with a fraction or an s after it if one likes."""
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = 0.0
+    # Not a number compares as false with everything.
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise UsageError(
+            f"{field} {text[:40]!r}: expected a number of seconds above 0, at most {_LONGEST_SECONDS:g}"
+        )
+    return seconds

@@ -1,0 +1,126 @@
+"""
+How often and how long to ask.
+
+Owns: which answers are good enough, which errors may pass by themselves, the pauses, and the end. Clock, sleep and
+chance are handed in; what is asked is too.
+
+horovodrun takes a failure of the very first call for the end of the job, and of every later one for a warning,
+after which the hosts stay what they were.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
+from mpirt.kubeapi.answers import Overloaded, TimedOut
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.discover.discovery import Found
+
+    Clock = Callable[[], float]
+
+FIRST_PAUSE = 0.25
+LONGEST_PAUSE = 1.0
+# What the last question has left for its answer.
+_LAST_CHANCE = 0.5
+_SHOWN = 8
+
+
+@value
+class Patience:
+    """What to be content with, and for how long not to be."""
+
+    seconds: float
+    """For everything."""
+    each: float
+    """For one question."""
+    enough: int = 0
+    """How many hosts are enough."""
+    insists: bool = False
+    """Whether less than enough is a failure in the end."""
+    retries: bool = False
+    """Whether to ask again after an error that may pass."""
+    refusals_pass: float = 0.0
+    """For how long a 403 is such an error: a RoleBinding may come a little later than its pod."""
+
+
+def ask(
+    question: Callable[[Deadline], Found],
+    patience: Patience,
+    *,
+    clock: Clock,
+    sleep: Callable[[float], None],
+    jitter: Clock,
+    tell: Callable[[str], None],
+) -> Found:
+    """Ask until the answer is good enough or the time is over. `tell` hears why it goes on."""
+    whole = Deadline(patience.seconds, clock=clock)
+    begin, made = clock(), 0
+    before: Found | MpirtError | None = None
+    while True:
+        outcome = _outcome(question, whole.within(patience.each))
+        if _is_final(outcome, patience, clock() - begin):
+            return _settled(outcome, patience, before)
+        asked, left = pause_asked_for(outcome), whole.left() - _LAST_CHANCE
+        if left <= asked:
+            return _settled(outcome, patience, before)
+        before = outcome
+        tell(str(outcome) if isinstance(outcome, MpirtError) else missing(outcome, patience.enough))
+        sleep(min(max(asked, _pause(made, jitter)), left))
+        made += 1
+
+
+def _outcome(question: Callable[[Deadline], Found], deadline: Deadline) -> Found | MpirtError:
+    try:
+        return question(deadline)
+    except MpirtError as error:
+        return error
+
+
+def _is_final(outcome: Found | MpirtError, patience: Patience, elapsed: float) -> bool:
+    if not isinstance(outcome, MpirtError):
+        return len(outcome.hosts) >= patience.enough
+    return not pause_asked_for(outcome) and not (patience.retries and may_pass(outcome, patience, elapsed))
+
+
+def _settled(outcome: Found | MpirtError, patience: Patience, before: Found | MpirtError | None) -> Found:
+    """Make do with what there is. A last question that had too little time leaves the answer before it."""
+    if isinstance(outcome, TimedOut) and before is not None:
+        outcome = before
+    if isinstance(outcome, MpirtError):
+        raise outcome
+    if patience.insists and len(outcome.hosts) < patience.enough:
+        raise NotReady(f"{missing(outcome, patience.enough)}; gave up after {patience.seconds:g} s")
+    return outcome
+
+
+def may_pass(error: MpirtError, patience: Patience, elapsed: float) -> bool:
+    """Whether an error may be gone when we ask again."""
+    if isinstance(error, Refused):
+        return elapsed < patience.refusals_pass
+    return not isinstance(error, ConfigError | UsageError | SpecError)
+
+
+def pause_asked_for(outcome: Found | MpirtError) -> float:
+    """How long an API server that has too much to do wants to be left alone."""
+    return (outcome.failure.retry_after or 0.0) if isinstance(outcome, Overloaded) else 0.0
+
+
+def missing(found: Found, enough: int) -> str:
+    """Who is missing, and why, in one line."""
+    shown = [str(each) for each in found.left_out[:_SHOWN]]
+    if len(found.left_out) > _SHOWN:
+        shown.append(f"{len(found.left_out) - _SHOWN} more")
+    absent = enough - len(found.hosts) - len(found.left_out)
+    if absent > 0:
+        shown.append(f"{absent} not created yet")
+    return f"{len(found.hosts)} of {enough} workers are Ready; {', '.join(shown)}"
+
+
+def _pause(made: int, jitter: Clock) -> float:
+    """Doubling from one to the next, a quarter of it left to chance: launchers start by the hundred."""
+    return float(min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(made, 10))) * (0.75 + jitter() / 4))

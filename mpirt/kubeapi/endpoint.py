@@ -1,0 +1,125 @@
+"""
+Where the API server is, how to trust it, and who we are to it.
+
+Owns: the Endpoint, the choice between a kubeconfig and the service account of the pod we run in, and the latter.
+The environment and the folders are handed in. A kubeconfig is read by kubeconfig.py, which is imported only then:
+it brings a YAML parser.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mpirt.errors import ConfigError
+from mpirt.kubeapi.credentials import PemFile, PemText, StoredCredentials, read_text
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mpirt.kubeapi.credentials import CredentialSource
+
+# The folder that the kubelet mounts into every pod whose service account isn't kept from it.
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+HTTPS_PORT = 443
+_LAST_PORT = 65535
+
+
+@value
+class Endpoint:
+    """One API server and the credentials for it."""
+
+    host: str
+    port: int
+    ca: PemFile | PemText | None
+    """What vouches for the server; None for the system's authorities."""
+    source: CredentialSource
+    origin: str
+    """Where all this was found, for messages: `the pod's service account`."""
+    namespace: str = "default"
+    base_path: str = ""
+    server_name: str = ""
+    """What the server's certificate must be for, where that isn't the host."""
+
+    @property
+    def name(self) -> str:
+        """Host and port as a URL and the Host header have them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def trust(self) -> str:
+        """What vouches for the server, in words."""
+        match self.ca:
+            case None:
+                return "the system's list of authorities"
+            case PemFile(path=path):
+                return path
+            case PemText(field=field):
+                return field
+
+
+def find_endpoint(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Endpoint:
+    """
+    Find the API server as kubectl does: KUBECONFIG, then ~/.kube/config, then the pod's own service account.
+
+    Raises ConfigError that says what was looked for.
+    """
+    paths = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    home = environ.get("HOME", "")
+    default = f"{home}/.kube/config" if home else ""
+    if not paths and default and os.path.exists(default):
+        paths = [default]
+    context = environ.get("MPIRT_CONTEXT", "")
+    if paths or context:
+        # Brings yaml, base64 and urllib, which a pod with a service account never needs.
+        from mpirt.kubeapi.kubeconfig import from_kubeconfigs  # noqa: PLC0415
+
+        return from_kubeconfigs(paths, environ, context=context)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster(environ, service_account=service_account)
+    looked = f"no KUBECONFIG, no {default or '~/.kube/config'}, and not in a pod (no KUBERNETES_SERVICE_HOST)"
+    raise ConfigError(f"no way to an API server: {looked}; set KUBECONFIG")
+
+
+def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Endpoint:
+    """Use the service account of the pod that we run in. Its token is read at every connection: it changes."""
+    host = environ.get("KUBERNETES_SERVICE_HOST", "").strip("[]")
+    if not host:
+        raise ConfigError("not in a pod: KUBERNETES_SERVICE_HOST is not set")
+    host = as_host(host, "KUBERNETES_SERVICE_HOST")
+    token = PemFile(f"{service_account}/token", "the service account's token")
+    try:
+        namespace = read_text(f"{service_account}/namespace", "the service account's namespace").strip()
+    except ConfigError as error:
+        cure = "does the pod's service account have automountServiceAccountToken: false?"
+        raise ConfigError(f"{error}; {cure}") from error
+    return Endpoint(
+        host=host,
+        port=_service_port(environ),
+        ca=PemFile(f"{service_account}/ca.crt", "the service account's CA"),
+        source=StoredCredentials(token_file=token),
+        origin="the pod's service account",
+        namespace=namespace or "default",
+    )
+
+
+def as_host(text: str, field: str) -> str:
+    """Check that the text can be a host: it goes into a request header."""
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
+    raise ConfigError(f"{field} is not a host: {text[:40]!r}")
+
+
+def as_port(text: str, field: str) -> int:
+    """Check that the text is a port."""
+    if text.isascii() and text.isdigit() and len(text) <= len(str(_LAST_PORT)) and 0 < int(text) <= _LAST_PORT:
+        return int(text)
+    raise ConfigError(f"{field} is not a port: {text[:20]!r}")
+
+
+def _service_port(environ: Mapping[str, str]) -> int:
+    for variable in ("KUBERNETES_SERVICE_PORT_HTTPS", "KUBERNETES_SERVICE_PORT"):
+        if text := environ.get(variable, ""):
+            return as_port(text, variable)
+    return HTTPS_PORT

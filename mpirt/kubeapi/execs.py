@@ -1,0 +1,79 @@
+"""
+The request that turns a connection into the WebSocket of an exec.
+
+Owns: the upgrade and what a refusal of it means. Apart from http.py, because the hash that an upgrade needs costs
+0.7 MB, and who only asks for pods does without.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mpirt.errors import PeerError
+from mpirt.kubeapi.answers import ProtocolRefused, failure_error, read_failure
+from mpirt.kubeapi.asks import Ask
+from mpirt.kubeapi.credentials import Credentials
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.stream import TlsStream
+from mpirt.kubeapi.upgrade import accepted_protocol, new_key, upgrade_headers
+from mpirt.kubeapi.wire import OK, SWITCHING_PROTOCOLS, Head
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FORBIDDEN = 403
+
+
+@value
+class Upgraded:
+    """A connection that has become a WebSocket."""
+
+    stream: TlsStream
+    protocol: str
+    leftover: bytes
+    """The first bytes of frames that came together with the answer."""
+
+
+class ExecApi(Api):
+    """An Api that opens execs too."""
+
+    __slots__ = ()
+
+    def open_exec(self, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> Upgraded:
+        """
+        Turn a connection into the WebSocket of an exec.
+
+        Raises ProtocolRefused where none of the sub-protocols is spoken, and what get() raises.
+        """
+        key = new_key(os.urandom(16))
+
+        def once(credentials: Credentials) -> Upgraded:
+            request = self.dialer.request(ask.target, credentials, upgrade_headers(key, protocols))
+            stream, reader = self._exchange(request, credentials, deadline)
+            head, body = reader.answer()
+            if head.status == SWITCHING_PROTOCOLS:
+                try:
+                    return Upgraded(stream, accepted_protocol(head, key, protocols), reader.leftover)
+                except PeerError:
+                    stream.close()
+                    raise
+            self._keep(stream, reader)
+            raise self._upgrade_error(ask, head, body, protocols)
+
+        return self._with_credentials(once, deadline)
+
+    def _upgrade_error(self, ask: Ask, head: Head, body: bytes, protocols: Sequence[str]) -> Exception:
+        if head.status == OK:
+            return PeerError(
+                f"could not {ask.doing}: no upgrade to WebSocket (200); does a proxy drop Upgrade headers?"
+            )
+        failure = read_failure(head, body)
+        if head.status == _FORBIDDEN and not failure.is_status and not failure.message:
+            offered = " nor ".join(protocols)
+            return ProtocolRefused(
+                f"could not {ask.doing}: {offered} is not accepted (403 without a reason)", failure
+            )
+        return failure_error(failure, ask, origin=self.dialer.endpoint.origin)

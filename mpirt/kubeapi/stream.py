@@ -1,0 +1,228 @@
+"""
+A TCP connection with TLS on it that never waits.
+
+Owns: connecting, the handshake, bytes in and out, and the typed error, with the peer's name, for what goes wrong.
+Must not know: HTTP, deadlines. The caller polls fileno() for `wants`, then calls advance(), flush() or read().
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+import select
+
+from mpirt.errors import MpirtError, PeerError, Refused
+from mpirt.kubeapi import tlslib
+from mpirt.kubeapi.answers import ConnectionLost, Untrusted
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.kubeapi.tlslib import Context
+
+# A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
+# purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
+# doesn't read its stdin for a while does just that.
+_KEEPALIVE = ((_socket.TCP_KEEPIDLE, 5), (_socket.TCP_KEEPINTVL, 5), (_socket.TCP_KEEPCNT, 3))
+# OpenSSL wants a write that could not be finished to be repeated with the same bytes: one TLS record at a time.
+_RECORD = 16 * 1024
+# One TLS record is all that a read ever returns.
+READ_SIZE = 16 * 1024
+
+
+# The last form is what getaddrinfo gives a Python without IPv6.
+SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+
+
+@value
+class Address:
+    """Where to connect to, as getaddrinfo has it."""
+
+    family: int
+    sockaddr: SocketAddress
+
+
+@value
+class Peer:
+    """Who is meant to be at the other end."""
+
+    name: str
+    """For messages: host and port."""
+    server_name: str
+    """What its certificate must be for."""
+    trust: str
+    """For messages: what vouches for that certificate."""
+
+
+class TlsStream:
+    """One connection. Begins to connect when made; open once advance() has said so."""
+
+    # fmt: off
+    __slots__ = (
+        "_address", "_connected", "_piece", "_socket", "_tls", "_unread", "_unsent", "_write_first", "opened",
+        "peer",
+    )
+    # fmt: on
+
+    def __init__(self, address: Address, context: Context, peer: Peer) -> None:
+        self.peer = peer
+        self.opened = False
+        self._address = address
+        self._connected = False
+        self._unsent = bytearray()
+        self._unread = b""
+        self._piece = b""
+        self._write_first = True
+        self._socket = tlslib.Socket(address.family, _socket.SOCK_STREAM)
+        try:
+            self._tls = tlslib.wrap(context, self._socket, peer.server_name)
+            self._begin()
+        except (OSError, ValueError) as error:
+            self._socket.close()
+            raise self._error(error, "connecting") from error
+
+    def _begin(self) -> None:
+        try:
+            self._socket.settimeout(0)
+            self._socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE:
+                self._socket.setsockopt(_socket.IPPROTO_TCP, option, value)
+            self._judge(self._socket.connect_ex(self._address.sockaddr))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 once closed."""
+        return self._socket.fileno()
+
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for."""
+        if not self.opened:
+            return select.POLLOUT if self._write_first else select.POLLIN
+        return select.POLLIN | (select.POLLOUT if self.unsent or self._write_first else 0)
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes write() has taken and not sent yet: the caller bounds it by not writing more."""
+        return len(self._unsent) + len(self._piece)
+
+    def advance(self) -> bool:
+        """Connect and shake hands as far as it goes without waiting. True once the stream is open."""
+        if self.opened:
+            return True
+        if not self._connected:
+            self._judge(self._socket.connect_ex(self._address.sockaddr))
+        try:
+            if self._connected:
+                self._tls.do_handshake()
+                self.opened = True
+        except tlslib.SSLWantReadError:
+            self._write_first = False
+        except tlslib.SSLWantWriteError:
+            self._write_first = True
+        except (OSError, ValueError) as error:
+            raise self._error(error, "the TLS handshake") from error
+        if self.opened:
+            self._write_first = False
+        return self.opened
+
+    def write(self, data: bytes) -> None:
+        """Take bytes and send what can be sent now."""
+        self._unsent += data
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what can be sent now."""
+        while self.unsent:
+            if not self._piece:
+                self._piece = bytes(self._unsent[:_RECORD])
+                del self._unsent[:_RECORD]
+            try:
+                sent = self._tls.write(self._piece)
+            except (tlslib.SSLWantReadError, tlslib.SSLWantWriteError):
+                return
+            except OSError as error:
+                raise self._error(self._alert() or error, "sending") from error
+            self._piece = self._piece[sent:]
+
+    def read(self) -> bytes | None:
+        """
+        Bytes if there are any, b"" at the end, None when there is nothing now.
+
+        TLS may hold bytes that poll doesn't see: read until None.
+        """
+        self._write_first = False
+        if self._unread:
+            data, self._unread = self._unread, b""
+            return data
+        try:
+            return self._receive()
+        except tlslib.SSLWantReadError:
+            return None
+        except tlslib.SSLWantWriteError:
+            self._write_first = True
+            return None
+        except OSError as error:
+            raise self._error(error, "reading") from error
+
+    def close(self) -> None:
+        """Close at once; what is unsent is lost."""
+        self._socket.close()
+
+    def _receive(self) -> bytes:
+        try:
+            return self._tls.read(READ_SIZE)
+        except tlslib.SSLEOFError:
+            # Ended without a word of TLS: whether the answer was complete is what HTTP knows.
+            return b""
+
+    def _judge(self, code: int) -> None:
+        if code in (0, errno.EISCONN):
+            self._connected = True
+        elif code not in (errno.EINPROGRESS, errno.EALREADY, errno.EINTR):
+            raise ConnectionLost(f"cannot connect to the API server at {self.peer.name}: {os.strerror(code)}")
+
+    def _alert(self) -> OSError | None:
+        """Why the server has hung up on us, if it said so: a refused client certificate shows only now."""
+        if self._unread:
+            return None
+        try:
+            # What was still sent before the end is not lost: read() gives it.
+            self._unread = self._receive()
+        except tlslib.SSLError as error:
+            return error if "ALERT" in (error.reason or "") else None
+        except OSError:
+            return None
+        return None
+
+    def _error(self, error: OSError | ValueError, doing: str) -> MpirtError:
+        server = f"the API server at {self.peer.name}"
+        if isinstance(error, tlslib.SSLCertVerificationError):
+            problem = error.verify_message or error.reason
+            return Untrusted(
+                f"{self.peer.name} is not the API server that {self.peer.trust} vouches for: {problem}"
+            )
+        if not isinstance(error, tlslib.SSLError):
+            reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+            return ConnectionLost(
+                f"{server} was lost while {doing}: {reason}" if self.opened else f"{server}: {reason}"
+            )
+        reason = error.reason or "unknown"
+        if (
+            isinstance(error, tlslib.SSLEOFError | tlslib.SSLZeroReturnError)
+            or reason == "UNEXPECTED_EOF_WHILE_READING"
+        ):
+            return ConnectionLost(f"{server} closed the connection during {doing}")
+        if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
+            return Refused(f"{server} does not accept our client certificate ({_words(reason)}); has it expired?")
+        if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
+            return PeerError(f"{server} does not speak TLS; is the port right?")
+        return PeerError(f"TLS with {server} failed during {doing}: {_words(reason)}")
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ").lower()

@@ -1,0 +1,63 @@
+"""
+The one TLS configuration there is: always verified.
+
+Owns: the SSLContext, and loading PEM text into it without leaving a private key on a disk.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mpirt.errors import ConfigError
+from mpirt.kubeapi import tlslib
+from mpirt.kubeapi.credentials import Certificate, PemFile, PemText
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.kubeapi.tlslib import Context
+
+
+def tls_context(authority: PemFile | PemText | None, certificate: Certificate | None) -> Context:
+    """
+    Make a context that trusts `authority` (None: the system's), and shows `certificate` if there is one.
+
+    ALPN is not offered: an API server that is offered h2 takes it, and h2 can't be upgraded to WebSocket.
+    """
+    context = tlslib.client_context()
+    # The certificates of many clusters lack the extensions that Python 3.13 has come to ask for. Everything else
+    # is verified. A given authority is trusted even if it isn't a root, as kubectl has it.
+    context.verify_flags &= ~tlslib.VERIFY_X509_STRICT
+    context.verify_flags |= tlslib.VERIFY_X509_PARTIAL_CHAIN
+    if authority is None:
+        context.set_default_verify_paths()
+    else:
+        _trust(context, authority)
+    if certificate is not None:
+        _show(context, certificate)
+    return context
+
+
+def _trust(context: Context, authority: PemFile | PemText) -> None:
+    where = f"{authority.field} {authority.path}" if isinstance(authority, PemFile) else authority.field
+    try:
+        # Bundles may carry comments in any language; the certificates between them are ASCII.
+        context.load_verify_locations(cadata=authority.read().encode("ascii", "ignore").decode())
+    except (tlslib.SSLError, ValueError) as error:
+        raise ConfigError(f"{where} is not a CA certificate in PEM form") from error
+
+
+def _show(context: Context, certificate: Certificate) -> None:
+    """OpenSSL reads a key from a file only. This one is in memory, has no name and ends with the with block."""
+    try:
+        with os.fdopen(os.memfd_create("mpirt-client"), "wb") as file:
+            file.write(f"{certificate.chain}\n{certificate.key.reveal()}\n".encode())
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=_no_password)
+    except tlslib.SSLError as error:
+        problem = "are not a certificate and its unencrypted key in PEM form, or do not belong together"
+        raise ConfigError(f"{certificate.origin} and its key {problem}") from error
+
+
+def _no_password() -> str:
+    """OpenSSL would ask for a password at the terminal otherwise, in the middle of an MPI job."""
+    return ""

@@ -1,0 +1,78 @@
+"""
+The body of a watch: one JSON object per line, in bytes that arrive in any pieces. No I/O.
+
+Owns: lines, their bound, and what a line may say.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import PeerError
+from mpirt.kubeapi.answers import JsonObject
+from mpirt.kubeapi.jsontext import parse_json
+from mpirt.values import value
+
+# etcd holds objects up to 1.5 MiB, and JSON may be twice as long as what it stores.
+LINE_LIMIT = 4 * 1024 * 1024
+
+ADDED = "ADDED"
+MODIFIED = "MODIFIED"
+DELETED = "DELETED"
+BOOKMARK = "BOOKMARK"
+ERROR = "ERROR"
+
+
+@value
+class RawEvent:
+    """One line: what happened, and to which object (for an ERROR, a Status)."""
+
+    type: str
+    object: JsonObject
+
+    @property
+    def resource_version(self) -> str:
+        """The version that the object has, or the bookmark marks."""
+        return resource_version(self.object)
+
+
+class WatchLines:
+    """Bytes in, events out."""
+
+    __slots__ = ("_buffer", "_limit", "_searched")
+
+    def __init__(self, *, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def feed(self, data: bytes) -> list[RawEvent]:
+        """Take bytes; give the events that are complete now. Raises PeerError."""
+        self._buffer += data
+        events = []
+        while (end := self._buffer.find(b"\n", self._searched)) >= 0:
+            line = bytes(self._buffer[:end]).strip()
+            del self._buffer[: end + 1]
+            self._searched = 0
+            if line:
+                events.append(_parse(line))
+        self._searched = len(self._buffer)
+        if self._searched > self._limit:
+            raise PeerError(f"an event of the watch is longer than {self._limit} bytes")
+        return events
+
+
+def resource_version(value: JsonObject) -> str:
+    """The metadata.resourceVersion of an object or a list; empty when it has none."""
+    metadata = value.get("metadata")
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return version if isinstance(version, str) else ""
+
+
+def _parse(line: bytes) -> RawEvent:
+    try:
+        value = parse_json(line)
+    except (ValueError, RecursionError) as error:
+        raise PeerError(f"an event of the watch is not JSON ({len(line)} bytes)") from error
+    kind, thing = (value.get("type"), value.get("object")) if isinstance(value, dict) else (None, None)
+    if not isinstance(kind, str) or not isinstance(thing, dict):
+        raise PeerError(f"an event of the watch has no type or no object ({len(line)} bytes)")
+    return RawEvent(kind, thing)

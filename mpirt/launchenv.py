@@ -1,0 +1,52 @@
+"""
+The variables by which launchers are told how to start their daemons.
+
+Owns: which launcher wants which. Three need them: the agent, which refuses what goes wrong without them, `mpirt
+env`, and the controller. The agent reads this file once a worker, so it holds plain tables.
+
+Every daemon is to be started by the launcher itself (workers can't start any), and to keep the session that
+started it (else nobody sees it die); then as many sessions must be allowed at a time as there are daemons.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# {daemons} is how many are started.
+OPEN_MPI_4: Mapping[str, str] = {
+    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+    "OMPI_MCA_orte_leave_session_attached": "1",
+    "OMPI_MCA_plm_rsh_num_concurrent": "{daemons}",
+}
+# Open MPI 5 has its runtime from PRRTE, and ignores the names of before.
+PRRTE: Mapping[str, str] = {
+    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+    "PRTE_MCA_prte_leave_session_attached": "1",
+    "PRTE_MCA_plm_ssh_num_concurrent": "{daemons}",
+}
+
+
+def open_mpi_4(agent: str, daemons: int) -> dict[str, str]:
+    """Open MPI 4; horovodrun, too, if the agent is /etc/mpi/kubexec.sh."""
+    return {"OMPI_MCA_plm_rsh_agent": agent, **_counted(OPEN_MPI_4, daemons)}
+
+
+def open_mpi_5(agent: str, daemons: int) -> dict[str, str]:
+    """Open MPI 5."""
+    return {"PRTE_MCA_plm_ssh_agent": agent, **_counted(PRRTE, daemons)}
+
+
+def mpich(agent: str) -> dict[str, str]:
+    """MPICH's Hydra: as rsh, for to ssh it gives options."""
+    return {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": agent}
+
+
+def intel(agent: str) -> dict[str, str]:
+    """Intel MPI's Hydra."""
+    return {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent}
+
+
+def _counted(variables: Mapping[str, str], daemons: int) -> dict[str, str]:
+    return {name: text.format(daemons=daemons) for name, text in variables.items()}

@@ -1,0 +1,69 @@
+"""
+Every name that two programs, or two objects in a cluster, must agree on.
+
+Owns: constants and the functions that compose them. A name comes here the day a second place needs it. Must
+not import anything: the fastest program reads this file on every start.
+"""
+
+from __future__ import annotations
+
+# The console scripts: what people type, what launchers are told to start, and how errors sign themselves.
+MPIRT = "mpirt"
+RSH = "mpirt-rsh"
+DISCOVER = "mpirt-discover"
+CONTROLLER = "mpirt-controller"
+
+# The one agent besides ssh that horovodrun knows, by exactly this path.
+KUBEXEC_PATH = "/etc/mpi/kubexec.sh"
+
+# What pods of a job carry, and what may be written on them. Everything of ours in a cluster has this prefix.
+PREFIX = "mpirt.dev"
+JOB_LABEL = f"{PREFIX}/job"
+ROLE_LABEL = f"{PREFIX}/role"
+WORKER = "worker"
+LAUNCHER = "launcher"
+SLOTS_ANNOTATION = f"{PREFIX}/slots"
+DRAINING_ANNOTATION = f"{PREFIX}/draining"
+
+# The same for pods that kubeflow's operators make: mpi-operator v2beta1 and training-operator (to which a role is
+# a replica-type), and before them mpi-operator v1.
+KUBEFLOW_JOB_LABEL = "training.kubeflow.org/job-name"
+KUBEFLOW_ROLE_LABEL = "training.kubeflow.org/job-role"
+KUBEFLOW_REPLICA_LABEL = "training.kubeflow.org/replica-type"
+KUBEFLOW_V1_JOB_LABEL = "mpi-job-name"
+KUBEFLOW_V1_ROLE_LABEL = "mpi-job-role"
+# Says "launcher" in the pods of mpi-operator v2beta1, whose host name is then the job's with "-launcher" after it.
+KUBEFLOW_ROLE_VARIABLE = "K_MPI_JOB_ROLE"
+
+# Kubernetes' own.
+DEFAULT_CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container"
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+REVISION_LABEL = "controller-revision-hash"
+
+# `debug` has the fast programs say on stderr what they do.
+LOG_VARIABLE = "MPIRT_LOG"
+
+# Which container of a worker runs the commands.
+CONTAINER_VARIABLE = "MPIRT_CONTAINER"
+
+# Which job mpirt-discover is about, where its command line doesn't say; one of them at most.
+JOB_VARIABLE = "MPIRT_JOB"
+STATEFULSET_VARIABLE = "MPIRT_STATEFULSET"
+SELECTOR_VARIABLE = "MPIRT_SELECTOR"
+# Where the downward API has put the launcher pod's labels.
+LABELS_FILE_VARIABLE = "MPIRT_POD_LABELS"
+LABELS_FILE = "/etc/podinfo/labels"
+# How long it may take for an answer, and for the first answer to horovodrun.
+TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
+FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"
+
+# Where a launcher has the runtime folder, and the variable that says so if it has it elsewhere: kubexec.sh alone,
+# mounted at its path, has to find the rest of it. images/runtime/launcher.c is of the same opinion.
+RUNTIME_PATH = "/opt/mpirt"
+RUNTIME_VARIABLE = "MPIRT_RUNTIME"
+
+# What the controller puts into the pods of a job: the hostfile and the scripts.
+MPI_FOLDER = "/etc/mpi"
+
+# On whatever mpi-operator makes, and so on whatever we make in its place.
+KUBEFLOW_OPERATOR_LABEL = "training.kubeflow.org/operator-name"

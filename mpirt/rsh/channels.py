@@ -1,0 +1,145 @@
+"""
+The exec channel protocol of Kubernetes, without I/O.
+
+Owns: the layout of messages, the two sub-protocols that are spoken, and the status object that ends a session.
+Bytes of whole WebSocket messages in, events out. Must not know: markers, sockets.
+
+The caller's duty: send each message that `stdin_messages` gives unfragmented (the servers take every frame for
+a message, and its first byte for a channel), and call `cut_off` when the connection has ended, for a status may
+be unfinished.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import PeerError
+from mpirt.kubeapi.answers import one_line
+from mpirt.kubeapi.jsontext import parse_json
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# On v4 the API server passes bytes through, so that a ping is answered on the node; on v5 it answers itself.
+V4 = "v4.channel.k8s.io"
+V5 = "v5.channel.k8s.io"
+
+STDOUT = 1
+STDERR = 2
+_STDIN = 0
+_STATUS = 3
+
+# Servers send no more at once either; they take 32 MiB, but a piece that large would hold up everything behind it.
+LARGEST_MESSAGE = 32 * 1024
+# A status is a few hundred bytes; one that holds a runtime's whole complaint a few thousand.
+_LONGEST_STATUS = 64 * 1024
+_LARGEST_CODE = 255
+# As every API server writes it; what is written otherwise is read as the JSON it is.
+_SUCCESS = b'{"metadata":{},"status":"Success"}'
+
+
+@value
+class Output:
+    """Bytes of the command's stdout or stderr."""
+
+    stream: int
+    data: bytes
+
+
+@value
+class Succeeded:
+    """The server says that the command ended with 0. On v5 it also says so when it has lost the node."""
+
+
+@value
+class ExitedWith:
+    """The runtime says that the process it started ended with this code, which is not 0."""
+
+    code: int
+
+
+@value
+class Failed:
+    """The server says that it could not run the command, or not see it through."""
+
+    reason: str
+    message: str
+
+
+Status = Succeeded | ExitedWith | Failed
+Event = Output | Status
+
+
+def stdin_messages(data: bytes) -> Iterator[bytes]:
+    """Bytes for the process's stdin as messages."""
+    for start in range(0, len(data), LARGEST_MESSAGE - 1):
+        yield bytes([_STDIN]) + data[start : start + LARGEST_MESSAGE - 1]
+
+
+class Channels:
+    """One session's incoming messages."""
+
+    __slots__ = ("_status", "_told")
+
+    def __init__(self) -> None:
+        self._status = b""
+        self._told = False
+
+    def receive(self, message: bytes) -> Event | None:
+        """What a message says; None when it says nothing (yet). Raises PeerError."""
+        channel, data = message[:1], message[1:]
+        # Empty messages open a session and keep it alive.
+        if not data:
+            return None
+        if channel in (b"\1", b"\2"):
+            return Output(channel[0], data)
+        if channel == b"\3":
+            return self._status_part(data)
+        raise PeerError(f"a message of {len(message)} bytes came on channel {channel[0]}, which no server has")
+
+    def cut_off(self) -> None:
+        """The connection has ended. Raises PeerError when a status had only begun."""
+        if self._status:
+            raise PeerError(f"the connection ended in the middle of a status ({len(self._status)} bytes)")
+
+    def _status_part(self, data: bytes) -> Status | None:
+        if self._told:
+            raise PeerError("the session's status came twice")
+        self._status += data
+        if len(self._status) > _LONGEST_STATUS:
+            raise PeerError(f"a status is longer than {_LONGEST_STATUS} bytes")
+        if self._status == _SUCCESS:
+            self._status, self._told = b"", True
+            return Succeeded()
+        try:
+            body = parse_json(self._status)
+        except (ValueError, RecursionError):
+            return None
+        self._status, self._told = b"", True
+        return parse_status(body)
+
+
+def parse_status(body: object) -> Status:
+    """Read a metav1.Status strictly: an exit code only where the server means one."""
+    if not isinstance(body, dict) or body.get("status") not in ("Success", "Failure"):
+        raise PeerError("the session's status is neither Success nor Failure")
+    if body["status"] == "Success":
+        return Succeeded()
+    reason = _text(body.get("reason"))
+    code = _exit_code(body.get("details")) if reason == "NonZeroExitCode" else None
+    return Failed(reason, _text(body.get("message"))) if code is None else ExitedWith(code)
+
+
+def _exit_code(details: object) -> int | None:
+    """The one cause with the reason ExitCode; other causes hold free text."""
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            text = cause.get("message")
+            if isinstance(text, str) and text.isascii() and text.isdigit() and 0 < int(text) <= _LARGEST_CODE:
+                return int(text)
+    return None
+
+
+def _text(given: object) -> str:
+    return one_line(given) if isinstance(given, str) else ""

@@ -1,0 +1,35 @@
+"""
+Where mpirt-rsh begins.
+
+Owns: the signals of the first milliseconds, while everything else is still being imported. Nothing has been
+contacted then, so there is nothing to do but to leave, with the code of a command that such a signal ends and no
+traceback.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
+    import _signal as signal
+
+_ENDS_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main() -> int:
+    """Run one remote command. Ends the process."""
+    for number in _ENDS_US:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _leave)
+    # This is what takes the time.
+    from mpirt.rsh.main import main as run  # noqa: PLC0415
+
+    return run()
+
+
+def _leave(number: int, _frame: object) -> None:
+    os._exit(128 + number)

@@ -1,0 +1,106 @@
+"""
+When to ask for a sign of life, and how long there has been none.
+
+Owns: the timing of pings, beats and keep-alive lines, and the count of silence. No I/O; the clock is handed in.
+
+A ping is answered on the node where bytes are passed through (v4), and by the API server otherwise (v5): there
+the wrapper in the pod is asked for a beat, and only what comes from the pod counts as life. Silence counts only
+while we listen: not while output waits for a slow reader of ours, and not while this process was stopped or its
+machine slept.
+"""
+
+from __future__ import annotations
+
+from mpirt.values import value
+
+# Three questions unanswered, the fastest proof of a lost hop; the shortest idle limit of a load balancer is 20 s.
+ASK_EVERY = 4.0
+DEAD_AFTER = 14.0
+# Data, because pings don't move a server's idle limit; and the wrapper's watchdog counts on it.
+KEEP_ALIVE_EVERY = 10.0
+# While a slow reader of ours keeps us from listening, the session may long be over, and what is sent to a server
+# that has closed it makes TCP throw away what is still to be read. So nothing is asked, and no more said than the
+# wrapper's watchdog needs, which waits for 30 s at least.
+_KEEP_ALIVE_UNREAD = 25.0
+# Longer than anything the loop waits for: a gap like this means that it was not running.
+_STALL = ASK_EVERY + 2
+
+
+@value
+class Due:
+    """What is to be sent now."""
+
+    ping: bool = False
+    beat: bool = False
+    keep_alive: bool = False
+
+
+class Liveness:
+    """The signs of life of one session."""
+
+    __slots__ = ("_asked", "_beats", "_heard", "_kept_alive", "_last_tick", "_listening", "_started")
+
+    def __init__(self, now: float) -> None:
+        self._heard = self._asked = self._kept_alive = self._last_tick = now
+        self._listening = True
+        self._started = False
+        self._beats = False
+
+    def started(self, now: float, *, beats: bool) -> None:
+        """The wrapper watches us from now on. With `beats`, only what comes from the pod is life."""
+        self._started = True
+        self._beats = beats
+        self._heard = self._kept_alive = now
+
+    def ask_the_pod(self, *, beats: bool) -> None:
+        """Change what counts as life from now on."""
+        self._beats = beats
+
+    def heard(self, now: float, *, pong: bool = False) -> bool:
+        """Something came. Whether it proves that the pod's side is alive."""
+        counts = not (pong and self._beats)
+        if counts:
+            self._heard = now
+        return counts
+
+    def listen(self, now: float, *, listening: bool) -> None:
+        """Whether what comes is being read."""
+        self._listening = listening
+        self._heard = now
+
+    def silence(self, now: float) -> float:
+        """For how long nothing has come, to the millisecond: a fraction less would ask for a tick at once."""
+        return round(now - self._heard, 3) if self._listening else 0.0
+
+    def tick(self, now: float) -> Due:
+        """What is due. Call it at `wake`."""
+        if now - self._last_tick > _STALL:
+            self._heard = now
+        self._last_tick = now
+        asks = self._listening and now >= max(self._heard, self._asked) + ASK_EVERY
+        if asks:
+            self._asked = now
+        keeps = self._started and now >= self._kept_alive + self._keep_alive_every
+        if keeps or (asks and self._beats):
+            self._kept_alive = now
+        return Due(
+            ping=asks and not self._beats,
+            beat=asks and self._beats,
+            keep_alive=keeps and not (asks and self._beats),
+        )
+
+    @property
+    def _keep_alive_every(self) -> float:
+        return KEEP_ALIVE_EVERY if self._listening else _KEEP_ALIVE_UNREAD
+
+    @property
+    def wake(self) -> float:
+        """When to tick next, at the latest."""
+        moments = [self._last_tick + ASK_EVERY]
+        if self._listening:
+            moments.append(max(self._heard, self._asked) + ASK_EVERY)
+        if self._started:
+            moments.append(self._kept_alive + self._keep_alive_every)
+        if self._heard + DEAD_AFTER > self._last_tick:
+            moments.append(self._heard + DEAD_AFTER)
+        return min(moments)

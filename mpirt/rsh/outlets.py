@@ -1,0 +1,68 @@
+"""
+Our own stdout and stderr, written without ever waiting, and the form of our own lines among a command's.
+
+The descriptors belong to others too (mpirun's output is ours), so they are not made non-blocking: poll says when
+a pipe takes PIPE_BUF bytes, and no more is written at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+
+from mpirt import names
+
+_PIPE_BUF = 4096
+# What a file is given at a time.
+_LARGEST = 64 * 1024
+
+
+class Outlet:
+    """One descriptor, with what waits to be written to it."""
+
+    __slots__ = ("_fd", "_largest", "_waiting", "broken_by", "in_line")
+
+    def __init__(self, fd: int) -> None:
+        self.broken_by: OSError | None = None
+        """Why nothing can be written any more: mostly that nobody reads it. What comes then is dropped."""
+        self.in_line = False
+        """Whether what came last was not the end of a line."""
+        self._fd = fd
+        self._waiting = bytearray()
+        self._largest = _LARGEST if stat.S_ISREG(os.fstat(fd).st_mode) else _PIPE_BUF
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes were not written yet."""
+        return len(self._waiting)
+
+    def add(self, data: bytes) -> None:
+        """Take bytes, and write what can be written now."""
+        if self.broken_by is None and data:
+            self.in_line = not data.endswith(b"\n")
+            self._waiting += data
+            self.drain()
+
+    def drain(self) -> None:
+        """Write what can be written now."""
+        while self._waiting and self._is_ready():
+            try:
+                written = os.write(self._fd, self._waiting[: self._largest])
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self.broken_by = error
+                self._waiting.clear()
+                return
+            del self._waiting[:written]
+
+    def _is_ready(self) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return bool(poll.poll(0))
+
+
+def own_line(text: str) -> bytes:
+    """A line of ours for stderr: one line whatever was put into it."""
+    return f"{names.RSH}: {' '.join(text.split())}\n".encode(errors="backslashreplace")

@@ -1,0 +1,132 @@
+"""
+What a pod object says about the life of a command in it.
+
+Owns: reading a pod once, into the few values that evidence is made of, and the choice of a container. No I/O.
+
+A field that isn't there, or isn't what it should be, reads as nothing: no evidence is better than a running job
+ended because of a strange object.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ConfigError
+from mpirt.kubeapi.objects import rows, table, text
+from mpirt.names import DEFAULT_CONTAINER_ANNOTATION
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@value
+class Container:
+    """One container's state."""
+
+    identity: str
+    """The runtime's id: another one is another container, with none of our processes."""
+    restarts: int
+    running: bool
+    waiting: str
+    """Why it doesn't run yet, as ImagePullBackOff."""
+    ended: str
+    """Why it has ended, or why the one before it has, as OOMKilled; with its code."""
+    has_ended: bool
+
+
+@value
+class Pod:
+    """A pod at one moment."""
+
+    uid: str
+    node: str
+    phase: str
+    reason: str
+    """Why the pod as a whole has failed, as Evicted."""
+    deleting: bool
+    disruption: str
+    """Why it is to be disrupted, as DeletionByTaintManager; empty when it isn't."""
+    cut_off: bool
+    """Not ready though all its containers are: what is left to say of a pod whose node is not heard of."""
+    containers: Mapping[str, Container]
+    """In the order of the pod's spec."""
+    default_container: str
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    def container(self, name: str) -> Container:
+        """A container by its name, or the first."""
+        return self.containers.get(name or next(iter(self.containers), ""), _UNKNOWN)
+
+    @property
+    def waits_for(self) -> str:
+        """Why it isn't running yet, in a few words."""
+        reasons = [one.waiting for one in self.containers.values() if one.waiting]
+        return f"{self.phase or 'no phase'}{': ' + reasons[0] if reasons else ''}"
+
+
+def read_pod(body: Mapping[str, object]) -> Pod:
+    """A pod as the API server has it."""
+    metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
+    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
+    disruption = conditions.get("DisruptionTarget", {})
+    states = {text(row, "name"): _container(row) for row in rows(status, "containerStatuses")}
+    names = [text(row, "name") for row in rows(spec, "containers")] or list(states)
+    return Pod(
+        uid=text(metadata, "uid"),
+        node=text(spec, "nodeName"),
+        phase=text(status, "phase"),
+        reason=text(status, "reason"),
+        deleting=bool(text(metadata, "deletionTimestamp")),
+        disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
+        cut_off=_is_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
+        containers={name: states.get(name, _UNKNOWN) for name in names},
+        default_container=text(table(metadata, "annotations"), DEFAULT_CONTAINER_ANNOTATION),
+    )
+
+
+def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
+    """The container to enter, and what to tell about the choice; nothing where there was none."""
+    names = list(pod.containers)
+    if wanted:
+        if wanted not in names:
+            raise ConfigError(f"MPIRT_CONTAINER={wanted}: the pod has only {', '.join(names)}")
+        return wanted, ""
+    if pod.default_container in names:
+        return pod.default_container, ""
+    if not names:
+        return "", ""
+    told = f"of the containers {', '.join(names)} the first is used; MPIRT_CONTAINER chooses another"
+    return names[0], told if len(names) > 1 else ""
+
+
+_UNKNOWN = Container("", 0, running=False, waiting="", ended="", has_ended=False)
+
+
+def _is_cut_off(conditions: Mapping[str, Mapping[str, object]], *, has_gates: bool) -> bool:
+    # The node controller sets a lost node's pods to not ready and nothing else; but so does a readiness gate.
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
+    return not has_gates and text(ready, "status") == "False" and text(containers, "status") == "True"
+
+
+def _container(row: Mapping[str, object]) -> Container:
+    state = table(row, "state")
+    terminated = table(state, "terminated")
+    last = terminated or table(table(row, "lastState"), "terminated")
+    restarts = row.get("restartCount")
+    return Container(
+        identity=text(row, "containerID"),
+        restarts=restarts if isinstance(restarts, int) else 0,
+        running=bool(table(state, "running")),
+        waiting=text(table(state, "waiting"), "reason"),
+        ended=_ended(last),
+        has_ended=bool(terminated),
+    )
+
+
+def _ended(terminated: Mapping[str, object]) -> str:
+    code = terminated.get("exitCode")
+    words = (text(terminated, "reason"), f"code {code}" if isinstance(code, int) else "")
+    return ", ".join(word for word in words if word)

@@ -1,0 +1,280 @@
+"""
+One loop that does what a session asks for: bytes between our descriptors, the exec and the pod's watch.
+
+Owns: the only poll, and everything that it waits for. No decisions: what happens becomes an event, what comes
+back is carried out. Nothing grows without bound: the exec isn't read while output waits for a slow reader, and
+stdin is read as far as the session has room.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+
+from mpirt.errors import MpirtError
+from mpirt.kubeapi.asks import exec_in_pod
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.rsh import events
+from mpirt.rsh.outlets import Outlet, own_line
+from mpirt.rsh.signals import Interrupted
+from mpirt.rsh.transport import ExecLink
+from mpirt.rsh.wrapper import BOOTSTRAP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.kubeapi.execs import ExecApi
+    from mpirt.rsh.log import Log
+    from mpirt.rsh.lookout import Lookout
+    from mpirt.rsh.session import Session
+    from mpirt.rsh.signals import Signals
+
+# Output that waits for its reader: above the one the exec is left alone, below the other it is read again.
+_FULL = 256 * 1024
+_ROOM = 64 * 1024
+# Told to end, we give a reader that doesn't read no more than this.
+_LAST_SECONDS = 1.0
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+_SIGNALLED = 128
+_SIGPIPE = 13
+
+
+class Relay:
+    """The I/O of one session."""
+
+    # fmt: off
+    __slots__ = (
+        "_api", "_exec", "_finish", "_is_told_to_end", "_jitter", "_listening", "_log", "_namespace", "_outlets",
+        "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch",
+    )
+    # fmt: on
+
+    def __init__(
+        self,
+        session: Session,
+        api: ExecApi,
+        signals: Signals,
+        *,
+        namespace: str,
+        pod: str,
+        jitter: Callable[[], float],
+        log: Log | None = None,
+        parent: int = 0,
+    ) -> None:
+        """With a `parent`, the session ends when we are not its child any more."""
+        self._session, self._api, self._signals = session, api, signals
+        self._namespace, self._pod = namespace, pod
+        self._jitter, self._log, self._parent = jitter, log, parent
+        self._exec: ExecLink | None = None
+        self._watch: Lookout | None = None
+        self._outlets = {fd: Outlet(fd) for fd in (_STDOUT, _STDERR)}
+        self._listening = True
+        self._stdout_is_lost = False
+        self._is_told_to_end = False
+        self._finish: events.Finish | None = None
+
+    def run(self) -> int:
+        """See the session through. Returns the code to end with."""
+        self._happened(events.Tick())
+        while self._finish is None:
+            self._step(self._wait())
+        line, code = self._finish.line, int(self._finish.code)
+        if line:
+            self._say(line)
+        code = self._write_the_rest(code)
+        # Whatever the command made of being ended: for who started us it was the reader that went away.
+        is_lost = self._outlets[_STDOUT].broken_by is not None
+        return _SIGNALLED + _SIGPIPE if is_lost and not line else code
+
+    def _step(self, ready: dict[int, int]) -> None:
+        """Let everything that can go on go on, once."""
+        self._take_signals()
+        for fd, outlet in self._outlets.items():
+            if fd in ready:
+                outlet.drain()
+        self._tell(self._about_output())
+        self._step_exec(ready)
+        if ready.get(_STDIN) and self._session.stdin_room:
+            self._read_stdin()
+        self._step_watch(ready)
+        wake = self._session.wake
+        if wake is not None and time.monotonic() >= wake:
+            self._happened(events.Tick())
+
+    def _wait(self) -> dict[int, int]:
+        """Wait until something is ready, or it is time."""
+        poll = select.poll()
+        poll.register(self._signals.fileno(), select.POLLIN)
+        timeout = self._register(poll)
+        # A millisecond more rather than less: poll cuts fractions off, and would spin through the last one.
+        return dict(poll.poll(int(timeout * 1000) + 1 if timeout > 0 else 0))
+
+    def _register(self, poll: select.poll) -> float:
+        wake = self._session.wake
+        timeout = 0.0 if wake is None else max(0.0, wake - time.monotonic())
+        link, watch = self._exec, self._watch
+        if link is not None and link.fileno() >= 0 and link.wants:
+            poll.register(link.fileno(), link.wants)
+        if link is not None and link.has_more:
+            timeout = 0.0
+        if watch is not None:
+            timeout = min(timeout, watch.timeout())
+            if watch.fileno() >= 0:
+                poll.register(watch.fileno(), watch.wants)
+        if self._session.stdin_room:
+            poll.register(_STDIN, select.POLLIN)
+        self._register_outlets(poll)
+        return timeout
+
+    def _register_outlets(self, poll: select.poll) -> None:
+        for fd, outlet in self._outlets.items():
+            if outlet.waiting:
+                poll.register(fd, select.POLLOUT)
+
+    def _take_signals(self) -> None:
+        for name, number in self._signals.take():
+            self._is_told_to_end = True
+            self._happened(events.Signalled(name, number))
+        if self._parent and os.getppid() != self._parent:
+            self._parent = 0
+            self._is_told_to_end = True
+            self._happened(events.Signalled("HUP", 1))
+
+    def _step_exec(self, ready: dict[int, int]) -> None:
+        link = self._exec
+        if link is None or not (link.fileno() in ready or link.has_more):
+            return
+        for event in link.step():
+            if self._exec is not link:
+                # The session has hung up.
+                return
+            self._happened(event)
+
+    def _step_watch(self, ready: dict[int, int]) -> None:
+        watch = self._watch
+        if watch is None or not (watch.fileno() in ready or watch.timeout() <= 0):
+            return
+        self._tell(watch.learn())
+
+    def _about_output(self) -> list[events.Event]:
+        """What the session should know of our outlets: whether stdout is lost, whether we still listen."""
+        told: list[events.Event] = []
+        error = self._outlets[_STDOUT].broken_by
+        if error is not None and not self._stdout_is_lost:
+            self._stdout_is_lost = True
+            if error.errno != errno.EPIPE:
+                self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error.errno or 0)}")
+            told.append(events.StdoutBroken())
+        waiting = max(outlet.waiting for outlet in self._outlets.values())
+        listening = waiting < (_FULL if self._listening else _ROOM)
+        if listening != self._listening:
+            self._listening = listening
+            if self._exec is not None:
+                self._exec.listening = listening
+            told.append(events.Listening(listening))
+        return told
+
+    def _read_stdin(self) -> None:
+        try:
+            data = os.read(_STDIN, self._session.stdin_room)
+        except BlockingIOError:
+            # Somebody else who reads it was faster.
+            return
+        except OSError:
+            # A terminal that is gone, for one.
+            data = b""
+        self._happened(events.StdinRead(data))
+
+    def _tell(self, told: list[events.Event]) -> None:
+        for event in told:
+            self._happened(event)
+
+    def _happened(self, event: events.Event) -> None:
+        """Hand an event to the session and do what it wants, and what it wants because of that."""
+        waiting = [event]
+        while waiting:
+            following, now = waiting.pop(0), time.monotonic()
+            actions = self._session.receive(following, now)
+            if self._log is not None:
+                for line in self._log.lines(following, actions, self._session.state, now):
+                    self._say(line)
+            for action in actions:
+                waiting += self._do(action)
+            waiting += self._about_output()
+
+    def _do(self, action: events.Action) -> list[events.Event]:
+        match action:
+            case events.Dial():
+                return self._dial(action)
+            case events.Write(stream, data):
+                self._outlets[stream].add(data)
+            case events.Say(line):
+                self._say(line)
+            case events.Finish():
+                self._finish = action
+            case events.WatchPod():
+                self._watch = self._pod_watch()
+            case events.LookAtPod():
+                if self._watch is not None:
+                    self._watch.look()
+            case _:
+                self._do_with_exec(action)
+        return []
+
+    def _do_with_exec(self, action: events.Action) -> None:
+        link = self._exec
+        if link is None:
+            return
+        match action:
+            case events.Send(message):
+                link.send(message)
+            case events.Ping():
+                link.ping()
+            case events.HangUp():
+                link.close()
+                self._exec = None
+
+    def _dial(self, dial: events.Dial) -> list[events.Event]:
+        """The only step that waits: for as long as it is allowed to, or until a signal comes."""
+        ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
+        try:
+            with self._signals:
+                upgraded = self._api.open_exec(ask, [dial.protocol], Deadline(dial.seconds))
+        except Interrupted:
+            # The loop takes the signal next.
+            return []
+        except MpirtError as error:
+            return [events.NotOpened(error)]
+        self._exec = ExecLink(upgraded)
+        self._exec.listening = self._listening
+        return [events.Opened(upgraded.protocol)]
+
+    def _pod_watch(self) -> Lookout:
+        # Commands that are over within a second never get here.
+        from mpirt.rsh.lookout import Lookout  # noqa: PLC0415
+
+        return Lookout(self._api.dialer, self._namespace, self._pod, jitter=self._jitter)
+
+    def _say(self, line: str) -> None:
+        """A line of ours, never in the middle of the command's."""
+        stderr = self._outlets[_STDERR]
+        stderr.add(b"\n" * stderr.in_line + own_line(line))
+
+    def _write_the_rest(self, code: int) -> int:
+        """What was received is written, however slowly it is read, unless somebody wants an end to it."""
+        while any(outlet.waiting for outlet in self._outlets.values()):
+            poll = select.poll()
+            poll.register(self._signals.fileno(), select.POLLIN)
+            self._register_outlets(poll)
+            ready = poll.poll(_LAST_SECONDS * 1000 if self._is_told_to_end else None)
+            for _, number in self._signals.take():
+                self._is_told_to_end = True
+                code = code or _SIGNALLED + number
+            if not ready:
+                break
+            for outlet in self._outlets.values():
+                outlet.drain()
+        return code

@@ -1,0 +1,231 @@
+"""
+What to do about a command that could not be started.
+
+Owns: the table of answers, and how long to wait before the next attempt. No I/O; clock and jitter are handed
+in. All of this is for the time before GO, when a command can't have been started: after it nothing is tried
+twice.
+
+The table goes by what servers and runtimes say, for their status codes alone don't tell a container that will
+be up in a moment from one that never will. Who says something new is asked again while there is time, as it
+harms nothing.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
+from mpirt.kubeapi.answers import ApiError, ProtocolRefused, TimedOut
+from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status
+from mpirt.values import Enum, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 5.0
+# A controller may be replacing it; a mistyped name should not take longer.
+ABSENT_SECONDS = 5.0
+# An attempt that had no more time than this was cut short: that it got no answer says nothing about the server.
+_CUT_SHORT_SECONDS = 2.0
+
+
+class Next(Enum):
+    """What to do."""
+
+    AGAIN = "again"
+    """Try again: something on the way isn't there, or has too much to do."""
+    WAIT = "wait"
+    """Wait for the pod, which is on its way."""
+    ABSENT = "absent"
+    """Wait for the pod, but not for long: there is none."""
+    OTHER_PROTOCOL = "other protocol"
+    """Try again at once, with the other sub-protocol."""
+    CHOOSE = "choose"
+    """Look at the pod, and name a container."""
+    GIVE_UP = "give up"
+    """It will not get better."""
+
+
+class NotStarted(Unreachable):
+    """The way to the container was open, but no shell answered."""
+
+
+@value
+class Row:
+    """One line of the table: an answer with this status (0: any) and this text in it (empty: any)."""
+
+    status: int
+    text: str
+    next: Next
+    error: type[MpirtError] | None = None
+    """What it is called in the end; None leaves it as it came."""
+    remedy: str = ""
+
+
+_SHELL = "mpirt needs a /bin/sh in the worker's image"
+
+# The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.36, containerd, CRI-O and Docker.
+TABLE = (
+    Row(400, "container name must be specified", Next.CHOOSE, ConfigError, "set MPIRT_CONTAINER"),
+    Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, "is MPIRT_CONTAINER one of its containers?"),
+    Row(400, "does not have a host assigned", Next.WAIT, NoPod),
+    Row(400, "completed pod", Next.GIVE_UP, NoPod),
+    Row(400, "", Next.OTHER_PROTOCOL),
+    Row(404, "pod does not exist", Next.WAIT, NoPod),
+    Row(404, "", Next.ABSENT, NoPod),
+    Row(0, "executable file", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "no such file or directory", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "exec format error", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "permission denied", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "container not found", Next.WAIT, NoPod),
+    Row(0, "CONTAINER_CREATED", Next.WAIT, NoPod),
+    Row(0, "CONTAINER_EXITED", Next.WAIT, NoPod),
+    Row(0, "not running", Next.WAIT, NoPod),
+    Row(0, "not created or running", Next.WAIT, NoPod),
+    Row(0, "error dialing backend", Next.AGAIN),
+    Row(0, "No agent available", Next.AGAIN),
+    Row(429, "", Next.AGAIN),
+    Row(500, "", Next.AGAIN),
+    Row(502, "", Next.AGAIN),
+    Row(503, "", Next.AGAIN),
+    Row(504, "", Next.AGAIN),
+)
+
+_REFUSED_PROTOCOL = Row(403, "", Next.OTHER_PROTOCOL)
+_HOPELESS = Row(0, "", Next.GIVE_UP)
+_HOPEFUL = Row(0, "", Next.AGAIN)
+
+
+def advice(error: MpirtError) -> Row:
+    """The line of the table for what went wrong."""
+    if isinstance(error, ProtocolRefused):
+        return _REFUSED_PROTOCOL
+    if isinstance(error, ConfigError | Refused | NoShell):
+        return _HOPELESS
+    status, text = (
+        (error.failure.status, error.failure.message) if isinstance(error, ApiError) else (0, str(error))
+    )
+    for row in TABLE:
+        if row.status in (0, status) and row.text in text and (row.text or status):
+            return row
+    return _HOPEFUL if isinstance(error, Unreachable) else _HOPELESS
+
+
+def not_started(pod: str, status: Status | None, how: str) -> MpirtError:
+    """What to call it when a connection was opened and then ended, before the shell in the pod said a word."""
+    match status:
+        case Failed(reason, message):
+            return NotStarted(
+                f"the command could not be started in pod {pod}: {message or reason or 'no reason given'}"
+            )
+        case ExitedWith(126 | 127 as code):
+            return NoShell(f"no shell could be started in pod {pod} (code {code}); {_SHELL}")
+        case ExitedWith(code):
+            return NotStarted(f"the shell in pod {pod} ended before it said a word (code {code})")
+    return NotStarted(
+        f"the connection to pod {pod} ended before its shell said a word: {how or 'nothing was said'}"
+    )
+
+
+@value
+class Again:
+    """Try again at that moment, with that sub-protocol; `look` at the pod meanwhile, and name its container."""
+
+    at: float
+    protocol: str
+    look: bool = False
+    choose: bool = False
+
+
+@value
+class GiveUp:
+    """Don't. This is the error to end with."""
+
+    error: MpirtError
+
+
+class Attempts:
+    """The attempts to start one command. `limit` is how many there may be, 0 for as many as fit into the time."""
+
+    __slots__ = (
+        "_at",
+        "_chose",
+        "_jitter",
+        "_limit",
+        "_made",
+        "_refused",
+        "_said",
+        "_since",
+        "deadline",
+        "protocol",
+    )
+
+    def __init__(self, now: float, seconds: float, *, limit: int, jitter: Callable[[], float]) -> None:
+        self.deadline = now + seconds
+        self.protocol = V4
+        self._since = now
+        self._limit = limit
+        self._jitter = jitter
+        self._made = 0
+        self._at = now
+        self._chose = False
+        self._refused: set[str] = set()
+        self._said: tuple[MpirtError, Row] | None = None
+
+    def failed(self, error: MpirtError, now: float) -> Again | GiveUp:
+        """One has failed."""
+        row = advice(error)
+        if row.next is Next.GIVE_UP:
+            return GiveUp(_named(error, row))
+        if row.next is Next.OTHER_PROTOCOL:
+            return self._other_protocol(error, now)
+        self._made += 1
+        error, row = self._said = self._most_telling(error, row, now)
+        # Asked once, a server gets its answer at once; one that goes on asking is no better than any other no.
+        chooses = row.next is Next.CHOOSE and not self._chose
+        self._chose = self._chose or chooses
+        at = now if chooses else now + self._delay(error)
+        end = min(self.deadline, self._since + ABSENT_SECONDS) if row.next is Next.ABSENT else self.deadline
+        if at >= end or self._made == self._limit:
+            return GiveUp(self._gave_up(error, row, now))
+        self._at = at
+        look = row.next in (Next.WAIT, Next.CHOOSE)
+        return Again(at, self.protocol, look=look, choose=row.next is Next.CHOOSE)
+
+    def out_of_time(self, now: float) -> MpirtError | None:
+        """The error to end with when the deadline comes between two attempts; None when none was made."""
+        return None if self._said is None else self._gave_up(*self._said, now)
+
+    def _most_telling(self, error: MpirtError, row: Row, now: float) -> tuple[MpirtError, Row]:
+        """What was said before, where the deadline left this attempt no time to hear an answer."""
+        cut_short = isinstance(error, TimedOut) and now >= self.deadline and now - self._at < _CUT_SHORT_SECONDS
+        return self._said if cut_short and self._said is not None else (error, row)
+
+    def _other_protocol(self, error: MpirtError, now: float) -> Again | GiveUp:
+        self._refused.add(self.protocol)
+        if self._refused >= {V4, V5}:
+            return GiveUp(error)
+        self.protocol = V5 if self.protocol == V4 else V4
+        return Again(now, self.protocol)
+
+    def _delay(self, error: MpirtError) -> float:
+        """Doubling from one to the next, half of it left to chance; never sooner than the server said."""
+        delay = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(self._made - 1, 10))) * (0.5 + self._jitter() / 2)
+        asked = error.failure.retry_after if isinstance(error, ApiError) else None
+        return delay if asked is None else max(delay, asked) + delay / 2
+
+    def _gave_up(self, error: MpirtError, row: Row, now: float) -> MpirtError:
+        times = f"{self._made} attempts" if self._made > 1 else "1 attempt"
+        return _named(error, row, f"gave up after {times} in {max(now - self._since, 0):.0f} s")
+
+
+def _named(error: MpirtError, row: Row, *more: str) -> MpirtError:
+    """The error by the table's name for it, with all that there is to say."""
+    added = [part for part in (*more, row.remedy) if part]
+    if row.error is None and not added:
+        return error
+    kind = row.error or next((kind for kind in _KINDS if isinstance(error, kind)), Unreachable)
+    return kind("; ".join([str(error), *added]))
+
+
+_KINDS = (NoShell, ConfigError, Refused, NoPod, PeerError)

@@ -1,0 +1,126 @@
+"""
+Everything before GO: from the first dial to the wrapper's HELLO, as often as it takes.
+
+Owns: when to dial, with which sub-protocol and for which container, and when to give up. No I/O. All of it may
+be repeated without harm, because a wrapper that gets no GO starts nothing.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ConfigError, MpirtError, NoPod
+from mpirt.rsh import events, wrapper
+from mpirt.rsh.channels import stdin_messages
+from mpirt.rsh.pod import Pod, choose_container
+from mpirt.rsh.retry import Attempts, GiveUp, NotStarted
+from mpirt.rsh.wrapper import Order
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# One attempt; a second address, or a second try, may do better than a first that hangs.
+_DIAL_SECONDS = 15.0
+# A runtime under load takes a few seconds to start a shell.
+_HELLO_SECONDS = 15.0
+
+
+@value
+class Task:
+    """What a session is to do."""
+
+    pod: str
+    order: Order
+    container: str = ""
+    """Empty: the only one, or what the pod names as its default, or the first."""
+    connect_seconds: float = 60.0
+    attempts: int = 0
+    """How many there may be; 0 is as many as fit into the time."""
+
+
+class Starting:
+    """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
+
+    __slots__ = ("_attempts", "_choosing", "_dial_at", "_hello_by", "_opened", "_task", "_waits_for", "container")
+
+    def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
+        self.container = task.container
+        self._task = task
+        self._attempts = Attempts(now, task.connect_seconds, limit=task.attempts, jitter=jitter)
+        self._dial_at: float | None = now
+        self._hello_by: float | None = None
+        self._opened = now
+        self._choosing = False
+        self._waits_for = ""
+
+    @property
+    def wake(self) -> float:
+        """When to tick next, at the latest."""
+        moments = (self._dial_at if not self._choosing else None, self._hello_by, self._attempts.deadline)
+        return min(moment for moment in moments if moment is not None)
+
+    def overdue(self, now: float) -> MpirtError | None:
+        """The error of a shell that has not answered in time."""
+        if self._hello_by is None or now < self._hello_by:
+            return None
+        return NotStarted(f"no shell in pod {self._task.pod} answered for {self._hello_by - self._opened:.0f} s")
+
+    def dial(self, now: float) -> list[events.Action]:
+        """Dial, when it is time."""
+        if self._hello_by is None and now >= self._attempts.deadline:
+            raise self._out_of_time(now)
+        if self._choosing or self._dial_at is None or now < self._dial_at:
+            return []
+        self._dial_at = None
+        seconds = min(_DIAL_SECONDS, self._attempts.deadline - now)
+        return [events.Dial(self._attempts.protocol, self.container, seconds)]
+
+    def opened(self, now: float) -> list[events.Action]:
+        """The connection is there: greet the shell at its other end."""
+        self._opened = now
+        self._hello_by = min(now + _HELLO_SECONDS, self._attempts.deadline)
+        return [events.Send(message) for message in stdin_messages(wrapper.payload(self._task.order))]
+
+    def failed(self, error: MpirtError, now: float) -> bool:
+        """The attempt has failed. Whether the pod is worth a look until the next."""
+        self._hello_by = None
+        plan = self._attempts.failed(error, now)
+        if isinstance(plan, GiveUp):
+            raise self._with_reason(plan.error)
+        self._dial_at, self._choosing = plan.at, plan.choose
+        return plan.look
+
+    def pod_seen(self, pod: Pod, now: float) -> list[events.Action]:
+        """The pod, while it is waited for."""
+        if self._dial_at is None:
+            return []
+        if pod.has_ended:
+            raise NoPod(f"pod {self._task.pod} has ended: {pod.phase}{f' ({pod.reason})' if pod.reason else ''}")
+        if self._choosing:
+            self._choosing = False
+            self.container, told = choose_container(pod, self._task.container)
+            return [events.Say(f"pod {self._task.pod}: {told}")] if told else []
+        if pod.container(self.container).running:
+            self._dial_at = min(self._dial_at, now)
+        else:
+            self._waits_for = pod.waits_for
+        return []
+
+    def pod_not_told(self, why: str) -> None:
+        """The pod can't be looked at."""
+        if self._choosing:
+            pod = self._task.pod
+            raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); set MPIRT_CONTAINER")
+
+    def _out_of_time(self, now: float) -> MpirtError:
+        if self._choosing:
+            self.pod_not_told("no answer came")
+        if self._waits_for:
+            return NoPod(f"pod {self._task.pod} is not running: {self._waits_for}")
+        said = self._attempts.out_of_time(now)
+        return said or NotStarted(f"no time was left to reach pod {self._task.pod}")
+
+    def _with_reason(self, error: MpirtError) -> MpirtError:
+        return (
+            NoPod(f"{error}; it is {self._waits_for}") if self._waits_for and isinstance(error, NoPod) else error
+        )

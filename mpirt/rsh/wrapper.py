@@ -1,0 +1,156 @@
+r"""
+The remote side of a session, as bytes: what to start, the first line to send it, and the lines after that.
+
+Owns: the constant bootstrap of the exec URL, the payload line, the client's control lines. The script itself is
+in script.py, the answers are read by markers.py. No I/O.
+
+The command never stands in the URL, and so in no audit log: the bootstrap reads one line and evaluates it. That
+line is printable ASCII whatever is in the command, because the shell's own printf decodes it.
+
+How the command's stdin travels, and why so. v4 of the exec protocol can't end stdin without ending the
+connection, the same stream must carry signs of life, and a server stops answering pings when nobody reads the
+stdin it delivers. So stdin goes in pieces, one at a time: `watch` in the pod always takes a piece at once,
+`feed` writes it to the command and may block there without harm, and only its ACK makes room for the next. With
+`dd` in the pod a piece is raw (10 to 40 MB/s on a local pipe, two forks a piece); without, it is text that the
+shell's own printf turns into bytes, right for every byte but slow (0.5 MB/s). The limits: a command that closes
+its stdin stops the flow but isn't seen to have done so, and a piece that is under way when the client dies
+never reaches the command, which gets TERM instead.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import UsageError
+from mpirt.rsh.script import GREETING, SCRIPT
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# All that the API server, its audit log and the pod's process list get to see of it.
+BOOTSTRAP = ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
+
+GO = b"GO\n"
+ALIVE = b"\n"
+BEAT = b"B\n"
+END_OF_STDIN = b"E\n"
+
+# Large, for each costs the pod two forks; and small enough for a shell's dd to hold in memory.
+RAW_PIECE = 128 * 1024
+# Read byte by byte, twice, and grown fourfold at worst.
+TEXT_PIECE = 16 * 1024
+
+# execve takes 128 KiB per argument; a longer command is evaluated by the wrapper's own shell instead.
+_LONGEST_ARGUMENT = 120_000
+
+
+@value
+class Order:
+    """
+    What the wrapper is asked to do.
+
+    `grace` and `tick` are seconds: the grace lies between TERM and KILL, more than `patience` ticks without a word
+    from the client end the command. The sum must stay below a minute (a launcher's node that is gone is noticed by
+    nothing else), and a tick below a half takes a pod whose `sleep` knows fractions.
+    """
+
+    nonce: str
+    command: bytes
+    has_stdin: bool = False
+    environment: Mapping[str, str] = {}
+    grace: int = 3
+    tick: float = 10
+    patience: int = 3
+
+    def __post_init__(self) -> None:
+        if not (self.nonce.isalnum() and self.nonce.isascii()):
+            raise ValueError(f"a nonce is letters and digits, got {self.nonce!r}")
+        if b"\0" in self.command:
+            raise UsageError("the command holds a NUL byte, which no shell can take")
+        for name in self.environment:
+            if not (name.isidentifier() and name.isascii()):
+                raise UsageError(f"{name!r} is no name for an environment variable")
+
+
+def payload(order: Order) -> bytes:
+    """The first two lines to send: a greeting that is answered by HELLO, and the whole script as one line."""
+    greeting = GREETING.strip().replace("NONCE", order.nonce).encode()
+    return greeting + b"\neval \"$(printf '" + _printf_format(_script(order)) + b"')\"\n"
+
+
+def piece(data: bytes, *, raw: bool) -> bytes:
+    """A piece of stdin: at most RAW_PIECE bytes raw, TEXT_PIECE as text."""
+    if raw:
+        return b"D%d\n%b" % (len(data), data)
+    return b"P" + _printf_format(data) + b"\n"
+
+
+def passing_on(signal: str) -> bytes:
+    """The line that gives the command a signal, by its name without SIG."""
+    return b"S" + signal.encode() + b"\n"
+
+
+def ending_by(signal: str) -> bytes:
+    """The line that does so for good: after the command's end, the wrapper cleans up its session."""
+    return b"K" + signal.encode() + b"\n"
+
+
+def command_line(words: Sequence[str]) -> bytes:
+    """The words after the host as the one string that ssh makes of them."""
+    return " ".join(words).encode(errors="surrogateescape")
+
+
+def _script(order: Order) -> bytes:
+    settings = {
+        "stdin": "some" if order.has_stdin else "none",
+        "grace": str(order.grace),
+        "tick": f"{order.tick:g}",
+        "patience": str(order.patience),
+    }
+    lines = [f"mpirt_{name}={text}".encode() for name, text in settings.items()]
+    return b"\n".join([*lines, _command(order), _SCRIPT])
+
+
+def _command(order: Order) -> bytes:
+    exports = [
+        b"export %b=%b" % (name.encode(), _quoted(text.encode(errors="surrogateescape")))
+        for name, text in order.environment.items()
+    ]
+    quoted = _quoted(order.command)
+    if len(order.command) <= _LONGEST_ARGUMENT:
+        start = b"exec /bin/sh -c " + quoted
+    else:
+        start = b"unset mpirt_nonce; eval " + quoted
+    return b"\n".join([b"mpirt_command() {", *exports, start, b"}"])
+
+
+def _quoted(text: bytes) -> bytes:
+    return b"'" + text.replace(b"'", rb"'\''") + b"'"
+
+
+def _printf_format(data: bytes) -> bytes:
+    """A format string for printf, without quotes, that prints these bytes and is one line of ASCII."""
+    # Not by joining bytes, which takes a hundred times the memory of what comes out.
+    text = data.decode("latin-1").translate(_ESCAPES).encode()
+    # printf would take a leading dash for an option.
+    return rb"\055" + text[1:] if text.startswith(b"-") else text
+
+
+def _escape(byte: int) -> str:
+    if byte == ord("\n"):
+        return r"\n"
+    if byte == ord("%"):
+        return "%%"
+    if ord(" ") <= byte <= ord("~") and byte not in b"\\'":
+        return chr(byte)
+    return f"\\{byte:03o}"
+
+
+def _essential(script: str) -> bytes:
+    """The script without its comments and indentation: every byte is a system call in the pod."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("#")).encode()
+
+
+_ESCAPES = tuple(map(_escape, range(256)))
+_SCRIPT = _essential(SCRIPT)

@@ -1,0 +1,93 @@
+"""
+The controller, installed from deploy/, and what tests ask of it.
+
+A run installs a controller of its own that looks at one namespace, so that runs which share a cluster don't act on
+each other's jobs. The CRD is the cluster's: it is applied under a lock.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import ground
+from tests.e2e.ground import Ground, Namespace
+from tests.kube import buildcache
+from tests.kube.paths import PROJECT
+from tests.kube.wait import until
+
+NAME = "mpirt-controller"
+LABEL = f"app.kubernetes.io/name={NAME}"
+
+_READY_WITHIN = "150s"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A controller and the namespace that is its own."""
+
+    namespace: Namespace
+
+    def holder(self) -> str:
+        """The process that acts; empty if the lease is free."""
+        lease = self.namespace.kubectl.get("lease", NAME)
+        return str(lease["spec"].get("holderIdentity", ""))
+
+    def leader(self) -> str:
+        """The pod of that process."""
+        return self.holder().partition("_")[0]
+
+    def pods(self) -> list[str]:
+        """Its pods that are not being deleted."""
+        found = self.namespace.kubectl.get("pods", f"--selector={LABEL}")
+        return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def log(self) -> list[dict[str, Any]]:
+        """All lines of all its pods."""
+        lines: list[dict[str, Any]] = []
+        for pod in self.pods():
+            said = self.namespace.kubectl("logs", pod, "--tail=-1").stdout
+            lines += [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        return lines
+
+
+def install(cluster: Ground, folder: Path) -> Deployed:
+    """Install the CRD and a controller in a new namespace; returns when both replicas are Ready."""
+    with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
+        cluster.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
+    until(
+        lambda: cluster.kubectl("get", "mpijobs.kubeflow.org", check=False).returncode == 0,
+        within=30,
+        what="the API server to serve MPIJobs",
+    )
+    namespace = ground.fresh_namespace(cluster, folder)
+    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name))
+    namespace.kubectl("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_WITHIN}", timeout=180)
+    deployed = Deployed(namespace)
+    until(deployed.leader, within=30, what="a controller that leads")
+    return deployed
+
+
+def job_name(prefix: str) -> str:
+    """A name that no other job has."""
+    return f"{prefix}-{secrets.token_hex(2)}"
+
+
+def _manifests(cluster: Ground, namespace: str) -> str:
+    """deploy/namespaced for this namespace, with this run's images."""
+    text = cluster.kubectl("kustomize", str(PROJECT / "deploy/namespaced")).stdout
+    changes = {
+        "image: mpirt/controller:latest\n": f"image: {cluster.image('controller')}\n",
+        "value: mpirt/runtime:latest\n": f"value: {cluster.image('runtime')}\n",
+        "namespace: mpirt\n": f"namespace: {namespace}\n",
+    }
+    if "policy/v1\n" not in cluster.kubectl("api-versions").stdout:
+        changes["apiVersion: policy/v1\n"] = "apiVersion: policy/v1beta1\n"
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    return text

@@ -1,0 +1,131 @@
+"""MPIJobs for tests, and what is asked about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.ground import Namespace
+from tests.e2e.manifests import IDLE
+from tests.kube.wait import until
+
+ENDS_WITHIN = 180.0
+_IMPLEMENTATIONS = {"openmpi4": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH"}
+
+
+@dataclass(frozen=True)
+class MpiJob:
+    """One job in a cluster."""
+
+    namespace: Namespace
+    name: str
+
+    def body(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.namespace.kubectl.get("mpijobs.kubeflow.org", self.name)
+        return found
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        """The condition of that type; empty if there is none."""
+        conditions = self.body().get("status", {}).get("conditions", [])
+        return next((each for each in conditions if each["type"] == kind), {})
+
+    def holds(self, kind: str) -> bool:
+        return bool(self.condition(kind).get("status") == "True")
+
+    def wait_for(self, kind: str, *, within: float = ENDS_WITHIN) -> None:
+        until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}: {self.body().get('status')}")
+
+    def wait_for_end(self) -> None:
+        """Wait until it has succeeded; a job that failed is told at once."""
+        until(
+            lambda: self.holds("Succeeded") or self.holds("Failed"), within=ENDS_WITHIN, what=f"{self.name} to end"
+        )
+        assert self.holds("Succeeded"), self.body()["status"]
+
+    def log(self) -> list[str]:
+        """The lines of the launcher's main container."""
+        return self.namespace.kubectl("logs", f"job/{self.name}-launcher").stdout.splitlines()
+
+    def pods(self, role: str) -> list[dict[str, Any]]:
+        labels = f"training.kubeflow.org/job-name={self.name},training.kubeflow.org/job-role={role}"
+        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={labels}")
+        return found
+
+
+def submit(
+    namespace: Namespace,
+    name: str,
+    image: str,
+    command: Sequence[str],
+    *,
+    workers: int = 2,
+    worker: Mapping[str, Any] | None = None,
+    launcher: Mapping[str, Any] | None = None,
+    container: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> MpiJob:
+    """
+    Create a job with its workers spread over the nodes.
+
+    `worker` and `launcher` have the last word on their pods' specs, `container` on all containers, `spec` on the
+    job's.
+    """
+    namespace.kubectl.apply(
+        manifest(
+            name,
+            namespace.ground.image(image),
+            command,
+            workers=workers,
+            worker=worker or {},
+            launcher=launcher or {},
+            container=container or {},
+            mpiImplementation=_IMPLEMENTATIONS[image],
+            **spec,
+        )
+    )
+    return MpiJob(namespace, name)
+
+
+def manifest(
+    name: str,
+    image: str,
+    command: Sequence[str],
+    *,
+    workers: int,
+    worker: Mapping[str, Any],
+    launcher: Mapping[str, Any],
+    container: Mapping[str, Any],
+    **spec: Any,
+) -> dict[str, Any]:
+    """The object."""
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {
+            "matchLabels": {"training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker"}
+        },
+    }
+    common = {"image": image, "imagePullPolicy": "IfNotPresent", **container}
+    main = {"name": "mpi", "command": list(command), **common}
+    idle = {"name": "mpi", "command": ["/bin/sh", "-c", IDLE], **common}
+    workers_spec = {
+        "terminationGracePeriodSeconds": 5,
+        "topologySpreadConstraints": [spread],
+        "containers": [idle],
+        **worker,
+    }
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
+        "spec": {
+            "slotsPerWorker": 1,
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": {"spec": {"containers": [main], **launcher}}},
+                "Worker": {"replicas": workers, "template": {"spec": workers_spec}},
+            },
+            **spec,
+        },
+    }

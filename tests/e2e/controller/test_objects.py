@@ -1,0 +1,165 @@
+"""
+What builders build the API server takes, and as it keeps it nothing is found to be put right.
+
+Kubernetes fills in defaults and rewrites what it is given. Where one of its habits were taken for somebody's edit,
+a controller would write for ever; where an edit were taken for a habit, it would stay. Only a real API server
+knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpirt.controller.actions import Patch
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.drift import correction
+from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.rbac import role, role_binding, service_account
+from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.objectnames import object_name
+from mpirt.controller.observe import read_live
+from mpirt.controller.spec import JobSpec, Settings
+from tests.e2e.ground import Namespace
+
+Body = dict[str, Any]
+
+SETTINGS = Settings(runtime_image="mpirt-test/runtime:dev")
+
+# In the ways that Kubernetes rewrites: quantities, empty fields, fields that it doesn't know, defaults.
+ODD = {
+    "resources": {"limits": {"cpu": "0.1", "memory": "64000k"}, "requests": {"cpu": 0.05}},
+    "env": [{"name": "EMPTY", "value": ""}],
+    "args": [],
+    "misspelt": True,
+}
+
+
+def job(namespace: Namespace, owner: Body) -> JobSpec:
+    image = namespace.ground.image("busybox")
+    idle = {"name": "main", "image": image, "command": ["/bin/sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait"]}
+    template = {"metadata": {"creationTimestamp": None}, "spec": {"containers": [{**idle, **ODD}], "volumes": []}}
+    body = {
+        "metadata": {
+            "name": owner["metadata"]["name"],
+            "namespace": namespace.name,
+            "uid": owner["metadata"]["uid"],
+        },
+        "spec": {
+            "mpiReplicaSpecs": {
+                "Launcher": {"template": template},
+                "Worker": {"replicas": 1, "template": template},
+            },
+            "runPolicy": {"schedulingPolicy": {"queue": "q"}},
+        },
+    }
+    return MPI_JOB.parse(body)
+
+
+def all_of(spec: JobSpec) -> dict[str, Body]:
+    made = [
+        config_map(spec),
+        service_account(spec),
+        role(spec),
+        role_binding(spec),
+        service(spec),
+        stateful_set(spec, SETTINGS),
+        launcher_job(spec, SETTINGS, held=True),
+    ]
+    return {manifest["kind"]: manifest for manifest in made}
+
+
+def put_right(namespace: Namespace, wanted: Body) -> list[Any]:
+    """Correct what is there as often as there is something to correct; the paths that were written."""
+    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    written: list[Any] = []
+    for _ in range(3):
+        action = correction(wanted, read_live(kind, namespace.kubectl.get(kind, name)))
+        if action is None:
+            return written
+        assert isinstance(action, Patch)
+        patch = json.dumps(list(action.operations))
+        namespace.kubectl("patch", kind, name, "--type=json", f"--patch={patch}")
+        written.append([operation["path"] for operation in action.operations[1:]])
+    raise AssertionError(f"still something to put right: {written}")
+
+
+@pytest.fixture
+def wanted(namespace: Namespace) -> dict[str, Body]:
+    """All objects of a job, as they are wanted; they are there."""
+    # Stands for the job, so that what it owns is not taken for an orphan's.
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "odd"}}
+    namespace.kubectl.apply(owner)
+    made = all_of(job(namespace, namespace.kubectl.get("configmap", "odd")))
+    for manifest in made.values():
+        reference = manifest["metadata"]["ownerReferences"][0]
+        reference.update(apiVersion="v1", kind="ConfigMap")
+    everything = {"apiVersion": "v1", "kind": "List", "items": list(made.values())}
+    # Clients look for misspelt fields; a controller's requests don't.
+    namespace.kubectl("create", "--validate=false", "--filename=-", stdin=json.dumps(everything))
+    return made
+
+
+def test_as_the_api_server_keeps_them_nothing_is_to_be_put_right(
+    namespace: Namespace, wanted: dict[str, Body]
+) -> None:
+    assert {kind: put_right(namespace, manifest) for kind, manifest in wanted.items()} == {
+        kind: [] for kind in wanted
+    }
+
+
+def edit(*words: str) -> Callable[[Namespace], None]:
+    return lambda namespace: (namespace.kubectl(*words), None)[1]
+
+
+def patch(kind: str, *operations: Body) -> Callable[[Namespace], None]:
+    return edit("patch", kind, object_name(kind, "odd"), "--type=json", f"--patch={json.dumps(list(operations))}")
+
+
+EDITS: list[tuple[str, str, Callable[[Namespace], None]]] = [
+    ("a hostfile", "ConfigMap", patch("ConfigMap", {"op": "add", "path": "/data/hostfile", "value": "x"})),
+    ("a file more", "ConfigMap", patch("ConfigMap", {"op": "add", "path": "/data/more", "value": "x"})),
+    ("a label gone", "ServiceAccount", edit("label", "serviceaccount", "odd-launcher", "app-")),
+    ("a rule more", "Role", patch("Role", {"op": "add", "path": "/rules/-", "value": {
+        "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}})),
+    ("somebody else bound", "RoleBinding", patch("RoleBinding", {"op": "add", "path": "/subjects/-", "value": {
+        "kind": "ServiceAccount", "name": "default", "namespace": "default"}})),
+    ("a port", "Service", patch("Service", {"op": "add", "path": "/spec/ports", "value": [{"port": 22}]})),
+    ("other pods", "Service", patch("Service", {"op": "add", "path": "/spec/selector/more", "value": "x"})),
+    ("workers scaled", "StatefulSet", edit("scale", "statefulset", "odd-worker", "--replicas=2")),
+    ("a variable more", "StatefulSet", edit("set", "env", "statefulset/odd-worker", "MORE=1")),
+    ("another image", "StatefulSet", edit("set", "image", "statefulset/odd-worker", "main=other")),
+    ("workers that roll no more", "StatefulSet", patch("StatefulSet", {
+        "op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}})),
+    ("no annotation of ours", "StatefulSet", edit("annotate", "statefulset", "odd-worker", "mpirt.dev/template-")),
+    ("the launcher let go", "Job", patch("Job", {"op": "add", "path": "/spec/parallelism", "value": 1})),
+    ("a deadline", "Job", patch("Job", {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 3600})),
+    ("no retries", "Job", patch("Job", {"op": "add", "path": "/spec/backoffLimit", "value": 0})),
+]  # fmt: skip
+
+
+def test_what_is_edited_by_hand_is_found_and_put_right(namespace: Namespace, wanted: dict[str, Body]) -> None:
+    """One after the other on the same objects: each has to be found, and to be gone after at most two writes."""
+    for name, kind, change in EDITS:
+        before = ours(namespace, kind)
+        change(namespace)
+        assert ours(namespace, kind) != before, name
+
+        written = put_right(namespace, wanted[kind])
+
+        assert 1 <= len(written) <= 2, name
+        assert ours(namespace, kind) == before, name
+
+
+def ours(namespace: Namespace, kind: str) -> Body:
+    """Of an object what people write, less our note of its generation and what Kubernetes adds."""
+    body = namespace.kubectl.get(kind, object_name(kind, "odd"))
+    annotations = dict(body["metadata"].get("annotations", {}))
+    annotations.pop("mpirt.dev/generation", None)
+    kept = {name: value for name, value in body.items() if name not in ("metadata", "secrets", "status")}
+    return {**kept, "labels": body["metadata"]["labels"], "annotations": annotations}

@@ -1,0 +1,60 @@
+"""Workers die, their nodes go away, and training goes on with the rest until others have taken their place."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.e2e.elastic import example, workers
+from tests.e2e.elastic.steps import broken_promises
+from tests.e2e.elastic.training import Training
+from tests.e2e.ground import Faults, Namespace
+
+# From the event to the first step of a smaller world.
+_ON_AFTER_A_DEATH = 10.0
+_ON_AFTER_A_NODE = 45.0
+
+# A host that failed once is left out for 30 to 45 s; then its worker has to start.
+_BACK_WITHIN = 90.0
+
+
+@pytest.mark.timeout(600)
+def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in(
+    namespace: Namespace, fault: Faults
+) -> None:
+    with example.started(namespace, workers=4) as run:
+        here = workers.node_of(namespace, run.pod)
+        first, second = workers.on_node(namespace, here)
+        deleted = workers.delete(namespace, first)
+        without_first = run.world(3, since=deleted, within=60)
+        run.settled(without_first)
+        killed = time.time()
+        fault.oom(namespace.kubectl, second)
+        without_both = run.world(2, since=killed, within=60)
+        whole_again = run.world(4, since=without_both.at, within=_BACK_WITHIN)
+        run.settled(whole_again)
+        without_node = lose_and_find_the_other_node(namespace, fault, run)
+        run.world(4, since=without_node, within=_BACK_WITHIN)
+        run.finish(first)
+        code = run.exit_code(within=60)
+
+    print(f"on after {without_first.at - deleted:.1f} s (deleted), {without_both.at - killed:.1f} s (OOM kill)")
+    assert code == 0
+    assert without_first.at - deleted < _ON_AFTER_A_DEATH
+    assert without_both.at - killed < _ON_AFTER_A_DEATH
+    assert whole_again.number > without_both.number
+    assert broken_promises(run.steps()) == []
+
+
+def lose_and_find_the_other_node(namespace: Namespace, fault: Faults, run: Training) -> float:
+    """The node without the launcher goes, and comes back when training goes on; the moment of that step."""
+    node = next(iter({"node-1", "node-2"} - {workers.node_of(namespace, run.pod)}))
+    lost = time.time()
+    fault.node_lost(node)
+    smaller = run.world(2, since=lost, within=90)
+    fault.node_back(node)
+    print(f"on after {smaller.at - lost:.1f} s (node lost)")
+
+    assert smaller.at - lost < _ON_AFTER_A_NODE
+    return smaller.at

@@ -1,0 +1,125 @@
+"""
+A training that runs: its log as it grows, and its end.
+
+Owns: following the launcher's log, and waiting for what it says.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, line_of, step_of
+from tests.e2e.ground import Namespace
+from tests.kube.errors import ClusterError
+from tests.kube.wait import until
+
+FINISH = "/tmp/finish"
+
+_LAST_LINES = 30
+
+Found = TypeVar("Found")
+
+
+class Training:
+    """One launcher pod's log, read by a thread of its own, so that nothing is missed while a test acts."""
+
+    def __init__(self, namespace: Namespace, pod: str, log: subprocess.Popen[str]) -> None:
+        self.namespace = namespace
+        self.pod = pod
+        self._log = log
+        self._lines: list[Line] = []
+        self._grown = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def lines(self, *, since: float = 0.0) -> list[Line]:
+        with self._grown:
+            return [line for line in self._lines if line.at >= since]
+
+    def steps(self, *, since: float = 0.0) -> list[Step]:
+        return [step for step in map(step_of, self.lines(since=since)) if step is not None]
+
+    def step(self, wanted: Callable[[Step], bool], *, since: float, within: float, what: str) -> Step:
+        """The first such step that was told after `since`; waits for it no longer than `within` after now."""
+
+        def found() -> Step | None:
+            return next(filter(wanted, self.steps(since=since)), None)
+
+        return self._wait(found, within=within, what=what)
+
+    def world(self, size: int, *, since: float, within: float) -> Step:
+        """The first step after `since` in a world of this size."""
+        return self.step(lambda step: step.size == size, since=since, within=within, what=f"a world of {size}")
+
+    def smaller_world(self, size: int, *, since: float, within: float) -> Step:
+        """The first step after `since` in a world smaller than this."""
+        return self.step(lambda step: step.size < size, since=since, within=within, what=f"less than {size}")
+
+    def settled(self, entered: Step) -> None:
+        """
+        Wait until the world of this step has committed twice, and has thus seen whether still other hosts came.
+
+        Horovod does not survive a death while it enters a world, and no test is to hit that moment.
+        """
+        enough = entered.number + 2 * COMMIT_EVERY
+        self.step(lambda step: step.number > enough, since=entered.at, within=60, what=f"step {enough}")
+
+    def line(self, *words: str, since: float, within: float) -> Line:
+        """The first line after `since` that has all these words."""
+
+        def found() -> Line | None:
+            return next((line for line in self.lines(since=since) if all(w in line.text for w in words)), None)
+
+        return self._wait(found, within=within, what=f"a line with {' and '.join(words)}")
+
+    def finish(self, worker: str) -> None:
+        """Have training end at its next commit; any of its workers can say so."""
+        self.namespace.kubectl.execute(worker, "touch", FINISH)
+
+    def exit_code(self, *, within: float) -> int:
+        """The launcher's exit code, when it has ended."""
+
+        def ended() -> Any:
+            status = self.namespace.kubectl.get("pod", self.pod)["status"]
+            return status["containerStatuses"][0]["state"].get("terminated")
+
+        code = int(until(ended, within=within, what=f"the end of {self.pod}{self._tail()}")["exitCode"])
+        self._reader.join(timeout=30)
+        return code
+
+    def _wait(self, found: Callable[[], Found | None], *, within: float, what: str) -> Found:
+        deadline = time.monotonic() + within
+        with self._grown:
+            while (answer := found()) is None:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._reader.is_alive():
+                    raise ClusterError(f"waited {within:g} s for {what}{self._tail()}")
+                self._grown.wait(min(left, 1.0))
+            return answer
+
+    def _tail(self) -> str:
+        with self._grown:
+            return "".join(f"\n  {line.text}" for line in self._lines[-_LAST_LINES:])
+
+    def _read(self) -> None:
+        assert self._log.stdout is not None
+        for text in self._log.stdout:
+            with self._grown:
+                self._lines.append(line_of(text.rstrip("\n")))
+                self._grown.notify_all()
+
+
+@contextmanager
+def followed(namespace: Namespace, pod: str) -> Iterator[Training]:
+    """The training of a launcher pod whose container has started."""
+    argv = namespace.kubectl.argv("logs", "--follow", "--timestamps", pod)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as log:
+        try:
+            yield Training(namespace, pod, log)
+        finally:
+            log.kill()

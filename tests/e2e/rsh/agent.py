@@ -1,0 +1,106 @@
+"""mpirt-rsh, and kubectl exec beside it, started by the test itself against a namespace of the cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.ground import Namespace
+
+RSH = Path(sys.executable).with_name("mpirt-rsh")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a remote command's agent ended."""
+
+    code: int | None
+    """None: it did not, within the time it was given."""
+    seconds: float
+    output: bytes
+    errors: str
+
+
+class Agent:
+    """An agent that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._ended_at = 0.0
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+        self._waiter.start()
+
+    def line(self) -> str:
+        """The next line of its output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+    def end(self, *, within: float, since: float) -> Ended:
+        """Wait for its end; `since` is the moment, by the monotonic clock, that seconds are counted from."""
+        self._waiter.join(max(0.1, since + within - time.monotonic()))
+        if self._waiter.is_alive():
+            return Ended(None, time.monotonic() - since, b"", "")
+        output, errors = self.process.communicate()
+        return Ended(self.process.returncode, self._ended_at - since, output, errors.decode())
+
+    def _wait(self) -> None:
+        """Note the moment of its end, whatever else the test waits for then."""
+        self.process.wait()
+        self._ended_at = time.monotonic()
+
+
+@contextmanager
+def rsh(namespace: Namespace, *words: str, account: str = "") -> Iterator[Agent]:
+    """Start mpirt-rsh with these words, as the administrator or as a service account."""
+    variables = {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account))}
+    with _started([str(RSH), *words], variables) as agent:
+        yield agent
+
+
+@contextmanager
+def kubectl_exec(namespace: Namespace, pod: str, command: str) -> Iterator[Agent]:
+    with _started(namespace.kubectl.argv("exec", "--stdin", pod, "--", "/bin/sh", "-c", command), None) as agent:
+        yield agent
+
+
+def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:
+    """The administrator's kubeconfig, or one for a service account, with this namespace as its default."""
+    path = namespace.folder / f"kubeconfig{account}"
+    if not path.exists():
+        whole = namespace.kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json").stdout
+        config = json.loads(whole)
+        config["contexts"][0]["context"]["namespace"] = namespace.name
+        if account:
+            config["users"][0]["user"] = {"token": _token(namespace, account)}
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(config))
+    return path
+
+
+def _token(namespace: Namespace, account: str) -> str:
+    """A fresh token of a service account; `kubectl create token` is younger than the clusters that are tested."""
+    target = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/{account}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    answer = namespace.kubectl("create", "--raw", target, "--filename=-", stdin=json.dumps(request)).stdout
+    return str(json.loads(answer)["status"]["token"])
+
+
+@contextmanager
+def _started(argv: list[str], env: Mapping[str, str] | None) -> Iterator[Agent]:
+    """Its stdin stays open and silent, as Hydra's does; whatever is left of it is killed at the end."""
+    process = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+    )
+    with process:
+        try:
+            yield Agent(process)
+        finally:
+            process.kill()

@@ -1,0 +1,88 @@
+"""
+A launcher pod with mpirt in it as `pip install mpirt` would put it there, and as little right as it needs.
+
+The workers hold nothing of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import files, manifests
+from tests.e2e.ground import Namespace
+
+HOSTFILE = "/etc/mpi/hostfile"
+KUBEXEC = "/etc/mpi/kubexec.sh"
+
+SHIMS = "/opt/shims"
+"""A folder with nothing in it but what `mpirt shims` writes."""
+
+_LIBRARY = "/opt/mpirt"
+
+# Where they are, and the console script that each of them is.
+_PROGRAMS = {
+    "/usr/local/bin/mpirt-rsh": "mpirt-rsh",
+    "/usr/local/bin/mpirt-discover": "mpirt-discover",
+    f"{SHIMS}/ssh": "mpirt-rsh",
+    KUBEXEC: "mpirt-rsh",
+}
+
+
+def rules(workers: Sequence[str], *, pods: Sequence[str] = ("get", "list", "watch")) -> list[manifests.Manifest]:
+    """What docs/operations.md tells people to grant: exec into the workers by name, and a look at pods."""
+    execs = {
+        "apiGroups": [""],
+        "resources": ["pods/exec"],
+        "resourceNames": list(workers),
+        "verbs": ["get", "create"],
+    }
+    return [execs, {"apiGroups": [""], "resources": ["pods"], "verbs": list(pods)}]
+
+
+def start(
+    namespace: Namespace,
+    image: str,
+    *,
+    workers: Sequence[str],
+    pods: Sequence[str] = ("get", "list", "watch"),
+    host_line: str = "{} slots=1",
+    name: str = "launcher",
+    **spec: Any,
+) -> str:
+    """Start a launcher pod, with a Service of its name; `spec` is of the pod."""
+    account = namespace.account(name, rules=rules(workers, pods=pods))
+    namespace.kubectl.apply(manifests.headless_service(name))
+    pod = namespace.pod(name, image, service_account=account, **spec)
+    put_mpirt(namespace, pod)
+    hostfile = "".join(host_line.format(worker) + "\n" for worker in workers)
+    files.put(namespace, pod, HOSTFILE, hostfile.encode())
+    return pod
+
+
+def put_mpirt(namespace: Namespace, pod: str) -> None:
+    """Put mpirt and its programs where pip, and `mpirt shims`, would."""
+    files.put_folders(namespace, pod, _LIBRARY, [_installed("mpirt")])
+    for path, program in _PROGRAMS.items():
+        files.put(namespace, pod, path, _script(program).encode(), mode="755")
+
+
+def _script(program: str) -> str:
+    """What pip writes for a console script; here the library is outside of Python's own folders."""
+    [entry] = distribution("mpirt").entry_points.select(group="console_scripts", name=program)
+    return f"""#!/usr/bin/python3
+import sys
+sys.path.insert(0, "{_LIBRARY}")
+from {entry.module} import {entry.attr}
+sys.exit({entry.attr}())
+"""
+
+
+def _installed(package: str) -> Path:
+    found = importlib.util.find_spec(package)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent

@@ -1,0 +1,146 @@
+"""
+A TCP proxy between an agent and the API server, which breaks the agent's first connection where it is told to.
+
+TLS passes through untouched. Its bytes can't be looked into, but its records can be counted: places are records,
+and their middles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+# Type, version and length of a record.
+_HEADER = 5
+_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+class Way(Enum):
+    """Where bytes go."""
+
+    UP = "to the API server"
+    DOWN = "to the agent"
+
+
+class Harm(Enum):
+    """What is done to a connection."""
+
+    CUT = "cut"
+    """It is closed on both sides."""
+    RESET = "reset"
+    """It is reset on both sides."""
+    STALL = "stalled"
+    """Nothing passes any more, whichever way; when the agent has given up it is reset."""
+    LATE = "late"
+    """Nothing passes that way until the agent has given up; then the rest of it does after all."""
+
+
+@dataclass(frozen=True)
+class Break:
+    """Where a connection is harmed, and how: after a record, or in its middle."""
+
+    way: Way
+    record: int
+    harm: Harm
+    in_middle: bool = False
+
+    def __str__(self) -> str:
+        where = "in the middle of" if self.in_middle else "after"
+        return f"{self.harm.value} {where} record {self.record} {self.way.value}"
+
+
+class Proxy:
+    """What one agent connects to. Its first connection breaks, those after it don't."""
+
+    def __init__(self, server: tuple[str, int], broken: Break | None = None) -> None:
+        self.first: Link | None = None
+        self._server = server
+        self._broken = broken
+
+    async def serve(self, agent: asyncio.StreamReader, to_agent: asyncio.StreamWriter) -> None:
+        """See one connection through."""
+        try:
+            server, to_server = await asyncio.open_connection(*self._server)
+        except OSError:
+            to_agent.close()
+            return
+        link = Link(to_agent, to_server, self._broken if self.first is None else None)
+        self.first = self.first or link
+        await link.pass_on(agent, server)
+
+
+class Link:
+    """One connection, both ways."""
+
+    def __init__(
+        self, to_agent: asyncio.StreamWriter, to_server: asyncio.StreamWriter, broken: Break | None
+    ) -> None:
+        self.records = {Way.UP: 0, Way.DOWN: 0}
+        """How many have come."""
+        self._sinks = {Way.UP: to_server, Way.DOWN: to_agent}
+        self._broken = broken
+        self._held: dict[Way, bytearray] = {}
+
+    async def pass_on(self, agent: asyncio.StreamReader, server: asyncio.StreamReader) -> None:
+        """Pass everything on until one side ends, and then that too."""
+        up = asyncio.create_task(self._pass(Way.UP, agent))
+        down = asyncio.create_task(self._pass(Way.DOWN, server))
+        await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
+        if self._held:
+            # However the API server ends it: the agent must not be told.
+            await up
+        for task in (up, down):
+            task.cancel()
+        await asyncio.gather(up, down, return_exceptions=True)
+        await self._end()
+
+    async def _pass(self, way: Way, source: asyncio.StreamReader) -> None:
+        sink, broken = self._sinks[way], self._broken
+        async for record in _records(source):
+            number = self.records[way]
+            self.records[way] = number + 1
+            if way in self._held:
+                self._held[way] += record
+                continue
+            breaks = broken is not None and (broken.way, broken.record) == (way, number)
+            passed = len(record) // 2 if breaks and broken is not None and broken.in_middle else len(record)
+            with suppress(ConnectionError):
+                sink.write(record[:passed])
+                await sink.drain()
+            if breaks and not self._hold(way, record[passed:]):
+                return
+
+    def _hold(self, way: Way, rest: bytes) -> bool:
+        """Hold things up from here on. False where the connection is to end instead."""
+        harm = None if self._broken is None else self._broken.harm
+        if harm is Harm.STALL:
+            self._held = {Way.UP: bytearray(), Way.DOWN: bytearray()}
+        elif harm is Harm.LATE:
+            self._held = {way: bytearray(rest)}
+        return bool(self._held)
+
+    async def _end(self) -> None:
+        harm = None if self._broken is None else self._broken.harm
+        if harm is Harm.LATE and self._held:
+            with suppress(ConnectionError):
+                self._sinks[Way.UP].write(bytes(self._held.get(Way.UP, b"")))
+                await self._sinks[Way.UP].drain()
+        for sink in self._sinks.values():
+            if harm in (Harm.RESET, Harm.STALL):
+                sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                sink.transport.abort()
+            else:
+                sink.close()
+
+
+async def _records(source: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """The TLS records of one way, whole, until its end however it comes."""
+    with suppress(ConnectionError, asyncio.IncompleteReadError):
+        while True:
+            header = await source.readexactly(_HEADER)
+            yield header + await source.readexactly(int.from_bytes(header[3:]))

@@ -1,0 +1,149 @@
+"""
+A command waits for its pod, its node and the API server while they come, and runs exactly once when they are
+there.
+
+Its line is left in a folder of the node's, which outlives the pod: a pod that takes another one's name would hide
+what has run in the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import manifests
+from tests.e2e.ground import Faults, Namespace
+from tests.e2e.rsh.starts import Outcome, Start, started, wait_for_the_end_of_all
+from tests.kube.wait import until
+
+_IMAGE = "busybox"
+_POD = "late"
+_NODE = "node-2"
+_KUBELET = f"kubelet:{_NODE}"
+_RUNS = Path("/runs/runs")
+
+
+class Place:
+    """A folder that the pods of a test share with it, and the one pod that comes, goes and comes again."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self._folder = namespace.folder / "runs"
+        self._folder.mkdir()
+
+    def create(self, **spec: Any) -> None:
+        """Create the pod, without waiting for anything."""
+        image = self.namespace.ground.image(_IMAGE)
+        volume = {"name": "runs", "hostPath": {"path": str(self._folder)}}
+        container = manifests.idle_container(image) | {
+            "volumeMounts": [{"name": "runs", "mountPath": str(_RUNS.parent)}]
+        }
+        node = {"kubernetes.io/hostname": _NODE}
+        settings = {"nodeSelector": node, "volumes": [volume], "containers": [container], **spec}
+        self.namespace.kubectl.apply(manifests.pod(_POD, image=image, **settings))
+
+    def create_ready(self) -> None:
+        self.create()
+        self.namespace.kubectl("wait", "pod", _POD, "--for=condition=Ready", "--timeout=120s", timeout=150)
+
+    def started(self) -> AbstractContextManager[Start]:
+        return started(self.namespace, _POD, "ran", _RUNS)
+
+    def assert_ran_once(self, start: Start) -> None:
+        code = start.code()
+        wait_for_the_end_of_all(self.namespace, _POD)
+        outcome = Outcome("", code, start.log(), len(self._lines()))
+        assert (outcome.code, list(outcome.problems())) == (0, []), outcome.log
+
+    def _lines(self) -> Sequence[str]:
+        return (self._folder / _RUNS.name).read_text().splitlines()
+
+
+@pytest.fixture
+def place(namespace: Namespace, fault: Faults) -> Place:
+    return Place(namespace)
+
+
+def test_a_pod_that_has_no_node_yet_is_waited_for(place: Place) -> None:
+    place.create(schedulerName="nobody")
+    with place.started() as start:
+        start.says("does not have a host assigned")
+        bind(place.namespace)
+
+        place.assert_ran_once(start)
+
+
+def test_a_container_that_is_being_created_is_waited_for(place: Place) -> None:
+    image = place.namespace.ground.image(_IMAGE)
+    gate = "until [ -e /tmp/open ]; do sleep 0.1; done"
+    first = {"name": "first", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", gate]}
+    place.create(initContainers=[first])
+    with place.started() as start:
+        start.says("not open")
+        running = ["get", "pod", _POD, "--output=jsonpath={.status.initContainerStatuses[0].state.running}"]
+        until(lambda: place.namespace.kubectl(*running).stdout, within=60, what="its first container")
+        place.namespace.kubectl("exec", _POD, "--container=first", "--", "touch", "/tmp/open")
+
+        place.assert_ran_once(start)
+
+
+def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(place: Place, fault: Faults) -> None:
+    place.create_ready()
+    fault.freeze(_KUBELET)
+    with place.started() as start:
+        start.says("] dial: ")
+        fault.force_delete(place.namespace.kubectl, _POD)
+        place.create()
+        fault.thaw(_KUBELET)
+
+        place.assert_ran_once(start)
+
+
+def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(place: Place, fault: Faults) -> None:
+    place.create_ready()
+    fault.kill("apiserver")
+    with place.started() as start:
+        start.says("not open")
+        fault.start("apiserver")
+
+        place.assert_ran_once(start)
+
+
+def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(place: Place, fault: Faults) -> None:
+    place.create_ready()
+    fault.freeze(_KUBELET)
+    with place.started() as start:
+        start.says("] dial: ")
+        fault.kill("apiserver")
+        start.says("not open")
+        fault.start("apiserver")
+        fault.thaw(_KUBELET)
+
+        place.assert_ran_once(start)
+
+
+def test_a_kubelet_that_is_frozen_for_a_while_costs_an_attempt(place: Place, fault: Faults) -> None:
+    place.create_ready()
+    fault.freeze(_KUBELET)
+    with place.started() as start:
+        start.says("not open")
+        fault.thaw(_KUBELET)
+
+        place.assert_ran_once(start)
+
+
+def bind(namespace: Namespace) -> None:
+    """Do the scheduler's work for a pod that waits for a scheduler that doesn't exist."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": _POD, "namespace": namespace.name},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": _NODE},
+    }
+    path = f"/api/v1/namespaces/{namespace.name}/pods/{_POD}/binding"
+    namespace.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(binding))

@@ -1,0 +1,98 @@
+"""
+Every launcher starts its ranks through mpirt-rsh, from a pod with the least rights, in workers without mpirt.
+
+Host names are asserted, not only exit codes: a launcher that silently runs everything on itself exits 0 too.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e import horovod
+from tests.e2e.ground import Namespace
+from tests.e2e.rsh import launcher
+
+Workers = Callable[[int, str], list[str]]
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """How one implementation is told to use mpirt-rsh, and nothing else."""
+
+    image: str
+    variables: Mapping[str, str]
+    command: tuple[str, ...]
+    host_line: str = "{} slots=1"
+
+
+MPIRUN = ("mpirun", "--allow-run-as-root")
+OPEN_MPI_4 = Mpi(
+    "openmpi4",
+    {"OMPI_MCA_plm_rsh_agent": "mpirt-rsh", "OMPI_MCA_orte_default_hostfile": launcher.HOSTFILE},
+    MPIRUN,
+)
+OPEN_MPI_5 = Mpi(
+    "openmpi5",
+    {"PRTE_MCA_plm_ssh_agent": "mpirt-rsh", "PRTE_MCA_prte_default_hostfile": launcher.HOSTFILE},
+    MPIRUN,
+)
+HYDRA = Mpi(
+    "mpich",
+    {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": "mpirt-rsh", "HYDRA_HOST_FILE": launcher.HOSTFILE},
+    ("mpiexec.hydra",),
+    host_line="{}:1",
+)
+
+
+def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
+def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
+    namespace: Namespace, workers: Workers, mpi: Mpi
+) -> None:
+    hosts = workers(3, mpi.image)
+    launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line)
+    assert len(namespace.nodes_of(hosts)) == 2
+
+    assert lines(run(namespace, mpi.variables, *mpi.command, "-n", "3", "hostname")) == hosts
+    failing = "test $(hostname) != worker-1 || exit 7"
+    assert run(namespace, mpi.variables, *mpi.command, "-n", "3", "sh", "-c", failing).returncode == 7
+
+
+def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers) -> None:
+    hosts = workers(2, "openmpi4")
+    launcher.start(namespace, "openmpi4", workers=hosts, pods=["get"])
+
+    assert lines(run(namespace, OPEN_MPI_4.variables, *MPIRUN, "-n", "2", "hostname")) == hosts
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param({"OMPI_MCA_plm_rsh_agent": launcher.KUBEXEC}, id="by the path of kubexec.sh"),
+        pytest.param({"PATH": f"{launcher.SHIMS}:/usr/local/bin:/usr/bin:/bin"}, id="by a shim named ssh"),
+    ],
+)
+def test_horovodrun_reduces_over_two_workers(
+    namespace: Namespace, workers: Workers, variables: Mapping[str, str]
+) -> None:
+    hosts = workers(2, "horovod")
+    launcher.start(namespace, "horovod", workers=hosts)
+
+    done = run(namespace, variables, *horovod.COMMAND, horovod.ALLREDUCE)
+
+    assert len(namespace.nodes_of(hosts)) == 2
+    assert horovod.results(lines(done)) == horovod.REDUCED

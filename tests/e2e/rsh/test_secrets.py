@@ -1,0 +1,42 @@
+"""What a command is, and what it knows, shows nowhere but in its own process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tests.e2e.ground import Ground, Namespace
+from tests.e2e.rsh import agent
+from tests.kube import controlplane
+
+Workers = Callable[[int, str], list[str]]
+
+_SECRET = "correct-horse-battery-staple"
+
+
+def test_the_audit_log_does_not_hold_the_command(
+    own_cluster: Ground, namespace: Namespace, workers: Workers
+) -> None:
+    [pod] = workers(1, "busybox")
+
+    with agent.rsh(namespace, pod, f"TOKEN={_SECRET} sh -c 'echo $TOKEN'") as running:
+        assert running.line() == _SECRET
+        assert running.process.wait(10) == 0
+
+    log = controlplane.AUDIT_LOG.read_text()
+    execs = [json.loads(line) for line in log.splitlines() if namespace.name in line]
+    assert any(entry["objectRef"].get("subresource") == "exec" for entry in execs)
+    assert _SECRET not in log
+
+
+def test_the_pods_process_list_shows_the_command_and_nothing_more_of_it(
+    namespace: Namespace, workers: Workers
+) -> None:
+    [pod] = workers(1, "busybox")
+    with agent.rsh(namespace, pod, "echo running; exec sleep 54321") as running:
+        assert running.line() == "running"
+
+        listed = namespace.kubectl.execute(pod, "ps", "-o", "args")
+
+        ours = [line for line in listed.splitlines() if "54321" in line]
+        assert ours == ["sleep 54321"]

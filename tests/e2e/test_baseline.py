@@ -1,0 +1,73 @@
+"""
+Real launchers over plain `kubectl exec`: the baseline that mpirt-rsh is compared with.
+
+Host names are asserted, not only exit codes: a launcher that silently runs everything on itself exits 0 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e import horovod, kubectl_agent
+from tests.e2e.ground import Namespace
+
+Workers = Callable[[int, str], list[str]]
+
+# With the list, orted's check that its agent exists is met by the workers' own sh.
+_AGENT_OR_SH = f"{kubectl_agent.AGENT} : sh"
+
+
+def run_in_launcher(namespace: Namespace, variables: dict[str, str], *command: str) -> list[str]:
+    """The sorted lines that a launcher's command printed."""
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return sorted(namespace.kubectl.execute("launcher", "env", *settings, *command, timeout=120).splitlines())
+
+
+def test_open_mpi_4_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
+    hosts = workers(3, "openmpi4")
+    kubectl_agent.launcher(namespace, "openmpi4", hosts=hosts)
+    variables = {"OMPI_MCA_plm_rsh_agent": _AGENT_OR_SH, "OMPI_MCA_orte_default_hostfile": kubectl_agent.HOSTFILE}
+
+    lines = run_in_launcher(namespace, variables, "mpirun", "--allow-run-as-root", "-n", "3", "hostname")
+
+    assert len(namespace.nodes_of(hosts)) == 2
+    assert lines == ["worker-0", "worker-1", "worker-2"]
+
+
+def test_open_mpi_5_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
+    hosts = workers(3, "openmpi5")
+    kubectl_agent.launcher(namespace, "openmpi5", hosts=hosts)
+    variables = {"PRTE_MCA_plm_ssh_agent": _AGENT_OR_SH, "PRTE_MCA_prte_default_hostfile": kubectl_agent.HOSTFILE}
+
+    lines = run_in_launcher(namespace, variables, "mpirun", "--allow-run-as-root", "-n", "3", "hostname")
+
+    assert len(namespace.nodes_of(hosts)) == 2
+    assert lines == ["worker-0", "worker-1", "worker-2"]
+
+
+def test_hydra_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
+    hosts = workers(3, "mpich")
+    kubectl_agent.launcher(namespace, "mpich", hosts=hosts, host_line="{}:1")
+    variables = {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": kubectl_agent.AGENT}
+
+    lines = run_in_launcher(
+        namespace, variables, "mpiexec.hydra", "-f", kubectl_agent.HOSTFILE, "-n", "3", "hostname"
+    )
+
+    assert len(namespace.nodes_of(hosts)) == 2
+    assert lines == ["worker-0", "worker-1", "worker-2"]
+
+
+@pytest.mark.timeout(400)
+def test_horovodrun_reduces_over_two_workers(namespace: Namespace, workers: Workers) -> None:
+    hosts = workers(2, "horovod")
+    kubectl_agent.launcher(namespace, "horovod", hosts=hosts)
+    # The one agent that horovodrun knows besides ssh, by exactly this path.
+    variables = {"OMPI_MCA_plm_rsh_agent": kubectl_agent.AGENT}
+
+    lines = run_in_launcher(namespace, variables, *horovod.COMMAND, horovod.ALLREDUCE)
+
+    assert len(namespace.nodes_of(hosts)) == 2
+    assert horovod.results(lines) == horovod.REDUCED

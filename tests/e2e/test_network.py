@@ -1,0 +1,58 @@
+"""What pods can reach, and by which name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.e2e.ground import Namespace
+
+Workers = Callable[[int, str], list[str]]
+
+_LIST_PODS = """
+import json, os, ssl, urllib.request
+folder = "/var/run/secrets/kubernetes.io/serviceaccount/"
+read = lambda name: open(folder + name).read()
+host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT_HTTPS"]
+url = f"https://{host}:{port}/api/v1/namespaces/{read('namespace')}/pods"
+request = urllib.request.Request(url, headers={"Authorization": "Bearer " + read("token")})
+trust = ssl.create_default_context(cafile=folder + "ca.crt")
+pods = json.load(urllib.request.urlopen(request, context=trust, timeout=10))
+print(*(pod["metadata"]["name"] for pod in pods["items"]))
+"""
+
+
+def test_pods_on_different_nodes_reach_each_other_by_address(namespace: Namespace, workers: Workers) -> None:
+    first, second = workers(2, "busybox")
+    assert len(namespace.nodes_of([first, second])) == 2
+    address = namespace.kubectl.get("pod", second)["status"]["podIP"]
+
+    answer = namespace.kubectl.execute(first, "ping", "-c", "1", "-W", "2", address)
+
+    assert "1 packets received" in answer
+
+
+def test_a_headless_service_names_its_pods(namespace: Namespace, workers: Workers) -> None:
+    first, second = workers(2, "busybox")
+    address = namespace.kubectl.get("pod", second)["status"]["podIP"]
+
+    answer = namespace.kubectl.execute(first, "nslookup", f"{second}.worker.{namespace.name}.svc.cluster.local")
+
+    assert f"Address: {address}" in answer.replace("Address 1:", "Address:")
+
+
+def test_a_headless_service_names_all_its_pods_at_once(namespace: Namespace, workers: Workers) -> None:
+    pods = workers(2, "busybox")
+    addresses = {namespace.kubectl.get("pod", pod)["status"]["podIP"] for pod in pods}
+
+    answer = namespace.kubectl.execute(pods[0], "nslookup", f"worker.{namespace.name}.svc.cluster.local")
+
+    assert all(address in answer for address in addresses)
+
+
+def test_a_pod_reaches_the_api_server_with_its_service_account(namespace: Namespace) -> None:
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    pod = namespace.pod("asker", "horovod", service_account=namespace.account("asker", rules=rules))
+
+    answer = namespace.kubectl.execute(pod, "python3", "-c", _LIST_PODS)
+
+    assert answer.split() == ["asker"]

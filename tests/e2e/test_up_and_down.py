@@ -1,0 +1,118 @@
+"""The cluster comes, stays as it is, and goes without a trace. Times are printed, and checked against promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.ground import Ground
+from tests.kube import cgroups, daemons, layout, paths
+from tests.kube.shell import output
+
+# What the README promises, on two cores.
+_LATER_UP = 45.0
+_UNCHANGED_UP = 3.0
+_DOWN = 20.0
+
+
+@pytest.mark.timeout(600)
+def test_down_leaves_nothing_of_what_up_made(own_cluster: Ground) -> None:
+    kube("down")
+    before = traces()
+
+    times = {"up": kube("up"), "up again": kube("up"), "down": kube("down")}
+    after = traces()
+    kube("up")
+
+    print("\n" + ", ".join(f"{what}: {seconds:.1f} s" for what, seconds in times.items()))
+    assert after == before
+    assert times["up"] < _LATER_UP
+    assert times["up again"] < _UNCHANGED_UP
+    assert times["down"] < _DOWN
+
+
+@pytest.mark.timeout(300)
+def test_what_a_killed_up_left_is_replaced_by_the_next(own_cluster: Ground) -> None:
+    kube("down")
+    before = traces()
+    with subprocess.Popen(_argv("up"), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.kill()
+    assert "control plane" in line
+
+    kube("up")
+
+    assert own_cluster.kubectl.ready_nodes() == {"node-1", "node-2"}
+    kube("down")
+    assert traces() == before
+    kube("up")
+
+
+def test_up_on_a_running_cluster_changes_nothing(own_cluster: Ground) -> None:
+    kube("up")
+    before = traces()
+
+    kube("up")
+
+    assert traces() == before
+
+
+def kube(*words: str) -> float:
+    """Run the command line, and return the seconds that it took."""
+    began = time.monotonic()
+    subprocess.run(_argv(*words), check=True, timeout=240)
+    return time.monotonic() - began
+
+
+def traces() -> dict[str, list[str]]:
+    """All that a cluster could leave behind on a machine, as it is now."""
+    rules = [line for line in output("iptables-save").splitlines() if line.startswith(("-", ":"))]
+    return {
+        "processes": sorted(_processes()),
+        "mounts": sorted(line.split()[4] for line in _lines("/proc/self/mountinfo")),
+        "namespaces": sorted(_namespaces()),
+        "links": sorted(link.name for link in Path("/sys/class/net").iterdir()),
+        "routes": sorted(output("ip", "route", "show", "table", "all").splitlines()),
+        # Counters and the empty built-in chains that any use of iptables makes are no traces.
+        "rules": sorted(line for line in rules if " ACCEPT [" not in line),
+        "control groups": sorted(str(folder) for folder in cgroups.leftovers()),
+        "forwarding": _lines("/proc/sys/net/ipv4/ip_forward"),
+    }
+
+
+def _argv(*words: str) -> list[str]:
+    return [sys.executable, "-m", "tests.kube", *words]
+
+
+def _processes() -> list[str]:
+    """
+    Processes that belong to a cluster: by their mark, their control group or the files they name.
+
+    Other programs start and end on a machine while a test runs, so not every process counts.
+    """
+    found = [str(pid) for pid in daemons.marked()]
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_text() + (folder / "cgroup").read_text()
+            if any(name in words for name in (str(paths.STATE), str(paths.cache()), layout.CGROUP)):
+                found.append(folder.name)
+    return found
+
+
+def _namespaces() -> set[str]:
+    """Named network namespaces, and the network and mount namespaces that any process is in."""
+    found = set(output("ip", "netns", "list").split())
+    for folder in Path("/proc").glob("[0-9]*/ns"):
+        with suppress(OSError):
+            found |= {str((folder / kind).readlink()) for kind in ("net", "mnt")}
+    return found
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()

@@ -1,0 +1,160 @@
+"""The test cluster's command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from tests.kube import cluster, faults, layout, preflight
+from tests.kube import status as screen
+from tests.kube.errors import ClusterError
+
+_COMPONENT = (
+    "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns-server, dns-watcher, "
+    "kubelet:NODE or containerd:NODE."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """
+    A real multi-node Kubernetes on this machine, for tests.
+
+    \b
+    Examples:
+      python -m tests.kube up                      two nodes, from nothing or from what runs
+      python -m tests.kube images openmpi4         build an image and put it on every node
+      KUBECONFIG=.kube/config kubectl get nodes
+      python -m tests.kube fault node-lost node-2
+      python -m tests.kube up                      heals what a fault left broken
+      python -m tests.kube down
+    """
+
+
+@cli.command()
+@click.option(
+    "--nodes", type=click.IntRange(1, layout.MOST_NODES), help="How many nodes; 2, or as many as run now."
+)
+def up(nodes: int | None) -> None:
+    """Start the cluster, or heal the one that runs."""
+    cluster.up(nodes)
+
+
+@cli.command()
+def down() -> None:
+    """Remove the cluster, and whatever a killed run left of it. Caches stay."""
+    cluster.down()
+
+
+@cli.command()
+def status() -> None:
+    """Nodes, pods, images, versions and faults, on one screen."""
+    click.echo(screen.render())
+
+
+@cli.command()
+@click.argument("names", nargs=-1)
+def images(names: tuple[str, ...]) -> None:
+    """Build test images that are missing and put them on every node; all of them when no NAME is given."""
+    for archive in cluster.load_images(names or None):
+        click.echo(f"{archive.name}  {archive.references[0]}")
+
+
+@cli.group()
+def fault() -> None:
+    """Break something, or mend it. `up` mends everything."""
+
+
+@fault.command("node-lost")
+@click.argument("node")
+def node_lost(node: str) -> None:
+    """Cut a node off: its packets are lost, its pods run on."""
+    faults.node_lost(faults.node_named(node))
+
+
+@fault.command("node-back")
+@click.argument("node")
+def node_back(node: str) -> None:
+    """Connect a lost node again."""
+    faults.node_back(faults.node_named(node))
+
+
+@fault.command(epilog=_COMPONENT)
+@click.argument("component")
+def freeze(component: str) -> None:
+    """Stop a component as SIGSTOP does: connections stay open, nothing answers."""
+    faults.freeze(component)
+
+
+@fault.command(epilog=_COMPONENT)
+@click.argument("component")
+def thaw(component: str) -> None:
+    """Let a frozen component go on."""
+    faults.thaw(component)
+
+
+@fault.command(epilog=_COMPONENT)
+@click.argument("component")
+def kill(component: str) -> None:
+    """End a component with -9."""
+    faults.kill(component)
+
+
+@fault.command(epilog=_COMPONENT)
+@click.argument("component")
+def start(component: str) -> None:
+    """Start a component that was killed."""
+    faults.start(component)
+
+
+@fault.command()
+@click.option("--from", "source", metavar="ADDRESS", help="Only packets of this address, a pod's for example.")
+@click.option("--only-new", is_flag=True, help="Drop new connections, let open ones live.")
+def drop(*, source: str | None, only_new: bool) -> None:
+    """Drop the packets to and from the API server: its connections become half-open."""
+    faults.drop(source=source, only_new=only_new)
+
+
+@fault.command()
+def undrop() -> None:
+    """Let the packets through again."""
+    faults.undrop()
+
+
+@fault.command()
+@click.argument("pod")
+@click.option("--namespace", "-n", default="default", show_default=True)
+def oom(pod: str, namespace: str) -> None:
+    """Have the OOM killer end the main process of a pod."""
+    faults.oom(cluster.kubectl().inside(namespace), pod)
+
+
+@fault.command("force-delete")
+@click.argument("pod")
+@click.option("--namespace", "-n", default="default", show_default=True)
+def force_delete(pod: str, namespace: str) -> None:
+    """Remove a pod's object at once, without waiting for its node."""
+    faults.force_delete(cluster.kubectl().inside(namespace), pod)
+
+
+def main() -> None:
+    try:
+        cli(standalone_mode=True)
+    except ClusterError as error:
+        _fail(error)
+    except PermissionError as error:
+        problem = preflight.root_problem(os.geteuid())
+        if problem is None:
+            raise
+        _fail(ClusterError(f"{problem.what}: {error}", remedy=problem.remedy))
+
+
+def _fail(error: ClusterError) -> None:
+    click.echo(f"error: {error}", err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

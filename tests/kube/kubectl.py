@@ -1,0 +1,54 @@
+"""kubectl as a value: one binary, one kubeconfig, one namespace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.kube.shell import run
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    program: Path
+    kubeconfig: Path
+    namespace: str = "default"
+
+    def inside(self, namespace: str) -> Kubectl:
+        return replace(self, namespace=namespace)
+
+    def __call__(
+        self, *words: str, check: bool = True, stdin: str | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        return run(*self.argv(*words), check=check, stdin=stdin, timeout=timeout)
+
+    def argv(self, *words: str) -> list[str]:
+        """The whole command line, for a caller that runs it itself."""
+        return [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--namespace={self.namespace}", *words]
+
+    def get(self, *words: str) -> Any:
+        """An object, or a list's items, as parsed JSON."""
+        found = json.loads(self("get", *words, "--output=json").stdout)
+        return found["items"] if found["kind"].endswith("List") else found
+
+    def apply(self, *manifests: Manifest) -> None:
+        everything = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        self("apply", "--filename=-", stdin=json.dumps(everything))
+
+    def execute(self, pod: str, *command: str, check: bool = True, timeout: float = 60) -> str:
+        """What a command in a pod printed on stdout."""
+        return self("exec", pod, "--", *command, check=check, timeout=timeout).stdout
+
+    def ready_nodes(self) -> set[str]:
+        return {node["metadata"]["name"] for node in self.get("nodes") if is_ready(node)}
+
+
+def is_ready(item: Manifest) -> bool:
+    """Whether a node or a pod has a true Ready condition."""
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

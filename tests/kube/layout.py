@@ -1,0 +1,115 @@
+"""
+The cluster's fixed names and addresses, as values.
+
+Every link, namespace, cgroup and chain carries the prefix `mpirt`, so that a leftover is recognised and nothing
+else is ever touched. The control plane listens only on addresses of its own: a port that is busy on
+127.0.0.1 does not matter, one that is bound on all addresses does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from tests.kube import paths
+
+BRIDGE = "mpirt0"
+NETWORK = IPv4Network("10.250.0.0/24")
+GATEWAY = "10.250.0.1"
+POD_NETWORK = IPv4Network("10.244.0.0/16")
+SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
+
+API_ADDRESS = "10.96.0.1"
+API_PORT = 443
+API_URL = f"https://{API_ADDRESS}:{API_PORT}"
+DNS_ADDRESS = "10.96.0.10"
+CLUSTER_DOMAIN = "cluster.local"
+
+# A loopback address of our own, for what no pod may reach.
+LOCAL_ADDRESS = "127.77.0.1"
+ETCD_PORT = 2379
+ETCD_PEER_PORT = 2380
+CONTROLLER_MANAGER_PORT = 10257
+SCHEDULER_PORT = 10259
+
+FAULT_CHAIN = "MPIRT-FAULT"
+FORWARD_CHAIN = "MPIRT-FORWARD"
+
+CGROUP = "mpirt-kube"
+
+# Every process that the cluster starts carries this variable, as its children outside of containers do.
+PROCESS_MARK = "MPIRT_KUBE_PROCESS"
+
+PAUSE_IMAGE = "mpirt-test/pause:dev"
+
+MOST_NODES = 20
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: a network namespace, a mount namespace, a containerd and a kubelet."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"node-{self.number}"
+
+    @property
+    def namespace(self) -> str:
+        return f"mpirt-node-{self.number}"
+
+    @property
+    def link(self) -> str:
+        """The host's end of the node's cable."""
+        return f"mpirt-n{self.number}"
+
+    @property
+    def address(self) -> str:
+        return str(NETWORK[10 + self.number])
+
+    @property
+    def pods(self) -> IPv4Network:
+        return list(POD_NETWORK.subnets(new_prefix=24))[self.number]
+
+    @property
+    def cgroup(self) -> str:
+        return f"{CGROUP}/{self.name}"
+
+    @property
+    def root(self) -> Path:
+        return paths.STATE / "nodes" / self.name
+
+    @property
+    def containerd_socket(self) -> Path:
+        return self.root / "containerd.sock"
+
+    @property
+    def holder(self) -> str:
+        """The process that keeps the node's namespaces, whatever else of it is killed."""
+        return f"{self.name}-holder"
+
+    @property
+    def containerd(self) -> str:
+        return f"{self.name}-containerd"
+
+    @property
+    def kubelet(self) -> str:
+        return f"{self.name}-kubelet"
+
+
+def nodes(count: int) -> list[Node]:
+    return [Node(number) for number in range(1, count + 1)]
+
+
+def listening() -> list[tuple[str, int, str]]:
+    """Address, port and purpose of all that the cluster will listen on outside of its namespaces."""
+    return [
+        (API_ADDRESS, API_PORT, "the API server"),
+        (LOCAL_ADDRESS, ETCD_PORT, "etcd"),
+        (LOCAL_ADDRESS, ETCD_PEER_PORT, "etcd's peers"),
+        (LOCAL_ADDRESS, CONTROLLER_MANAGER_PORT, "the controller manager"),
+        (LOCAL_ADDRESS, SCHEDULER_PORT, "the scheduler"),
+        (DNS_ADDRESS, 53, "the cluster's DNS"),
+    ]

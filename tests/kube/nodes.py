@@ -1,0 +1,209 @@
+"""
+A node: containerd and kubelet in a network namespace and a mount namespace of their own.
+
+A holder process keeps both namespaces, so containerd and kubelet can be killed and started again in them. The
+node has a /run of its own and its own folders over the paths that kubelet has built in; when the last process
+of the namespace ends, its mounts end with it. It does not have a pid namespace: `ctr`, signals and /proc work
+from the host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tests.kube import cgroups, daemons, kubeconfig, layout, paths
+from tests.kube.binaries import Binaries
+from tests.kube.daemons import Daemon
+from tests.kube.layout import Node
+from tests.kube.shell import run
+from tests.kube.wait import until
+
+# Built into kubelet and the CNI plugins; each node sees a folder of its own there.
+_BUILT_IN = ("/var/lib/kubelet", "/var/log/pods", "/var/log/containers", "/var/lib/cni")
+_READY_WITHIN = 30.0
+
+
+def create(node: Node, binaries: Binaries) -> None:
+    """Write the node's files, make its namespaces and start containerd; kubelet is started by `start`."""
+    _wipe(node)
+    for folder in _BUILT_IN:
+        _own(node, folder).mkdir(parents=True, exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    (node.root / "resolv.conf").write_text(f"nameserver {layout.DNS_ADDRESS}\n")
+    (node.root / "containerd.toml").write_text(_containerd_config(node, binaries))
+    (node.root / "net.d").mkdir(exist_ok=True)
+    (node.root / "net.d" / "10-mpirt.conflist").write_text(json.dumps(_cni_config(node)))
+    (node.root / "kubelet.json").write_text(json.dumps(_kubelet_config(node)))
+    kubeconfig.write(node.root / "kubelet.kubeconfig", f"system:node:{node.name}")
+    cgroups.create(node.cgroup)
+    _start_holder(node)
+    start_containerd(node, binaries)
+    _forget_containers(node, binaries)
+
+
+def start_containerd(node: Node, binaries: Binaries) -> None:
+    folders = os.pathsep.join([str(binaries.shim_folder), str(binaries.runc.parent), os.environ["PATH"]])
+    config = str(node.root / "containerd.toml")
+    argv = [*_inside(node), str(binaries.containerd), "--config", config]
+    daemons.start(Daemon(node.containerd, argv, env={"PATH": folders}))
+    until(
+        lambda: ctr(node, binaries, "version", check=False).returncode == 0,
+        within=_READY_WITHIN,
+        what=f"containerd of {node.name}",
+        remedy=f"see {paths.LOGS}/{node.containerd}.log",
+    )
+
+
+def start_kubelet(node: Node, binaries: Binaries) -> None:
+    argv = [
+        *_inside(node),
+        str(binaries.kubelet),
+        f"--config={node.root / 'kubelet.json'}",
+        f"--kubeconfig={node.root / 'kubelet.kubeconfig'}",
+        f"--hostname-override={node.name}",
+        f"--node-ip={node.address}",
+        "--container-runtime=remote",
+        f"--container-runtime-endpoint=unix://{node.containerd_socket}",
+        f"--cert-dir={node.root / 'kubelet-pki'}",
+    ]
+    daemons.start(Daemon(node.kubelet, argv))
+
+
+def delete(node: Node) -> None:
+    """End everything that belongs to the node: kubelet first, so that nothing is started again."""
+    for name in (node.kubelet, node.containerd):
+        if daemons.pid_of(name):
+            daemons.kill(name)
+    cgroups.kill(node.cgroup)
+    for name in (node.kubelet, node.containerd, node.holder):
+        daemons.stop(name)
+
+
+def delete_built_in_folders() -> None:
+    """Remove the mount points that `create` made on the host; one that is in use is not empty, and stays."""
+    for folder in _BUILT_IN:
+        with suppress(OSError):
+            Path(folder).rmdir()
+
+
+def ctr(
+    node: Node, binaries: Binaries, *words: str | Path, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run containerd's own client against a node, in the namespace that kubelet uses."""
+    return run(binaries.ctr, "--address", node.containerd_socket, "--namespace", "k8s.io", *words, check=check)
+
+
+def container_pids(node: Node, pod_uid: str) -> Iterator[int]:
+    """Pids of a pod's processes, as the host sees them."""
+    for folder in cgroups.folders(node.cgroup, "memory"):
+        if f"pod{pod_uid}" in str(folder):
+            with suppress(FileNotFoundError):
+                yield from (int(pid) for pid in (folder / "cgroup.procs").read_text().split())
+
+
+def _own(node: Node, folder: str) -> Path:
+    return node.root / "own" / folder.strip("/").replace("/", "-")
+
+
+def _forget_containers(node: Node, binaries: Binaries) -> None:
+    """Drop a former cluster's containers; containerd reads its list at the start, so it starts again."""
+    left = ctr(node, binaries, "containers", "ls", "-q").stdout.split()
+    if left:
+        ctr(node, binaries, "containers", "rm", *left, check=False)
+        daemons.kill(node.containerd)
+        start_containerd(node, binaries)
+
+
+def _wipe(node: Node) -> None:
+    """Forget a former cluster's pods but keep its images: they are the slow part of a start."""
+    for name in ("own", "net.d", "kubelet-pki", "containerd/io.containerd.runtime.v2.task"):
+        run("rm", "-rf", "--one-file-system", node.root / name)
+
+
+def _start_holder(node: Node) -> None:
+    binds = "".join(f"mount --bind {_own(node, folder)} {folder}\n" for folder in _BUILT_IN)
+    script = f"""set -e
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/netns
+{binds}: > {node.root}/namespaces-ready
+exec sleep infinity
+"""
+    ready = node.root / "namespaces-ready"
+    ready.unlink(missing_ok=True)
+    argv = ["nsenter", f"--net=/run/netns/{node.namespace}",
+            "unshare", "--mount", "--propagation", "private", "sh", "-c", script]  # fmt: skip
+    daemons.start(Daemon(node.holder, argv))
+    until(
+        ready.exists,
+        within=5,
+        what=f"the namespaces of {node.name}",
+        remedy=f"see {paths.LOGS}/{node.holder}.log",
+    )
+
+
+def _inside(node: Node) -> list[str]:
+    """The words that put a program into the node. `ip netns exec` would hide the cgroups."""
+    return ["nsenter", "--target", str(daemons.pid_or_fail(node.holder)), "--net", "--mount"]
+
+
+def _containerd_config(node: Node, binaries: Binaries) -> str:
+    """restrict_oom_score_adj: without CAP_SYS_RESOURCE runc can't give a container kubelet's score."""
+    return f"""version = 2
+root = "{node.root}/containerd"
+state = "/run/containerd-state"
+oom_score = 0
+[grpc]
+  address = "{node.containerd_socket}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{layout.PAUSE_IMAGE}"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+        BinaryName = "{binaries.runc}"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{binaries.cni_plugins}"
+    conf_dir = "{node.root}/net.d"
+"""
+
+
+def _cni_config(node: Node) -> dict[str, object]:
+    ipam = {"type": "host-local", "ranges": [[{"subnet": str(node.pods)}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "ipam": ipam}
+    return {"cniVersion": "0.4.0", "name": "mpirt", "plugins": [bridge]}
+
+
+def _kubelet_config(node: Node) -> dict[str, object]:
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": node.address,
+        # A throwaway node on a private network; what is tested goes through the API server, which authorises.
+        "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+        "authorization": {"mode": "AlwaysAllow"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{node.cgroup}",
+        "clusterDNS": [layout.DNS_ADDRESS],
+        "clusterDomain": layout.CLUSTER_DOMAIN,
+        "enforceNodeAllocatable": [],
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        "failSwapOn": False,
+        # As of Kubernetes 1.27; the 5 a second of older ones delay pods by seconds when tests start many.
+        "kubeAPIQPS": 50,
+        "kubeAPIBurst": 100,
+        # The images are loaded by hand and can't be pulled again.
+        "imageGCHighThresholdPercent": 100,
+        "maxPods": 250,
+        "serializeImagePulls": False,
+        "resolvConf": str(node.root / "resolv.conf"),
+    }

@@ -1,0 +1,1 @@
+"""Tests against the loopback API server: real sockets, real TLS, scripted faults."""

@@ -1,0 +1,80 @@
+"""Who of two acts, and how a controller ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mpirt.errors import ExitCode
+from tests.apiserver.objects import ObjectServer
+from tests.apiserver.storage import Body, Place
+from tests.protocol.controller.process import JOB, Controller, job, wait_until_made
+
+Start = Callable[..., Controller]
+
+LEASE = Place("leases", "ml", "mpirt-controller")
+LEADING = ("--lease-namespace=ml", "--lease-duration=6", "--lease-renew-deadline=4", "--lease-retry=1")
+
+
+def holder(server: ObjectServer) -> str:
+    found: str = server.storage.get(LEASE)["spec"]["holderIdentity"]
+    return found
+
+
+def test_the_second_waits_and_takes_over_when_the_first_is_killed(server: ObjectServer, start: Start) -> None:
+    first = start(*LEADING)
+    first.wait_until_it_says("acting")
+    second = start(*LEADING)
+    second.wait_until_it_says("started")
+    first.kill()
+    server.storage.create(JOB, job())
+
+    wait_until_made(server)
+
+    assert "create" not in first.said()
+    assert "acting" in second.said()
+
+
+def test_who_is_told_to_end_gives_the_lease_back(server: ObjectServer, start: Start) -> None:
+    controller = start(*LEADING)
+    controller.wait_until_it_says("acting")
+
+    controller.ask_to_end()
+
+    assert controller.code() == 0
+    assert holder(server) == ""
+
+
+def test_who_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
+    controller = start(*LEADING)
+    controller.wait_until_it_says("acting")
+
+    server.storage.change(LEASE, take)
+
+    assert controller.code() == ExitCode.UNREACHABLE
+    assert holder(server) == "another"
+
+
+def test_who_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) -> None:
+    controller = start(*LEADING)
+    controller.wait_until_it_says("acting")
+
+    server.away = True
+
+    assert controller.code() == ExitCode.UNREACHABLE
+    assert "lease lost" in controller.said()
+
+
+def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Start) -> None:
+    start(*LEADING).wait_until_it_says("acting")
+    second = start(*LEADING)
+    second.wait_until_it_says("started")
+
+    second.ask_to_end()
+
+    assert second.code() == 0
+    assert holder(server) != ""
+
+
+def take(lease: Body) -> None:
+    """Let somebody else have it."""
+    lease["spec"]["holderIdentity"] = "another"

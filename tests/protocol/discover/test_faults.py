@@ -1,0 +1,209 @@
+"""An API server that fails: the deadline is kept, nothing is printed, and the code says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
+from tests.apiserver.faults import Answer, Chunked, Fault, Hangup, Silence, Status, Then, Trickle
+from tests.apiserver.pods import pod
+from tests.apiserver.server import Honest
+from tests.protocol.discover.program import JOB, Ended, Program, worker
+
+DEADLINE = 1.5
+# "did not answer within 1.5 s", or "no answer within 1.5 s" where the machine is too busy to say who did not.
+LATE = "answer within 1.5 s"
+# For what is answered at once, however long that takes on a loaded machine.
+AMPLE = 30.0
+# A loaded machine takes a while to start Python; a program that hangs takes for ever.
+SLACK = 15.0
+
+EXPIRED = Status(410, "Expired", "The provided continue parameter is too old")
+FORBIDDEN = Status(403, "Forbidden", 'pods is forbidden: cannot list resource "pods"')
+
+
+def page(*numbers: int, following: str = "") -> Answer:
+    metadata = {"resourceVersion": "7", "continue": following}
+    items = [pod(f"w-{number}", labels=JOB) for number in numbers]
+    return Answer(200, json.dumps({"metadata": metadata, "items": items}).encode())
+
+
+def does_not_know(ended: Ended, code: int, text: str) -> None:
+    assert (ended.code, ended.output) == (code, ""), ended
+    assert text in ended.last
+
+
+def in_time(ended: Ended) -> bool:
+    return ended.seconds < DEADLINE + SLACK
+
+
+def run(program: Program, *words: str, seconds: float = DEADLINE, **env: str) -> Ended:
+    """A call that isn't the first, and so never waits."""
+    env["MPIRT_DISCOVER_FIRST_TIMEOUT"] = "0"
+    return program.job("--timeout", str(seconds), *words, env=env)
+
+
+class TestAnAnswer:
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(Silence(), id="half-open"),
+            pytest.param(Trickle(page(0, 2)), id="a byte now and then"),
+            pytest.param(Chunked((b'{"items":[',), Then.HANG), id="stops half-way"),
+        ],
+    )
+    def test_that_does_not_end_is_not_waited_for(self, program: Program, fault: Fault) -> None:
+        program.server.always("list", fault)
+
+        ended = run(program)
+
+        does_not_know(ended, 244, LATE)
+        assert in_time(ended)
+
+    @pytest.mark.parametrize(
+        ("fault", "code", "text"),
+        [
+            pytest.param(Hangup(), 244, "closed the connection", id="none at all"),
+            pytest.param(Chunked((b'{"items":[',), Then.CLOSE), 244, "in the middle of", id="cut off"),
+            pytest.param(Answer(200, page(0, 2).body[:-9]), 245, "is not JSON", id="truncated JSON"),
+            pytest.param(Answer(200, b"[]"), 245, "not an object", id="another JSON"),
+            pytest.param(Answer(200, b'{"kind":"PodList"}'), 245, "is not a list", id="no list"),
+            pytest.param(Status(401, "Unauthorized"), 242, "does not accept the credentials", id="401"),
+            pytest.param(FORBIDDEN, 242, "must hold list on pods", id="403"),
+            pytest.param(Status(404, "NotFound", "no"), 243, "not found", id="404"),
+            pytest.param(Status(429, "TooManyRequests", "slow down"), 244, "overloaded", id="429"),
+            pytest.param(Status(429, retry_after=60), 244, "overloaded", id="429 for longer than there is"),
+            pytest.param(Status(500, "InternalError", "etcd"), 244, "the API server failed (500): etcd", id="500"),
+            pytest.param(Status(503), 244, "overloaded", id="503"),
+            pytest.param(EXPIRED, 245, "out of date", id="410 every time"),
+            pytest.param(page(0, following="more"), 245, "goes round in a circle", id="pages without end"),
+        ],
+    )
+    def test_that_is_none_is_never_an_empty_list(
+        self, program: Program, fault: Fault, code: int, text: str
+    ) -> None:
+        program.server.always("list", fault)
+
+        does_not_know(run(program, seconds=AMPLE), code, text)
+
+    def test_that_is_put_off_is_asked_for_again_in_time(self, program: Program) -> None:
+        program.server.on("list", Status(429, "TooManyRequests", "slow down", retry_after=1))
+
+        ended = program.job("--timeout", "20")
+
+        assert (ended.code, ended.output) == (0, "w-0:1\nw-2:4\nw-10:1\n")
+        assert len(program.server.asked("list")) == 2
+
+
+class TestHalfAList:
+    @pytest.mark.parametrize(
+        ("fault", "code", "text"),
+        [
+            pytest.param(FORBIDDEN, 242, "must hold list", id="then the Role is taken away"),
+            pytest.param(Status(500, "InternalError", "etcd"), 244, "the API server failed", id="then 500"),
+            pytest.param(Answer(200, b'{"metadata":'), 245, "is not JSON", id="then half of JSON"),
+        ],
+    )
+    def test_is_never_printed(self, program: Program, fault: Fault, code: int, text: str) -> None:
+        program.server.on("list", page(0, following="more"), fault)
+
+        does_not_know(run(program, seconds=AMPLE), code, text)
+
+    @pytest.mark.parametrize("fault", [Silence(), Trickle(page(2))])
+    def test_is_not_waited_for(self, program: Program, fault: Fault) -> None:
+        program.server.on("list", page(0, following="more"))
+        program.server.always("list", fault)
+
+        ended = run(program)
+
+        does_not_know(ended, 244, LATE)
+        assert in_time(ended)
+
+    def test_that_expires_in_the_middle_is_begun_again(self, program: Program) -> None:
+        program.server.on("list", page(0, following="more"), EXPIRED)
+
+        ended = program.job("--timeout", "20")
+
+        assert (ended.code, ended.output) == (0, "w-0:1\nw-2:4\nw-10:1\n")
+
+
+class TestAConnection:
+    @pytest.mark.parametrize(
+        ("fault", "code", "text"),
+        [
+            pytest.param(Slam(reset=True), 244, "the API server at", id="reset"),
+            pytest.param(PlainText(), 245, "does not speak TLS", id="no TLS"),
+        ],
+    )
+    def test_that_is_none(self, program: Program, fault: DoorFault, code: int, text: str) -> None:
+        program.server.at_the_door(fault)
+
+        does_not_know(run(program, seconds=AMPLE), code, text)
+
+    def test_that_stays_half_open_is_not_waited_for(self, program: Program) -> None:
+        program.server.at_the_door(Deaf())
+
+        ended = run(program)
+
+        does_not_know(ended, 244, LATE)
+        assert in_time(ended)
+
+    def test_that_nobody_takes(self, program: Program) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            port = nobody.getsockname()[1]
+        config = Path(program.kubeconfig)
+        config.write_text(config.read_text().replace(str(program.server.port), str(port)))
+
+        does_not_know(run(program, seconds=AMPLE), 244, "Connection refused")
+
+
+class TestCredentials:
+    def test_of_a_plugin_that_hangs_are_not_waited_for(self, program: Program) -> None:
+        plugin = {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "sleep",
+            "args": ["1000"],
+            "interactiveMode": "Never",
+        }
+        config = program.server.kubeconfig(program.folder / "other", exec=plugin)
+
+        ended = run(program, KUBECONFIG=str(config))
+
+        does_not_know(ended, 241, "did not answer within 1.5 s")
+        assert in_time(ended)
+
+    def test_in_a_file_that_nobody_writes_are_not_waited_for(self, program: Program) -> None:
+        pipe = program.folder / "pipe"
+        os.mkfifo(pipe)
+        config = program.server.kubeconfig(program.folder / "other", tokenFile=str(pipe))
+
+        ended = run(program, KUBECONFIG=str(config))
+
+        does_not_know(ended, 244, LATE)
+        assert in_time(ended)
+
+
+class TestWaiting:
+    def test_lets_errors_pass(self, program: Program) -> None:
+        program.server.on("list", Status(503), Hangup(), FORBIDDEN, page(0), Honest())
+
+        ended = program.job("--wait", "3", "--timeout", "40")
+
+        assert (ended.code, ended.output) == (0, "w-0:1\nw-2:4\nw-10:1\n")
+
+    def test_has_a_deadline_too(self, program: Program) -> None:
+        program.server.always("list", Silence())
+
+        does_not_know(run(program, "--wait", "3"), 244, LATE)
+
+    def test_is_not_for_what_can_not_get_better(self, program: Program) -> None:
+        program.server.world.put(worker(2, slots="many"))
+
+        ended = program.job("--wait", "9", "--timeout", "600")
+
+        assert ended.code == 241

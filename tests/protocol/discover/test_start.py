@@ -1,0 +1,59 @@
+"""What horovodrun pays for every second: the modules that are imported, all of them."""
+
+from __future__ import annotations
+
+from tests.protocol.discover.program import Program
+from tests.protocol.imports import imported_by_a_run
+from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
+
+OURS = {
+    "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.values",
+    *(f"mpirt.kubeapi{name}" for name in (
+        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".http", ".jsontext",
+        ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
+    )),
+    *(f"mpirt.discover{name}" for name in (
+        "", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods", ".progress",
+        ".selection", ".source",
+    )),
+}  # fmt: skip
+# The alarm behind the deadline, by the core of signal.
+SIGNAL = {"_signal", "time"}
+DEAR = {
+    "asyncio", "click", "contextlib", "dataclasses", "email", "enum", "hashlib", "http", "inspect", "json",
+    "logging", "pathlib", "random", "re", "socket", "ssl", "subprocess", "tempfile", "threading", "traceback",
+    "typing", "urllib", "websocket", "yaml",
+}  # fmt: skip
+
+
+def imported_to_begin() -> set[str]:
+    return imported_by("mpirt.discover.main")
+
+
+def imported_meanwhile(program: Program, *words: str) -> tuple[str, int, set[str]]:
+    """What is printed, the code, and what is imported on the way."""
+    account = program.folder / "account"
+    env = {**program.environment(program.server.service_account(account)), "HOME": str(program.folder)}
+    del env["KUBECONFIG"]
+    hosts, code, loaded = imported_by_a_run("mpirt.discover.main", *words, account=account, env=env)
+    return "\n".join(hosts), code, loaded
+
+
+class TestTheStart:
+    def test_imports_this_and_no_more(self) -> None:
+        assert imported_to_begin() - CORES - SIGNAL - ALWAYS == OURS
+
+    def test_leaves_out_what_is_dear(self) -> None:
+        assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)
+
+
+class TestARunInAPod:
+    def test_imports_nothing_more(self, program: Program) -> None:
+        hosts, code, loaded = imported_meanwhile(program, "--job", "train")
+
+        assert (hosts, code, loaded - SCANNER) == ("w-0:1\nw-2:4\nw-10:1", 0, set())
+
+    def test_that_fails_imports_nothing_more(self, program: Program) -> None:
+        hosts, code, loaded = imported_meanwhile(program, "--job", "other", "--timeout", "0.6")
+
+        assert (hosts, code, loaded - SCANNER) == ("", 243, set())

@@ -1,0 +1,1 @@
+"""mpirt-rsh itself, started as a process, against the loopback API server."""

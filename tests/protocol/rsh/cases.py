@@ -1,0 +1,119 @@
+"""
+One server that is told something, one agent, and what came of it: many of them at once.
+
+Owns: running the cases of all tests that were selected ahead of those tests, each against a server of its own.
+An agent that has to wait for seconds costs nothing then but the longest of these waits.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from tests.apiserver.certificates import Authority
+from tests.apiserver.connection import Request
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
+
+Tell: TypeAlias = "Callable[[ApiServer], None]"
+
+# Nearly all of an agent's time is waiting; more at once would be late for their own timeouts.
+_AT_ONCE = 6
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the server is told, what it is asked to run, and how that ends."""
+
+    name: str
+    tell: Tell
+    code: int
+    says: tuple[str, ...] = ()
+    """Parts of the one line on stderr; none where it ends by itself."""
+    output: bytes = b""
+    execs: int | None = 1
+    """How many execs were asked for; None where that is left to chance."""
+    runs: int | None = 0
+    """How many times the command ran, as far as that is certain."""
+    command: str = "echo ran >> {witness}; printf out"
+    seconds: str = "2"
+    """How long it may take to start."""
+    stdin: bytes = b""
+    pause: float = 0.0
+    """For how many seconds nobody reads its output."""
+    act: Tell | None = None
+    """What happens once its pod is watched."""
+    terminate: bool = False
+    """Whether it gets SIGTERM then, of its output but a line read."""
+    slow: bool = False
+    """Whether it takes many seconds however it is run."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case."""
+
+    ended: Ended
+    execs: list[Request]
+    connections: int
+    runs: int
+    complaints: list[str]
+
+
+class Cases:
+    """The cases that run."""
+
+    def __init__(self, cases: Iterable[Case], authority: Authority, folder: Path) -> None:
+        found = list(cases)
+        self._quick = ThreadPoolExecutor(_AT_ONCE)
+        self._slow = ThreadPoolExecutor(max(1, len(found)))
+        self._outcomes: dict[Case, Future[Outcome]] = {}
+        for number, case in enumerate(sorted(found, key=lambda case: not case.slow)):
+            pool = self._slow if case.slow else self._quick
+            self._outcomes[case] = pool.submit(_play, case, authority, folder / str(number))
+
+    def outcome(self, case: Case) -> Outcome:
+        """Wait until the case is over."""
+        return self._outcomes[case].result()
+
+    def stop(self) -> None:
+        """Let those end that have begun."""
+        for pool in (self._quick, self._slow):
+            pool.shutdown(cancel_futures=True)
+
+
+def _play(case: Case, authority: Authority, folder: Path) -> Outcome:
+    server = ApiServer(authority)
+    server.world.put(pod("w-0"))
+    server.start()
+    ground = Ground(server, folder)
+    try:
+        case.tell(server)
+        command = case.command.format(witness=ground.witness)
+        source = subprocess.PIPE if case.stdin else subprocess.DEVNULL
+        agent = ground.start("w-0", command, stdin=source, env={"MPIRT_CONNECT_TIMEOUT": case.seconds})
+        agent.feed(case.stdin)
+        if case.terminate:
+            agent.line()
+        threading.Event().wait(case.pause)
+        if case.act is not None:
+            server.wait_for("watch")
+            case.act(server)
+        if case.terminate:
+            # Nobody reads its output while it ends, either.
+            agent.process.terminate()
+            agent.process.wait(PATIENCE)
+        ended = agent.wait()
+    finally:
+        ground.clear()
+        server.stop()
+    return Outcome(ended, server.asked("exec"), server.connections, ground.runs, server.complaints)

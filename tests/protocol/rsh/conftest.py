@@ -1,0 +1,37 @@
+"""A server with a worker, agents, and the cases that run ahead of their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.apiserver.certificates import Authority
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.rsh.agent import Ground
+from tests.protocol.rsh.cases import Case, Cases
+
+
+@pytest.fixture
+def ground(apiserver: ApiServer, tmp_path: Path) -> Iterator[Ground]:
+    """The worker w-0, and agents to run in it."""
+    apiserver.world.put(pod("w-0"))
+    found = Ground(apiserver, tmp_path)
+    yield found
+    found.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cases(
+    request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cases]:
+    """Everything that is a Case in the parameters of the tests that were selected."""
+    parameters = [getattr(item, "callspec", None) for item in request.session.items]
+    selected = [value for each in parameters if each is not None for value in each.params.values()]
+    found = Cases(
+        [value for value in selected if isinstance(value, Case)], authority, tmp_path_factory.mktemp("cases")
+    )
+    yield found
+    found.stop()

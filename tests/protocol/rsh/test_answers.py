@@ -1,0 +1,263 @@
+"""
+Every answer that an API server, a kubelet or something between may give to an exec, and what becomes of it.
+
+The table of knowledge on the exec protocol, row by row: an answer that stays is an end with a code and one line;
+an answer that goes away is no end at all where trying again may help.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.door import Deaf, PlainText, Slam
+from tests.apiserver.faults import (
+    Answer,
+    Bare,
+    ByteByByte,
+    Fault,
+    Hangup,
+    Raw,
+    Redirect,
+    Silence,
+    Status,
+    Text,
+    Then,
+)
+from tests.apiserver.peer import Peer
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.apiserver.shell import Cut, End, Shell
+from tests.protocol.rsh.agent import Ground
+from tests.protocol.rsh.cases import Case, Cases, Tell
+from tests.protocol.rsh.peers import ends_with
+
+BUSY = "the API server is overloaded or going away; try again"
+NO_SUCH = 'pods "w-0" not found'
+NOT_IN_POD = "pod does not exist"
+UNSCHEDULED = "pod w-0 does not have a host assigned"
+COMPLETED = "cannot exec into a container in a completed pod; current phase is Succeeded"
+NO_CONTAINER = 'container not found ("worker")'
+CREATED = "failed to exec in container: container is in CONTAINER_CREATED state"
+DIALING = "error dialing backend: dial tcp 10.0.0.9:10250: connect: connection refused"
+NO_AGENT = "error dialing backend: No agent available"
+NO_SHELL = 'OCI runtime exec failed: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown'
+HTML = Answer(400, b"<html><h1>400 Bad Request</h1></html>", type="text/html")
+
+
+def always(fault: Fault) -> Tell:
+    return lambda server: server.always("exec", fault)
+
+
+def once(fault: Fault) -> Tell:
+    return lambda server: server.on("exec", fault)
+
+
+def rules(*held: tuple[str, str]) -> Tell:
+    return lambda server: setattr(server, "rules", frozenset(held))
+
+
+def at_the_door(server: ApiServer) -> None:
+    server.at_the_door(*[Slam()] * 99)
+
+
+def no_pod(server: ApiServer) -> None:
+    server.world.delete("w-0")
+
+
+def stopped(server: ApiServer) -> None:
+    server.stop()
+
+
+# fmt: off
+STAYS = [
+    # who we are, and what we may
+    Case("401", always(Status(401, "Unauthorized", "Unauthorized")), 242,
+         ('exec into pod "w-0" in namespace "ml"', "does not accept the credentials of", "have they expired?")),
+    Case("401 without a body", always(Bare(401)), 242, ('pod "w-0"', "have they expired?")),
+    Case("403 without get", rules(), 242,
+         ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec', 'cannot get resource')),
+    Case("403 without create", rules(("get", "pods/exec")), 242,
+         ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec')),
+    Case("403 in plain text", always(Text(403, "the proxy does not like you")), 242,
+         ("the Role", "the proxy does not like you")),
+    # what we speak
+    Case("403 without a body", always(Bare(403)), 245, ('pod "w-0"', "(403 without a reason)"), execs=2),
+    Case("400 without a body", always(Bare(400)), 245, ('pod "w-0"', "(400)"), execs=2),
+    Case("400 as a page", always(HTML), 245, ('pod "w-0"', "(400)"), execs=2),
+    Case("400 unable to upgrade", always(Text(400, "unable to upgrade: unsupported")), 245,
+         ('pod "w-0"', "unable to upgrade"), execs=2),
+    Case("406", always(Status(406, "NotAcceptable", "no")), 245, ('pod "w-0"', "(406)")),
+    Case("409", always(Status(409, "Conflict", "the pod is changing")), 245, ('pod "w-0"', "the pod is changing")),
+    Case("431", always(Bare(431)), 245, ('pod "w-0"', "(431)")),
+    # the pod
+    Case("404", no_pod, 243, ('pod "w-0"', NO_SUCH, "gave up after"), execs=None),
+    Case("404 of a kubelet", always(Text(404, NOT_IN_POD)), 243,
+         ('pod "w-0"', NOT_IN_POD, "gave up after"), execs=None),
+    Case("400 not scheduled", always(Status(400, "BadRequest", UNSCHEDULED)), 243, (UNSCHEDULED,), execs=None),
+    Case("400 completed", always(Status(400, "BadRequest", COMPLETED)), 243, (COMPLETED,)),
+    Case("400 no such container", always(Status(400, "BadRequest", "container x is not valid for pod w-0")), 241,
+         ("container x is not valid for pod w-0", "is MPIRT_CONTAINER one of its containers?")),
+    Case("500 no container yet", always(Text(500, f"unable to upgrade connection: {NO_CONTAINER}")), 243,
+         ('pod "w-0"', NO_CONTAINER), execs=None),
+    Case("500 created", always(Text(500, CREATED)), 243, ('pod "w-0"', "CONTAINER_CREATED"), execs=None),
+    Case("500 without a shell", always(Text(500, NO_SHELL)), 252,
+         ('pod "w-0"', "no such file", "mpirt needs a /bin/sh in the worker's image")),
+    # the way
+    Case("500", always(Status(500, "InternalError", "boom")), 244,
+         ('pod "w-0"', "boom", "gave up after"), execs=None),
+    Case("500 without a body", always(Bare(500)), 244, ('pod "w-0"', "(500)"), execs=None),
+    Case("500 dialing", always(Status(500, "InternalError", DIALING)), 244, ('pod "w-0"', DIALING), execs=None),
+    Case("500 no agent", always(Status(500, "InternalError", NO_AGENT)), 244, ('pod "w-0"', NO_AGENT), execs=None),
+    Case("429", always(Status(429, "TooManyRequests", "slow down")), 244, ('pod "w-0"', "slow down"), execs=None),
+    Case("429 for a minute", always(Status(429, "TooManyRequests", "slow down", retry_after=60)), 244,
+         ('pod "w-0"', "slow down", "gave up after 1 attempt in 0 s")),
+    Case("502", always(Bare(502)), 244, ('pod "w-0"', BUSY), execs=None),
+    Case("503", always(Status(503, "ServiceUnavailable", "going away")), 244,
+         ('pod "w-0"', "going away"), execs=None),
+    Case("504", always(Answer(504, b"<html></html>", type="text/html")), 244, ('pod "w-0"', BUSY), execs=None),
+    # something else
+    Case("a redirect", always(Redirect("https://127.0.0.1:1/")), 245,
+         ('pod "w-0"', "answered with a redirect, which is never followed")),
+    Case("200", always(Answer(200, b"{}")), 245, ("no upgrade to WebSocket (200)", "a proxy")),
+    Case("204", always(Answer(204)), 245, ("(204)",)),
+    Case("101 of no WebSocket", always(Raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n")), 245,
+         ("not a WebSocket",)),
+    Case("no HTTP at all", always(Raw(b"220 mail.example ESMTP\r\n")), 245, ("not HTTP",)),
+    Case("half an answer", always(Raw(b"HTTP/1.1 500 Inter")), 244, ("in the middle of its answer",), execs=None),
+    Case("half an answer and silence", always(Raw(b"HTTP/1.1 500 Inter", Then.HANG)), 244,
+         ("did not answer within",), execs=None),
+    Case("closed", always(Hangup()), 244, ("closed the connection without an answer",), execs=None),
+    Case("reset", always(Hangup(Then.RESET)), 244, ("127.0.0.1",), execs=None),
+    Case("half-open", always(Silence()), 244, ("did not answer within 2 s (waiting for its answer)",), execs=None),
+    Case("nobody there", stopped, 244, ("cannot connect", "Connection refused"), execs=0),
+    Case("nobody at home", lambda server: server.at_the_door(*[Deaf()] * 99), 244, ("did not answer",), execs=0),
+    Case("a slammed door", at_the_door, 244, ("127.0.0.1",), execs=0),
+    Case("no TLS", lambda server: server.at_the_door(PlainText()), 245,
+         ("does not speak TLS; is the port right?",), execs=0),
+    # the wrong one
+    Case("another authority", lambda server: setattr(server, "identity", server.authority.wrong_ca), 241,
+         ("is not the API server that", "vouches for"), execs=0),
+    Case("another name", lambda server: setattr(server, "identity", server.authority.wrong_name), 241,
+         ("is not the API server that", "127.0.0.1"), execs=0),
+    Case("an expired certificate", lambda server: setattr(server, "identity", server.authority.expired), 241,
+         ("is not the API server that", "expired"), execs=0),
+]
+
+GOES = [
+    Case("404 once", once(Status(404, "NotFound", NO_SUCH)), 0, seconds="20"),
+    Case("404 of a kubelet once", once(Text(404, NOT_IN_POD)), 0, seconds="20"),
+    Case("400 not scheduled once", once(Status(400, "BadRequest", UNSCHEDULED)), 0, seconds="20"),
+    Case("500 no container once", once(Text(500, NO_CONTAINER)), 0, seconds="20"),
+    Case("500 created once", once(Text(500, CREATED)), 0, seconds="20"),
+    Case("500 dialing once", once(Status(500, "InternalError", DIALING)), 0, seconds="20"),
+    Case("500 once", once(Bare(500)), 0, seconds="20"),
+    Case("429 once", once(Status(429, "TooManyRequests", "slow down", retry_after=1)), 0, seconds="20"),
+    Case("502 once", once(Bare(502)), 0, seconds="20"),
+    Case("503 once", once(Status(503, "ServiceUnavailable", "going away")), 0, seconds="20"),
+    Case("504 once", once(Bare(504)), 0, seconds="20"),
+    Case("closed once", once(Hangup()), 0, seconds="20"),
+    Case("reset once", once(Hangup(Then.RESET)), 0, seconds="20"),
+    Case("half an answer once", once(Raw(b"HTTP/1.1 503 Serv")), 0, seconds="20"),
+    Case("unauthorized by a node once", once(Bare(403)), 0),
+    Case("byte by byte once", once(ByteByByte(Answer(503, b"no"))), 0, seconds="20"),
+]
+ONE_AFTER_THE_OTHER = Case(
+    "one after the other",
+    lambda server: server.on(
+        "exec", Status(503), Text(500, CREATED), Bare(403), Hangup(Then.RESET), Peer(ends_with(End.EOF)),
+        Shell(cut=Cut(b"HELLO", End.RESET)),
+    ),
+    0, execs=7, seconds="20", slow=True,
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("case", STAYS, ids=str)
+def test_an_answer_that_stays_is_an_end_with_a_code_and_one_line(case: Case, cases: Cases) -> None:
+    outcome = cases.outcome(case)
+
+    assert [part for part in case.says if part not in outcome.ended.line] == []
+    assert (outcome.ended.code, outcome.ended.output, outcome.runs) == (case.code, b"", 0)
+    assert case.execs in (None, len(outcome.execs))
+    assert len(outcome.execs) < 10
+
+
+@pytest.mark.parametrize("case", GOES, ids=str)
+def test_an_answer_that_goes_away_is_no_end(case: Case, cases: Cases) -> None:
+    outcome = cases.outcome(case)
+
+    assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
+    assert (len(outcome.execs), outcome.runs) == (2, 1)
+
+
+class TestAnswersOneAfterTheOther:
+    @pytest.mark.parametrize("case", [ONE_AFTER_THE_OTHER], ids=str)
+    def test_are_all_lived_through(self, case: Case, cases: Cases) -> None:
+        outcome = cases.outcome(case)
+
+        assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
+        assert (len(outcome.execs), outcome.runs) == (7, 1)
+
+    def test_may_be_limited_in_number(self, ground: Ground) -> None:
+        ground.server.always("exec", Status(503))
+
+        ended = ground.run("-o", "ConnectionAttempts=2", "w-0", "true")
+
+        assert "gave up after 2 attempts" in ended.line
+        assert (ended.code, len(ground.server.asked("exec"))) == (244, 2)
+
+    def test_may_be_limited_in_time(self, ground: Ground) -> None:
+        ground.server.always("exec", Silence())
+
+        ended = ground.run("-o", "ConnectTimeout=1", "w-0", "true")
+
+        assert "did not answer within 1 s" in ended.line
+        assert ended.code == 244
+
+
+class TestSeveralContainers:
+    ASKS = Status(400, "BadRequest", "a container name must be specified for pod w-0, choose one of: [a b]")
+
+    def test_the_first_is_entered_and_it_is_said(self, ground: Ground) -> None:
+        ground.server.world.put(pod("w-0", containers=("a", "b")))
+        ground.server.on("exec", self.ASKS)
+
+        ended = ground.run("w-0", "printf out")
+
+        assert ended.line == "pod w-0: of the containers a, b the first is used; MPIRT_CONTAINER chooses another"
+        assert (ended.code, ended.output) == (0, b"out")
+        assert [request.query.get("container") for request in ground.server.asked("exec")] == [None, "a"]
+
+    def test_the_pod_may_name_one(self, ground: Ground) -> None:
+        named = {"kubectl.kubernetes.io/default-container": "b"}
+        ground.server.world.put(pod("w-0", containers=("a", "b"), annotations=named))
+        ground.server.on("exec", self.ASKS)
+
+        ended = ground.run("w-0", "printf out")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert ground.server.asked("exec")[-1].query["container"] == "b"
+
+    def test_the_user_may_name_one(self, ground: Ground) -> None:
+        ended = ground.run("w-0", "printf out", env={"MPIRT_CONTAINER": "b"})
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert [request.query["container"] for request in ground.server.asked("exec")] == ["b"]
+
+    def test_who_may_not_look_is_told_what_to_set(self, ground: Ground) -> None:
+        ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
+        ground.server.on("exec", self.ASKS)
+
+        ended = ground.run("w-0", "true")
+
+        assert "which container of pod w-0?" in ended.line
+        assert ended.line.endswith("set MPIRT_CONTAINER")
+        assert ended.code == 241
+
+    def test_a_server_that_asks_again_and_again_is_not_asked_without_end(self, ground: Ground) -> None:
+        ground.server.always("exec", self.ASKS)
+
+        ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": "1"})
+
+        assert ended.code in {241, 244}
+        assert len(ground.server.asked("exec")) < 10

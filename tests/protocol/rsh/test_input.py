@@ -1,0 +1,119 @@
+"""What is asked for wrongly, or leads to no cluster: one line, a code, and nothing is contacted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.rsh.agent import RSH, Agent, Ground, environment
+
+HOST = "mpirt-rsh [options] HOST COMMAND..."
+NO_SSH = "can't be honoured: there is no ssh connection here to use or forward by"
+NO_POD = "can't be a pod: a pod's name is of lower-case letters, digits and dashes"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param([], "no host", id="nothing"),
+        pytest.param([""], "no host", id="an empty host"),
+        pytest.param(["w-0"], "no command for w-0", id="no command"),
+        pytest.param(["w-0", " "], "no command for w-0", id="a blank command"),
+        pytest.param(["-Z", "w-0", "true"], "unknown option -Z", id="an unknown option"),
+        pytest.param(["--fast", "w-0", "true"], "unknown option '--fast'", id="an unknown long option"),
+        pytest.param(["-L", "80:w-1:80", "w-0", "true"], f"option -L {NO_SSH}", id="-L"),
+        pytest.param(["-R", "80:w-1:80", "w-0", "true"], f"option -R {NO_SSH}", id="-R"),
+        pytest.param(["-D", "1080", "w-0", "true"], f"option -D {NO_SSH}", id="-D"),
+        pytest.param(["-W", "w-1:80", "w-0", "true"], f"option -W {NO_SSH}", id="-W"),
+        pytest.param(["-J", "jump", "w-0", "true"], f"option -J {NO_SSH}", id="-J"),
+        pytest.param(["-f", "w-0", "true"], f"option -f {NO_SSH}", id="-f"),
+        pytest.param(["-o", "ProxyJump=w-1", "w-0", "true"], f"-o ProxyJump {NO_SSH}", id="ProxyJump"),
+        pytest.param(["-o", "ConnectTimeout=soon", "w-0", "true"], "expected a number", id="a time in words"),
+        pytest.param(["-o", "ConnectTimeout=1\n2", "w-0", "true"], "expected a number", id="a time in two lines"),
+        pytest.param(["W_0", "true"], NO_POD, id="a name in capitals"),
+        pytest.param(["w-0/../w-1", "true"], NO_POD, id="a name with slashes"),
+        pytest.param(["-w-0-", "true"], f"option -w {NO_SSH}", id="a name with a dash"),
+        pytest.param(["w" * 64, "true"], NO_POD, id="a name that is too long"),
+        pytest.param(["wörker", "true"], NO_POD, id="a name that is not ASCII"),
+        pytest.param(["@w-0", "true"], "has no user before the @", id="no user"),
+    ],
+)
+def test_words_that_cannot_be_honoured(ground: Ground, words: list[str], said: str) -> None:
+    ended = ground.run(*words)
+
+    assert said in ended.line
+    assert (ended.code, ended.output, ground.server.connections) == (240, b"", 0)
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "1.5", "86401", "9" * 5000, "\uff11"])
+def test_a_time_that_is_none(ground: Ground, text: str) -> None:
+    ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": text})
+
+    assert "MPIRT_CONNECT_TIMEOUT" in ended.line
+    assert (ended.code, ground.server.connections) == (240, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{", "not valid YAML", id="half of it"),
+        pytest.param("just words", "kubeconfig", id="no kubeconfig"),
+        pytest.param("", "no current-context", id="empty"),
+        pytest.param("\x00\x01", "neither valid YAML nor JSON", id="binary"),
+    ],
+)
+def test_a_kubeconfig_that_does_not_parse(ground: Ground, text: str, said: str) -> None:
+    Path(ground.kubeconfig).write_text(text, encoding="utf-8")
+
+    ended = ground.run("w-0", "true")
+
+    assert said in ended.line
+    assert (ended.code, ground.server.connections) == (241, 0)
+
+
+def test_a_kubeconfig_without_credentials(ground: Ground) -> None:
+    config = json.loads(Path(ground.kubeconfig).read_text(encoding="utf-8"))
+    config["users"][0]["user"] = {}
+    Path(ground.kubeconfig).write_text(json.dumps(config), encoding="utf-8")
+
+    ended = ground.run("w-0", "true")
+
+    assert "holds no credentials; expected one of token" in ended.line
+    assert (ended.code, ground.server.connections) == (241, 0)
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        pytest.param({}, "no way to an API server", id="nothing at all"),
+        pytest.param({"KUBECONFIG": "/nowhere"}, "KUBECONFIG: no such file: /nowhere", id="no such file"),
+        pytest.param(
+            {"KUBERNETES_SERVICE_HOST": "127.0.0.1"}, "automountServiceAccountToken", id="a pod without a token"
+        ),
+    ],
+)
+def test_no_way_to_a_cluster(tmp_path: Path, environ: dict[str, str], said: str) -> None:
+    ended = Agent(["w-0", "true"], environment(tmp_path, environ)).wait()
+
+    assert said in ended.line
+    assert ended.code == 241
+
+
+def test_help_and_version_need_no_cluster(tmp_path: Path) -> None:
+    helped = Agent(["--help"], environment(tmp_path)).wait()
+    told = Agent(["--version"], environment(tmp_path)).wait()
+
+    assert (helped.code, helped.output[:31], helped.errors) == (0, b"Usage: " + HOST.encode()[:24], "")
+    assert (told.code, told.output.split()[0], told.errors) == (0, b"mpirt-rsh", "")
+
+
+@pytest.mark.parametrize("name", ["ssh", "kubexec.sh"])
+def test_it_works_under_other_names(ground: Ground, name: str) -> None:
+    (ground.folder / name).symlink_to(RSH)
+    words = ["-x", "w-0", "-p", "22", "echo", "$0"] if name == "ssh" else ["w-0", "echo", "-x"]
+
+    ended = ground.start(*words, program=ground.folder / name).wait()
+
+    assert (ended.code, ended.output) == (0, b"/bin/sh\n" if name == "ssh" else b"-x\n")

@@ -1,0 +1,68 @@
+"""What every remote command pays for before it does anything: the modules that are imported, all of them."""
+
+from __future__ import annotations
+
+from tests.protocol.imports import imported_by_a_run
+from tests.protocol.rsh.agent import Ground, environment
+from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
+
+OURS = {
+    "mpirt", "mpirt.errors", "mpirt.launchenv", "mpirt.names", "mpirt.values",
+    *(f"mpirt.kubeapi{name}" for name in (
+        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".execs", ".frames", ".http",
+        ".jsontext",
+        ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
+    )),
+    *(f"mpirt.rsh{name}" for name in (
+        "", ".argv", ".channels", ".ending", ".entry", ".events", ".evidence", ".inquest", ".launchers",
+        ".liveness",
+        ".main", ".markers", ".options", ".outlets", ".pod", ".relay", ".retry", ".script", ".session", ".signals",
+        ".starting", ".states", ".stdin", ".streams", ".transport", ".wrapper",
+    )),
+}  # fmt: skip
+# The core of signal, never that itself.
+CLOCK = {"_signal", "time"}
+# For the answer to the handshake.
+HASH = {"_sha1"}
+WATCH = {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink", "mpirt.rsh.lookout"}
+DEAR = {
+    "asyncio", "click", "contextlib", "dataclasses", "email", "encodings.idna", "http", "inspect", "logging",
+    "pathlib", "random", "subprocess", "tempfile", "threading", "traceback", "typing", "urllib", "websocket",
+    "yaml",
+}  # fmt: skip
+
+
+def imported_to_begin() -> set[str]:
+    return imported_by("mpirt.rsh.entry", "mpirt.rsh.main")
+
+
+def imported_meanwhile(ground: Ground, command: str) -> tuple[int, set[str]]:
+    """The code of a command that says nothing, and what is imported on the way."""
+    account = ground.folder / "account"
+    env = environment(ground.folder, ground.server.service_account(account))
+    lines, code, loaded = imported_by_a_run("mpirt.rsh.main", "w-0", command, account=account, env=env)
+    assert lines == []
+    return code, loaded
+
+
+class TestTheStart:
+    def test_imports_this_and_no_more(self) -> None:
+        assert imported_to_begin() - CORES - CLOCK - ALWAYS == OURS
+
+    def test_leaves_out_what_is_dear(self) -> None:
+        assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)
+
+
+class TestARunInAPod:
+    def test_imports_nothing_more(self, ground: Ground) -> None:
+        assert imported_meanwhile(ground, "true") == (0, HASH)
+
+    def test_that_fails_reads_why(self, ground: Ground) -> None:
+        code, loaded = imported_meanwhile(ground, "exit 3")
+
+        assert (code, loaded - HASH - SCANNER) == (3, set())
+
+    def test_that_takes_longer_watches_its_pod(self, ground: Ground) -> None:
+        code, loaded = imported_meanwhile(ground, "sleep 1.2")
+
+        assert (code, loaded - HASH - SCANNER) == (0, WATCH)

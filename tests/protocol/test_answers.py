@@ -1,0 +1,231 @@
+"""Every answer that is a no, and every answer that is none, has its error, its code and its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.errors import ExitCode, MpirtError, PeerError
+from mpirt.kubeapi.answers import (
+    ConnectionLost,
+    Expired,
+    Forbidden,
+    NotFound,
+    Overloaded,
+    Redirected,
+    Rejected,
+    ServerFailed,
+    Unauthorized,
+)
+from tests.apiserver.faults import Answer, Bare, Chunked, Fault, Hangup, Raw, Redirect, Status, Text, Then, head
+from tests.apiserver.server import ApiServer
+from tests.protocol.clients import ReadPod, Said
+
+COULD_NOT = 'could not read pod "w-0" in namespace "ml": '
+MAY_NOT = 'may not read pod "w-0" in namespace "ml": the Role in namespace "ml" must hold get on pods'
+BUSY = f"{COULD_NOT}the API server is overloaded or going away; try again "
+UNKNOWN = (
+    f"{COULD_NOT}the API server does not accept the credentials of the test's kubeconfig; have they expired? "
+)
+HTML = b"<html>no such page, but your token was t0ken</html>"
+
+
+class TestAnswersThatAreANo:
+    @pytest.mark.parametrize(
+        ("fault", "said", "code"),
+        [
+            pytest.param(
+                Status(400, "BadRequest", "does not have a host assigned"),
+                Said(
+                    Rejected,
+                    f"{COULD_NOT}the API server rejects the request (400): does not have a host assigned",
+                ),
+                ExitCode.PEER,
+                id="400",
+            ),
+            pytest.param(
+                Status(401, "Unauthorized", "Unauthorized"),
+                Said(Unauthorized, f"{UNKNOWN}(401): Unauthorized"),
+                ExitCode.REFUSED,
+                id="401",
+            ),
+            pytest.param(Bare(401), Said(Unauthorized, f"{UNKNOWN}(401)"), ExitCode.REFUSED, id="401 bare"),
+            pytest.param(
+                Status(403, "Forbidden", "pods is forbidden: User cannot get resource"),
+                Said(Forbidden, f"{MAY_NOT} (the API server says: pods is forbidden: User cannot get resource)"),
+                ExitCode.REFUSED,
+                id="403",
+            ),
+            pytest.param(Bare(403), Said(Forbidden, MAY_NOT), ExitCode.REFUSED, id="403 bare"),
+            pytest.param(
+                Status(404, "NotFound", 'pods "w-0" not found'),
+                Said(NotFound, f'{COULD_NOT}not found (404): pods "w-0" not found'),
+                ExitCode.NO_POD,
+                id="404",
+            ),
+            pytest.param(
+                Text(404, "pod does not exist"),
+                Said(NotFound, f"{COULD_NOT}not found (404): pod does not exist"),
+                ExitCode.NO_POD,
+                id="404 of a kubelet",
+            ),
+            pytest.param(
+                Answer(404, HTML, type="text/html"),
+                Said(NotFound, f"{COULD_NOT}not found (404)"),
+                ExitCode.NO_POD,
+                id="404 page of a load balancer",
+            ),
+            pytest.param(
+                Status(409, "Conflict", "it has been modified"),
+                Said(Rejected, f"{COULD_NOT}the API server rejects the request (409): it has been modified"),
+                ExitCode.PEER,
+                id="409",
+            ),
+            pytest.param(
+                Status(410, "Expired", "too old"),
+                Said(Expired, f"{COULD_NOT}the list is out of date (410): too old"),
+                ExitCode.PEER,
+                id="410",
+            ),
+            pytest.param(
+                Status(429, "TooManyRequests", "slow down"),
+                Said(Overloaded, f"{BUSY}(429): slow down"),
+                ExitCode.UNREACHABLE,
+                id="429",
+            ),
+            pytest.param(
+                Text(500, 'container not found ("worker")'),
+                Said(ServerFailed, f'{COULD_NOT}the API server failed (500): container not found ("worker")'),
+                ExitCode.UNREACHABLE,
+                id="500",
+            ),
+            *[
+                pytest.param(
+                    Answer(code, HTML, type="text/html"),
+                    Said(Overloaded, f"{BUSY}({code})"),
+                    ExitCode.UNREACHABLE,
+                    id=str(code),
+                )
+                for code in (502, 503, 504)
+            ],
+            pytest.param(
+                Answer(201, b"{}"),
+                Said(Rejected, f"{COULD_NOT}the API server rejects the request (201)"),
+                ExitCode.PEER,
+                id="201",
+            ),
+            pytest.param(
+                Status(400, "BadRequest", "two\nlines and \x1b[31mcolour\x07"),
+                Said(Rejected, f"{COULD_NOT}the API server rejects the request (400): two lines and [31mcolour"),
+                ExitCode.PEER,
+                id="what a terminal would obey",
+            ),
+        ],
+    )
+    def test_each_has_its_error_its_code_and_its_line(
+        self, apiserver: ApiServer, read_pod: ReadPod, fault: Fault, said: Said, code: ExitCode
+    ) -> None:
+        apiserver.on("get", fault)
+
+        error = said.by(read_pod)
+
+        assert error.code == code
+
+    @pytest.mark.parametrize(
+        ("given", "read"),
+        [
+            pytest.param("7", 7.0, id="seconds"),
+            pytest.param("86400", 3600.0, id="more than anybody means"),
+            pytest.param("Wed, 21 Oct 2026 07:28:00 GMT", None, id="a date, which no API server sends"),
+            pytest.param("-1", None, id="the past"),
+            pytest.param("soon", None, id="a word"),
+        ],
+    )
+    def test_retry_after_is_kept(
+        self, apiserver: ApiServer, read_pod: ReadPod, given: str, read: float | None
+    ) -> None:
+        apiserver.on("get", Answer(429, headers=(("Retry-After", given),)))
+
+        with pytest.raises(Overloaded) as caught:
+            read_pod()
+
+        assert caught.value.failure.retry_after == read
+
+    @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+    def test_a_redirect_is_never_followed(
+        self, apiserver: ApiServer, elsewhere: ApiServer, read_pod: ReadPod, code: int
+    ) -> None:
+        apiserver.on("get", Redirect(elsewhere.url, code))
+
+        with pytest.raises(Redirected, match=rf"redirect, which is never followed; .*\({code}\)"):
+            read_pod()
+
+        assert elsewhere.connections == 0
+
+
+LONG_LINE = b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n"
+
+
+CHUNKS = head(200, (("Transfer-Encoding", "chunked"),))
+
+
+def sized(length: str) -> bytes:
+    return head(200, (("Content-Length", length),))
+
+
+class TestAnswersThatAreNone:
+    @pytest.mark.parametrize(
+        ("fault", "error", "part"),
+        [
+            pytest.param(Hangup(), ConnectionLost, "closed the connection without an answer", id="hangs up"),
+            pytest.param(Hangup(Then.RESET), ConnectionLost, "the API server at 127.0.0.1", id="resets"),
+            pytest.param(Raw(b"HTTP/1.1 2"), ConnectionLost, "in the middle of its answer", id="half a status"),
+            pytest.param(
+                Raw(sized("99") + b'{"'), ConnectionLost, "in the middle of its answer", id="half a body"
+            ),
+            pytest.param(Chunked((b'{"ki',), Then.CLOSE), ConnectionLost, "in the middle", id="no last chunk"),
+            pytest.param(Raw(b"SSH-2.0-OpenSSH\r\n", Then.HANG), PeerError, "is not HTTP", id="another protocol"),
+            pytest.param(Raw(b"\x00\xff" * 99, Then.HANG), PeerError, "is not HTTP", id="noise"),
+            pytest.param(Raw(b"HTTP/1.1 20x OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no status"),
+            pytest.param(Raw(b"HTTP/1.9 200 OK\r\n\r\n"), PeerError, "first line is not HTTP", id="no version"),
+            pytest.param(Raw(b"HTTP/1.1 200 OK\r\nword\r\n\r\n"), PeerError, "header line", id="no header"),
+            pytest.param(Raw(b"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"), PeerError, "header line", id="folded"),
+            pytest.param(Raw(LONG_LINE, Then.HANG), PeerError, "headers are longer", id="endless headers"),
+            pytest.param(Raw(head(100, ()) * 99, Then.HANG), PeerError, "interim answers", id="100 without end"),
+            pytest.param(
+                Answer(200, headers=(("Content-Encoding", "br"),)), PeerError, "compressed", id="compressed"
+            ),
+            pytest.param(Raw(sized("-1"), Then.HANG), PeerError, "not a number", id="length below 0"),
+            pytest.param(Raw(sized("5, 6"), Then.HANG), PeerError, "not a number", id="two lengths"),
+            pytest.param(Raw(sized("9" * 13), Then.HANG), PeerError, "larger than", id="terabytes"),
+            pytest.param(
+                Raw(head(200, (("Transfer-Encoding", "gzip, chunked"),)), Then.HANG),
+                PeerError,
+                "framed in a way",
+                id="unknown transfer encoding",
+            ),
+            pytest.param(
+                Raw(head(200, (("Transfer-Encoding", "chunked"), ("Content-Length", "5"))), Then.HANG),
+                PeerError,
+                "framed in a way",
+                id="two framings",
+            ),
+            pytest.param(Raw(CHUNKS + b"zz\r\n", Then.HANG), PeerError, "chunk size is not", id="no chunk size"),
+            pytest.param(Raw(CHUNKS + b"7fffffff\r\n", Then.HANG), PeerError, "larger than", id="a chunk of 2 GB"),
+            pytest.param(
+                Raw(CHUNKS + b"2\r\nabcd\r\n", Then.HANG), PeerError, "is longer", id="a chunk overflows"
+            ),
+            pytest.param(Raw(CHUNKS + b"0" * 9000, Then.HANG), PeerError, "longer than a line", id="endless size"),
+            pytest.param(Answer(200, b'{"kind": "Pod", "meta'), PeerError, "is not JSON", id="truncated JSON"),
+            pytest.param(Answer(200, b""), PeerError, "is not JSON", id="empty body"),
+            pytest.param(Answer(200, b"[1]"), PeerError, "not an object", id="a list"),
+            pytest.param(Answer(200, b"[" * 100_000), PeerError, "is not JSON", id="a deep hole"),
+        ],
+    )
+    def test_each_has_its_error_in_one_line(
+        self, apiserver: ApiServer, read_pod: ReadPod, fault: Fault, error: type[MpirtError], part: str
+    ) -> None:
+        apiserver.on("get", fault)
+
+        caught = Said(error, part=part).by(read_pod)
+
+        assert apiserver.token not in str(caught)

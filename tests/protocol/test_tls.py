@@ -1,0 +1,175 @@
+"""TLS is always verified: who may be the API server, and who may be its client."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from mpirt.errors import ConfigError, PeerError, Refused
+from mpirt.kubeapi.answers import Untrusted
+from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.endpoint import Endpoint
+from tests.apiserver.certificates import HOST, Authority, Pem
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.clients import Connect, ReadPod, Rotating
+
+
+class Shown:
+    """Credentials that are a client certificate."""
+
+    def __init__(self, pem: Pem) -> None:
+        self._credentials = Credentials(None, Certificate(pem.chain, Secret(pem.key), "client-certificate-data"))
+
+    def credentials(self, deadline: Deadline) -> Credentials:  # noqa: ARG002  the protocol has it
+        return self._credentials
+
+    def renew(self) -> None:
+        """There is no other."""
+
+
+def endpoint(server: ApiServer, *, host: str = HOST, ca: PemFile | PemText | None, name: str = "") -> Endpoint:
+    source = Rotating(server.token)
+    return Endpoint(host=host, port=server.port, ca=ca, source=source, origin="the test", server_name=name)
+
+
+def encrypted(key: str) -> str:
+    """The key as it is with a password on it."""
+    private = load_pem_private_key(key.encode(), None)
+    locked = BestAvailableEncryption(b"a password")
+    return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked).decode()
+
+
+def ca_of(server: ApiServer) -> PemText:
+    return PemText(Secret(server.authority.ca), "certificate-authority-data")
+
+
+class TestTheServer:
+    @pytest.mark.parametrize(
+        ("identity", "problem"),
+        [
+            pytest.param(lambda authority: authority.expired, "certificate has expired", id="expired"),
+            pytest.param(lambda authority: authority.wrong_ca, "unable to get local issuer certificate", id="CA"),
+            pytest.param(lambda authority: authority.wrong_name, "IP address mismatch", id="name"),
+        ],
+    )
+    def test_that_is_not_the_one_is_told_nothing(
+        self,
+        apiserver: ApiServer,
+        read_pod: ReadPod,
+        identity: Callable[[Authority], ssl.SSLContext],
+        problem: str,
+    ) -> None:
+        apiserver.identity = identity(apiserver.authority)
+
+        with pytest.raises(Untrusted, match=f"is not the API server that the test's CA vouches for: .*{problem}"):
+            read_pod()
+
+        assert apiserver.requests == []
+
+    def test_is_not_trusted_by_the_system(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        client = connect(endpoint(apiserver, ca=None))
+
+        with pytest.raises(Untrusted, match="that the system's list of authorities vouches for"):
+            client.get_pod("ml", "w-0", deadline)
+
+    def test_may_be_known_by_another_name(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        apiserver.identity = apiserver.authority.wrong_name
+        apiserver.world.put(pod("w-0"))
+        client = connect(endpoint(apiserver, ca=ca_of(apiserver), name="other.example"))
+
+        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+
+    def test_may_be_named_instead_of_numbered(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        apiserver.world.put(pod("w-0"))
+        client = connect(endpoint(apiserver, host="localhost", ca=ca_of(apiserver)))
+
+        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+
+    def test_may_get_a_new_certificate_meanwhile(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
+        apiserver.world.put(pod("w-0"))
+        apiserver.identity = apiserver.authority.expired
+        with pytest.raises(Untrusted):
+            read_pod()
+        apiserver.identity = apiserver.authority.good
+
+        assert read_pod()["kind"] == "Pod"
+
+    def test_is_not_offered_http_2(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
+        apiserver.world.put(pod("w-0"))
+        apiserver.identity.set_alpn_protocols(["h2", "http/1.1"])
+
+        assert read_pod()["kind"] == "Pod"
+
+    def test_must_speak_tls_1_2_at_least(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
+        with pytest.warns(DeprecationWarning, match="TLSv1_1 is deprecated"):
+            apiserver.identity.maximum_version = ssl.TLSVersion.TLSv1_1
+
+        with pytest.raises(PeerError, match=r"TLS with the API server at .* failed"):
+            read_pod()
+
+
+class TestTheClient:
+    def test_may_show_a_certificate(self, apiserver: ApiServer, connect: Connect, deadline: Deadline) -> None:
+        apiserver.world.put(pod("w-0"))
+        client = connect(
+            Endpoint(
+                host=HOST,
+                port=apiserver.port,
+                ca=ca_of(apiserver),
+                source=Shown(apiserver.authority.client()),
+                origin="the test",
+            )
+        )
+
+        assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
+
+    def test_with_a_strangers_certificate_is_refused(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        source = Shown(apiserver.authority.strange_client())
+        client = connect(
+            Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
+        )
+
+        with pytest.raises(Refused, match="does not accept our client certificate"):
+            client.get_pod("ml", "w-0", deadline)
+
+    @pytest.mark.parametrize(
+        ("chain", "key"),
+        [
+            pytest.param("nothing", "nothing", id="no PEM"),
+            pytest.param("ours", "other", id="another's key"),
+            pytest.param("ours", "nothing", id="no key"),
+            pytest.param("ours", "encrypted", id="a key that asks for a password"),
+        ],
+    )
+    def test_with_half_a_certificate_contacts_nobody(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline, chain: str, key: str
+    ) -> None:
+        ours, other = apiserver.authority.client(), apiserver.authority.client("other")
+        words = {"nothing": "x", "ours": ours.chain, "other": other.key, "encrypted": encrypted(ours.key)}
+        source = Shown(Pem(words[chain], words[key]))
+        client = connect(
+            Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
+        )
+
+        with pytest.raises(ConfigError, match="client-certificate-data and its key are not a certificate"):
+            client.get_pod("ml", "w-0", deadline)
+
+        assert apiserver.connections == 0

@@ -1,0 +1,371 @@
+"""A watch on one pod, on the wire: what is asked next, and what is made of every way to be told nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mpirt.errors import MpirtError, PeerError
+from mpirt.kubeapi.answers import (
+    ConnectionLost,
+    Forbidden,
+    Overloaded,
+    ServerFailed,
+    TimedOut,
+    Unauthorized,
+    Untrusted,
+)
+from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.watchlink import WatchLink
+from tests.apiserver.door import Deaf, PlainText, Slam
+from tests.apiserver.faults import (
+    CHUNKED,
+    Answer,
+    Chunked,
+    Fault,
+    Hangup,
+    Raw,
+    Redirect,
+    Silence,
+    Status,
+    Then,
+    in_chunk,
+    status_object,
+)
+from tests.apiserver.pods import pod
+from tests.apiserver.routes import event
+from tests.apiserver.server import ApiServer
+from tests.protocol.clients import Rotating, endpoint_of
+
+
+class Watcher:
+    """A poll loop around one WatchLink. Time passes as it does, except that pauses are skipped."""
+
+    def __init__(self, server: ApiServer, *, since: str = "", tokens: tuple[str, ...] = ()) -> None:
+        self.news: list[News] = []
+        self.skipped = 0.0
+        self.pauses: list[float] = []
+        source = Rotating(*(tokens or (server.token,)))
+        self.watch = PodWatch("ml", "w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test", since=since)
+        self.link = WatchLink(Dialer(endpoint_of(server, source)), self.watch, clock=self.clock)
+
+    def clock(self) -> float:
+        return time.monotonic() + self.skipped
+
+    def turn(self) -> None:
+        """One turn of the loop."""
+        if not self.watch.asking and (pause := self.link.timeout()) > 0:
+            self.pauses.append(round(pause, 1))
+            self.skipped += pause
+        elif self.link.fileno() >= 0:
+            poll = select.poll()
+            poll.register(self.link.fileno(), self.link.wants)
+            # In slices, for what a test waits for may happen in the server.
+            poll.poll(min(self.link.timeout(), 0.05) * 1000)
+        self.news += self.link.step()
+
+    def until(self, wanted: Callable[[], object]) -> None:
+        """Turn until something holds."""
+        end = time.monotonic() + 20.0
+        while not wanted():
+            assert time.monotonic() < end, f"only this was learned: {[piece.kind for piece in self.news]}"
+            self.turn()
+
+    def next(self, *kinds: Kind) -> list[News]:
+        """Turn until so many news have come, and see what they are."""
+        self.until(lambda: len(self.news) >= len(kinds))
+        found, self.news = self.news[: len(kinds)], self.news[len(kinds) :]
+        assert [piece.kind for piece in found] == list(kinds)
+        return found
+
+
+@pytest.fixture
+def begin(apiserver: ApiServer) -> Iterator[Callable[..., Watcher]]:
+    """Makes watchers, and closes them at the end."""
+    apiserver.world.put(pod("w-0"), pod("w-1"))
+    with contextlib.ExitStack() as stack:
+
+        def make(**settings: Any) -> Watcher:
+            made = Watcher(apiserver, **settings)
+            stack.callback(made.link.drop)
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def watcher(begin: Callable[..., Watcher]) -> Watcher:
+    """A watcher of w-0, which runs."""
+    return begin()
+
+
+def phases(news: list[News]) -> list[str]:
+    found: list[Any] = [piece.pod["status"] for piece in news if piece.pod is not None]
+    return [status["phase"] for status in found]
+
+
+class TestWhatIsTold:
+    def test_the_pod_as_it_is_then_every_change_then_its_end(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        assert phases(watcher.next(Kind.SEEN, Kind.OPEN)) == ["Running"]
+
+        apiserver.world.put(pod("w-1", phase="Failed"), pod("w-0", phase="Succeeded"))
+        apiserver.world.delete("w-0")
+
+        assert phases(watcher.next(Kind.SEEN, Kind.GONE)) == ["Succeeded", "Succeeded"]
+
+    def test_a_pod_that_is_not_there_is_gone_until_it_comes(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.world.delete("w-0")
+        watcher.next(Kind.GONE, Kind.OPEN)
+
+        apiserver.world.put(pod("w-0", phase="Pending"))
+
+        assert phases(watcher.next(Kind.SEEN)) == ["Pending"]
+
+    def test_list_and_watch_share_a_connection(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        watcher.next(Kind.SEEN, Kind.OPEN)
+
+        assert apiserver.connections == 1
+        assert [name for name, _ in apiserver.requests] == ["list", "watch"]
+
+    def test_only_one_pod_is_asked_for(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        watcher.next(Kind.SEEN, Kind.OPEN)
+
+        (listed,), (watched,) = apiserver.asked("list"), apiserver.asked("watch")
+        assert listed.query == {"fieldSelector": "metadata.name=w-0"}
+        assert watched.query == {
+            "watch": "true",
+            "fieldSelector": "metadata.name=w-0",
+            "resourceVersion": str(apiserver.world.version),
+            "timeoutSeconds": "240",
+            "allowWatchBookmarks": "true",
+        }
+
+    def test_a_known_version_saves_the_list(self, apiserver: ApiServer, begin: Callable[..., Watcher]) -> None:
+        known = begin(since=str(apiserver.world.version))
+        known.next(Kind.OPEN)
+
+        apiserver.world.put(pod("w-0", phase="Failed"))
+
+        assert phases(known.next(Kind.SEEN)) == ["Failed"]
+        assert apiserver.asked("list") == []
+
+
+class TestTheEndOfAWatch:
+    def test_in_time_is_no_news_and_nothing_is_missed(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        line = event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "150"}})
+        apiserver.on("watch", Chunked((line,)))
+        apiserver.world.version = 149
+
+        watcher.next(Kind.SEEN, Kind.OPEN, Kind.OPEN)
+
+        assert [request.query["resourceVersion"] for request in apiserver.asked("watch")] == ["149", "150"]
+        assert apiserver.connections == 1
+
+    def test_by_a_lost_connection_is_news_and_nothing_is_missed(
+        self, apiserver: ApiServer, watcher: Watcher
+    ) -> None:
+        line = event("MODIFIED", pod("w-0", phase="Pending") | {"kind": "Pod"})
+        apiserver.on("watch", Chunked((line,), Then.CLOSE))
+
+        news = watcher.next(Kind.SEEN, Kind.OPEN, Kind.SEEN, Kind.SILENT, Kind.OPEN)
+
+        assert isinstance(news[3].error, ConnectionLost)
+        assert phases(news) == ["Running", "Pending"]
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(Status(410, "Expired", "too old resource version: 1 (99)"), id="as an answer"),
+            pytest.param(
+                Chunked((event("ERROR", status_object(410, "Expired", "too old")),), Then.HANG), id="as an event"
+            ),
+            pytest.param(
+                Chunked((event("ERROR", status_object(410, "Gone", "too old")),)), id="as an event, then the end"
+            ),
+        ],
+    )
+    def test_by_410_means_a_new_list_and_is_no_news(
+        self, apiserver: ApiServer, watcher: Watcher, fault: Fault
+    ) -> None:
+        apiserver.on("watch", fault)
+        watcher.until(
+            lambda: watcher.news and watcher.news[-1].kind is Kind.OPEN and len(apiserver.asked("watch")) == 2
+        )
+
+        assert [name for name, _ in apiserver.requests] == ["list", "watch", "list", "watch"]
+        assert Kind.SILENT not in [piece.kind for piece in watcher.news]
+
+    def test_that_comes_at_once_each_time_is_met_with_patience(
+        self, apiserver: ApiServer, watcher: Watcher
+    ) -> None:
+        apiserver.always("watch", Chunked(()))
+
+        watcher.until(lambda: len(apiserver.asked("watch")) == 9)
+
+        assert watcher.pauses == [0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("fault", "error"),
+        [
+            pytest.param(Status(429, retry_after=3), Overloaded, id="429"),
+            pytest.param(Status(500), ServerFailed, id="500"),
+            pytest.param(Status(503), Overloaded, id="503"),
+            pytest.param(Answer(502, b"<html>", type="text/html"), Overloaded, id="502"),
+            pytest.param(Redirect("https://elsewhere.example/"), MpirtError, id="a redirect"),
+            pytest.param(Hangup(), ConnectionLost, id="hangs up"),
+            pytest.param(Hangup(Then.RESET), ConnectionLost, id="resets"),
+            pytest.param(Raw(b"\x15\x03\x01", Then.HANG), PeerError, id="noise"),
+            pytest.param(Chunked((b"not json\n",), Then.HANG), PeerError, id="no JSON"),
+            pytest.param(Chunked((b'{"type":"MODIFIED"}\n',), Then.HANG), PeerError, id="no object"),
+            pytest.param(Chunked((b"[]\n",), Then.HANG), PeerError, id="a list"),
+            pytest.param(Chunked((b"x" * 5_000_000,), Then.HANG), PeerError, id="a line without end"),
+            pytest.param(Raw(CHUNKED + b"nonsense\r\n", Then.HANG), PeerError, id="no chunk"),
+            pytest.param(
+                Chunked((event("ERROR", status_object(500, "", "etcd is away")),), Then.HANG),
+                ServerFailed,
+                id="an ERROR event",
+            ),
+            pytest.param(Raw(CHUNKED + in_chunk(b'{"type":"MODIF')), ConnectionLost, id="half an event"),
+        ],
+    )
+    def test_is_news_and_then_the_watch_goes_on(
+        self, apiserver: ApiServer, watcher: Watcher, fault: Fault, error: type[MpirtError]
+    ) -> None:
+        apiserver.on("watch", fault)
+        watcher.until(lambda: [piece for piece in watcher.news if piece.kind is Kind.SILENT])
+        apiserver.world.put(pod("w-0", phase="Failed"))
+        watcher.until(lambda: phases(watcher.news)[-1:] == ["Failed"])
+
+        (silent,) = [piece for piece in watcher.news if piece.kind is Kind.SILENT]
+        assert isinstance(silent.error, error)
+        assert "\n" not in str(silent.error)
+
+    @pytest.mark.parametrize(
+        ("fault", "error"),
+        [
+            pytest.param(Slam(), ConnectionLost, id="closed"),
+            pytest.param(PlainText(), PeerError, id="no TLS"),
+        ],
+    )
+    def test_at_the_door_is_news_and_then_the_watch_begins(
+        self, apiserver: ApiServer, watcher: Watcher, fault: Slam | PlainText, error: type[MpirtError]
+    ) -> None:
+        apiserver.at_the_door(fault)
+
+        news = watcher.next(Kind.SILENT, Kind.SEEN, Kind.OPEN)
+
+        assert isinstance(news[0].error, error)
+
+    def test_of_a_certificate_is_news_and_may_pass(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.identity = apiserver.authority.expired
+        (news,) = watcher.next(Kind.SILENT)
+        apiserver.identity = apiserver.authority.good
+        watcher.next(Kind.SEEN, Kind.OPEN)
+
+        assert isinstance(news.error, Untrusted)
+
+    def test_of_a_token_is_cured_by_the_next_token(
+        self, apiserver: ApiServer, begin: Callable[..., Watcher]
+    ) -> None:
+        stale = begin(tokens=("stale", apiserver.token))
+
+        news = stale.next(Kind.SILENT, Kind.SEEN, Kind.OPEN)
+
+        assert isinstance(news[0].error, Unauthorized)
+
+    def test_that_say_when_are_taken_at_their_word(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.on("list", Status(429, retry_after=7))
+
+        watcher.next(Kind.SILENT, Kind.SEEN)
+
+        assert watcher.pauses == [7.0]
+
+
+class TestSilence:
+    def test_of_a_list_ends_after_ten_seconds(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.on("list", Silence())
+        watcher.until(lambda: apiserver.asked("list"))
+        watcher.skipped += 10.0
+
+        (news,) = watcher.next(Kind.SILENT)
+
+        assert isinstance(news.error, TimedOut)
+        assert "no answer within 10 s" in str(news.error)
+
+    def test_of_a_watch_ends_ten_seconds_after_the_server_should_have(
+        self, apiserver: ApiServer, watcher: Watcher
+    ) -> None:
+        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.skipped += 249.0
+        quiet = watcher.link.step()
+        watcher.skipped += 1.0
+
+        watcher.next(Kind.SILENT, Kind.OPEN)
+
+        assert quiet == []
+        assert apiserver.connections == 2
+
+    def test_never_makes_a_step_wait(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.at_the_door(Deaf())
+
+        steps = [watcher.link.step() for _ in range(100)]
+
+        assert steps == [[]] * 100
+        assert watcher.watch.asking
+
+    def test_is_broken_by_a_look_on_a_new_connection(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.on("watch", Chunked((), Then.HANG))
+        watcher.next(Kind.SEEN, Kind.OPEN)
+        apiserver.world.put(pod("w-0", phase="Failed"))
+
+        watcher.link.look()
+
+        assert phases(watcher.next(Kind.SEEN, Kind.OPEN)) == ["Failed"]
+        assert apiserver.connections == 2
+
+    def test_of_a_list_is_not_asked_into_twice(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.on("list", Silence())
+        watcher.until(lambda: apiserver.asked("list"))
+
+        watcher.link.look()
+        watcher.link.step()
+
+        assert (apiserver.connections, len(apiserver.asked("list"))) == (1, 1)
+
+
+class TestALesserRole:
+    def test_without_watch_polls(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.rules -= {("watch", "pods")}
+        news = watcher.next(Kind.SEEN, Kind.REFUSED, Kind.SEEN, Kind.SEEN)
+        apiserver.world.delete("w-0")
+
+        watcher.next(Kind.GONE)
+
+        assert isinstance(news[1].error, Forbidden)
+        assert "must hold watch on pods" in str(news[1].error)
+        assert watcher.pauses == [2.2, 2.2]
+        assert apiserver.connections == 1
+
+    def test_without_list_polls_too(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.rules -= {("list", "pods"), ("watch", "pods")}
+
+        watcher.next(Kind.REFUSED, Kind.SEEN, Kind.SEEN)
+
+        assert [name for name, _ in apiserver.requests] == ["list", "get", "get"]
+
+    def test_without_anything_asks_again_after_a_while(self, apiserver: ApiServer, watcher: Watcher) -> None:
+        apiserver.rules = frozenset()
+        watcher.next(Kind.REFUSED, Kind.REFUSED)
+        apiserver.rules = frozenset({("get", "pods"), ("list", "pods"), ("watch", "pods")})
+
+        watcher.next(Kind.SEEN, Kind.OPEN)
+
+        assert watcher.pauses == [30.0]

@@ -1,0 +1,1 @@
+"""The `mpirt` command, as a person or a script meets it."""

@@ -1,0 +1,129 @@
+"""`mpirt hosts`: a list of hosts, written for another launcher."""
+
+from __future__ import annotations
+
+import os
+import pty
+from pathlib import Path
+
+import pytest
+
+from mpirt.cli.main import main
+from tests.unit.cli.test_main import MPIRT, mpirt
+
+LIST = "# rack 1\ntrain-worker-0 slots=4\n\ntrain-worker-1:2\n"
+
+
+@pytest.fixture
+def hostfile(tmp_path: Path) -> Path:
+    file = tmp_path / "hostfile"
+    file.write_text(LIST, encoding="utf-8")
+    return file
+
+
+class TestForms:
+    def test_horovods_form_is_the_one_nobody_has_to_ask_for(self, hostfile: Path) -> None:
+        done = mpirt("hosts", hostfile)
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == "train-worker-0:4\ntrain-worker-1:2\n"
+
+    @pytest.mark.parametrize(
+        ("form", "text"),
+        [
+            ("horovod", "train-worker-0:4\ntrain-worker-1:2\n"),
+            ("hostfile", "train-worker-0 slots=4\ntrain-worker-1 slots=2\n"),
+            ("hydra", "train-worker-0:4\ntrain-worker-1:2\n"),
+            ("json", '[{"name": "train-worker-0", "slots": 4}, {"name": "train-worker-1", "slots": 2}]\n'),
+        ],
+    )
+    def test_every_form(self, form: str, text: str, hostfile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        code = main(["hosts", "--format", form, str(hostfile)])
+
+        assert (code, capsys.readouterr().out) == (0, text)
+
+    def test_an_unknown_form_is_answered_with_the_known_ones(
+        self, hostfile: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code = main(["hosts", "--format", "slurm", str(hostfile)])
+
+        assert code == 240
+        assert "'horovod', 'hostfile', 'hydra', 'json'" in capsys.readouterr().err
+
+
+class TestSources:
+    def test_a_list_comes_through_a_pipe(self) -> None:
+        done = mpirt("hosts", "-", stdin=LIST)
+
+        assert done.stdout == "train-worker-0:4\ntrain-worker-1:2\n"
+
+    def test_a_list_is_typed_at_a_terminal(self) -> None:
+        keyboard, terminal = pty.openpty()
+        pid = os.posix_spawn(
+            MPIRT,
+            [str(MPIRT), "hosts", "-"],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, terminal, fd) for fd in (0, 1, 2)],
+        )
+        os.write(keyboard, b"train-worker-0 slots=4\n\x04")
+        status = os.waitpid(pid, 0)[1]
+
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert os.read(keyboard, 1000).replace(b"\r\n", b"\n").endswith(b"\ntrain-worker-0:4\n")
+
+    def test_a_list_from_another_system_is_read_too(self, tmp_path: Path) -> None:
+        file = tmp_path / "hosts.txt"
+        file.write_bytes(b"\xef\xbb\xbftrain-worker-0 slots=4\r\n\r\ntrain-worker-1 slots=2\r\n")
+
+        assert mpirt("hosts", file).stdout == "train-worker-0:4\ntrain-worker-1:2\n"
+
+    def test_nobody_listed_is_nothing_printed_and_no_error(self) -> None:
+        done = mpirt("hosts", "-", stdin="# nobody yet\n")
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+class TestFaults:
+    def test_a_line_that_cannot_be_read_is_named_and_nothing_is_printed(self, tmp_path: Path) -> None:
+        file = tmp_path / "hostfile"
+        file.write_text("train-worker-0 slots=4\ntrain-worker-1 slots=two\n", encoding="utf-8")
+
+        done = mpirt("hosts", file)
+
+        assert (done.returncode, done.stdout) == (241, "")
+        assert done.stderr == (
+            f"mpirt: {file}, line 2: slots: must be a whole number of at most nine digits, got 'two'\n"
+        )
+
+    def test_standard_input_has_a_name_too(self) -> None:
+        done = mpirt("hosts", "-", stdin="worker-0 4\n")
+
+        assert done.returncode == 241
+        assert done.stderr.startswith("mpirt: standard input, line 1: host: expected slots=N")
+
+    def test_a_file_that_is_not_there(self) -> None:
+        done = mpirt("hosts", "/nowhere/hostfile")
+
+        assert done.returncode == 240
+        assert done.stderr == "mpirt: cannot read /nowhere/hostfile: No such file or directory\n"
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        done = mpirt("hosts", tmp_path)
+
+        assert done.returncode == 240
+        assert done.stderr == f"mpirt: cannot read {tmp_path}: Is a directory\n"
+
+    def test_standard_input_that_was_closed(self) -> None:
+        done = mpirt("hosts", "-", shell="<&-")
+
+        assert done.returncode == 240
+        assert done.stderr == "mpirt: cannot read standard input: Bad file descriptor\n"
+
+    def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:
+        file = tmp_path / "hostfile"
+        file.write_bytes(b"worker-0\n\xff\xfe\x00")
+
+        done = mpirt("hosts", file)
+
+        assert done.returncode == 241
+        assert done.stderr == f"mpirt: {file}: is not a text file: byte 9 is not UTF-8\n"

@@ -1,0 +1,1 @@
+"""The controller's core, handed values."""

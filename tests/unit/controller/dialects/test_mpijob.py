@@ -1,0 +1,208 @@
+"""An MPIJob is read once, and what it can't mean is said with the field's path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.spec import (
+    CleanPods,
+    Creation,
+    Elastic,
+    Implementation,
+    JobKey,
+    Owner,
+    RunPolicy,
+    Scheduling,
+)
+from mpirt.errors import SpecError
+from tests.unit.controller.badspecs import BAD, Change, bad_job, put
+from tests.unit.controller.jobs import UID, container, mpi_job, parsed, template
+
+
+class TestWhatIsRead:
+    def test_a_plain_job(self) -> None:
+        spec = parsed()
+
+        assert spec.owner == Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("ml", "train"), UID)
+        assert str(spec.key) == "ml/train"
+        assert (spec.implementation, spec.slots, spec.notices) == (Implementation.OPEN_MPI, 1, ())
+        assert (spec.workers.replicas, spec.workers.elastic, spec.workers.needed) == (2, None, 2)
+        assert spec.workers.template.main == "worker"
+        assert (spec.launcher.creation, spec.launcher.works_too) == (Creation.WHEN_READY, False)
+        assert spec.run == RunPolicy(CleanPods.NONE, ttl=None, deadline=None, retries=6, suspended=False)
+        assert spec.scheduling is None
+
+    def test_a_job_that_says_everything(self) -> None:
+        spec = parsed(
+            slotsPerWorker=4,
+            mpiImplementation="MPICH",
+            launcherCreationPolicy="AtStartup",
+            runLauncherAsWorker=True,
+            sshAuthMountPath="/root/.ssh",
+            elastic={"minReplicas": 1, "maxReplicas": 8},
+            runPolicy={
+                "cleanPodPolicy": "Running",
+                "ttlSecondsAfterFinished": 0,
+                "activeDeadlineSeconds": 60,
+                "backoffLimit": 0,
+                "suspend": True,
+                "managedBy": "kubeflow.org/mpi-operator",
+                "schedulingPolicy": {
+                    "minAvailable": 2,
+                    "queue": "gpu",
+                    "priorityClass": "high",
+                    "minResources": {"cpu": 2},
+                },
+            },
+        )
+
+        assert (spec.slots, spec.implementation) == (4, Implementation.MPICH)
+        assert (spec.launcher.creation, spec.launcher.works_too) == (Creation.AT_STARTUP, True)
+        assert (spec.workers.elastic, spec.workers.needed) == (Elastic(1, 8), 1)
+        assert spec.run == RunPolicy(CleanPods.RUNNING, ttl=0, deadline=60, retries=0, suspended=True)
+        assert spec.scheduling == Scheduling(2, "gpu", "high", {"cpu": "2"})
+
+    def test_workers_are_one_where_nothing_is_said(self) -> None:
+        job = mpi_job()
+        del job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+
+        assert MPI_JOB.parse(job).workers.replicas == 1
+
+    @pytest.mark.parametrize(
+        ("elastic", "read"),
+        [
+            pytest.param({}, Elastic(1, 2), id="nothing said"),
+            pytest.param({"minReplicas": 2}, Elastic(2, 2), id="at least"),
+            pytest.param({"maxReplicas": 5}, Elastic(1, 5), id="at most"),
+        ],
+    )
+    def test_elastic_bounds_have_defaults(self, elastic: dict[str, int], read: Elastic) -> None:
+        assert parsed(elastic=elastic).workers.elastic == read
+
+    def test_what_version_one_had_at_the_top_counts(self) -> None:
+        job = mpi_job(
+            worker=template(container("proxy"), container("gpu")), cleanPodPolicy="All", mainContainer="gpu"
+        )
+
+        spec = MPI_JOB.parse({**job, "apiVersion": "kubeflow.org/v1"})
+
+        assert (spec.run.clean, spec.workers.template.main) == (CleanPods.ALL, "gpu")
+        assert spec.launcher.template.main == "mpi"
+
+    def test_the_main_container_is_the_launchers_too_if_it_has_one_of_the_name(self) -> None:
+        both = template(container("proxy"), container("mpi"))
+
+        spec = parsed(launcher=both, worker=both, mainContainer="mpi")
+
+        assert (spec.launcher.template.main, spec.workers.template.main) == ("mpi", "mpi")
+
+    def test_else_it_is_the_one_that_kubectl_would_take(self) -> None:
+        annotations = {"kubectl.kubernetes.io/default-container": "mpi"}
+
+        worker = template(container("proxy"), container("mpi"), metadata={"annotations": annotations})
+
+        assert parsed(worker=worker).workers.template.main == "mpi"
+
+
+class TestWhoActs:
+    @pytest.mark.parametrize(
+        ("policy", "is_ours"),
+        [
+            pytest.param({}, True, id="nobody is named"),
+            pytest.param({"managedBy": ""}, True, id="nobody, in words"),
+            pytest.param({"managedBy": "kubeflow.org/mpi-operator"}, True, id="who it was written for"),
+            pytest.param({"managedBy": "mpirt.dev/controller"}, True, id="ours"),
+            pytest.param({"managedBy": "kueue.x-k8s.io/multikueue"}, False, id="another"),
+        ],
+    )
+    def test_the_manager_that_is_named(self, policy: dict[str, str], *, is_ours: bool) -> None:
+        assert MPI_JOB.is_ours(mpi_job(runPolicy=policy)) is is_ours
+
+
+class TestWhatCantBeMeant:
+    @pytest.mark.parametrize(
+        ("path", "value", "notice"),
+        [
+            pytest.param(
+                "spec/mpiReplicaSpecs/Worker/restartPolicy",
+                "Never",
+                "spec.mpiReplicaSpecs.Worker.restartPolicy: Never can't be kept: workers are pods of a "
+                "StatefulSet, which are always started again",
+                id="workers that are not restarted",
+            ),
+            pytest.param(
+                "spec/mpiReplicaSpecs/Worker/template/spec/restartPolicy",
+                "OnFailure",
+                "spec.mpiReplicaSpecs.Worker.template.spec.restartPolicy: OnFailure can't be kept: workers are "
+                "pods of a StatefulSet, which are always started again",
+                id="the same in the template",
+            ),
+            pytest.param(
+                "spec/mpiReplicaSpecs/Launcher/restartPolicy",
+                "ExitCode",
+                "spec.mpiReplicaSpecs.Launcher.restartPolicy: ExitCode is taken for OnFailure: every failure is "
+                "tried again, as often as runPolicy.backoffLimit says",
+                id="retries by exit code",
+            ),
+            pytest.param(
+                "spec/mpiReplicaSpecs/Launcher/template/spec/automountServiceAccountToken",
+                False,
+                "spec.mpiReplicaSpecs.Launcher.template.spec.automountServiceAccountToken: the launcher gets a "
+                "token, to start commands in workers",
+                id="a launcher without a token",
+            ),
+            pytest.param(
+                "spec/mpiReplicaSpecs/Worker/template/spec/containers/0/command",
+                ["/usr/sbin/sshd"],
+                "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker: sshd is not started: nothing "
+                "connects by ssh; the worker waits instead",
+                id="sshd",
+            ),
+            pytest.param(
+                "spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds",
+                30,
+                "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: has no effect: no PodGroup is made",
+                id="a time-out of pod groups",
+            ),
+        ],
+    )
+    def test_it_is_noticed(self, path: str, value: Any, notice: str) -> None:
+        job = mpi_job()
+        put(path, value)(job)
+
+        assert MPI_JOB.parse(job).notices == (notice,)
+
+    def test_two_clean_up_policies_that_disagree(self) -> None:
+        spec = parsed(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
+
+        assert spec.run.clean is CleanPods.NONE
+        assert spec.notices == ("spec.cleanPodPolicy: All is overruled by spec.runPolicy.cleanPodPolicy: None",)
+
+    @pytest.mark.parametrize("policy", ["Always"])
+    def test_workers_that_always_restart_are_what_they_are(self, policy: str) -> None:
+        job = mpi_job()
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = policy
+
+        assert MPI_JOB.parse(job).notices == ()
+
+
+class TestWhatCantBe:
+    @pytest.mark.parametrize(("change", "field", "problem"), [pytest.param(*rest, id=name) for name, *rest in BAD])
+    def test_it_is_refused_with_the_fields_path(self, change: Change, field: str, problem: str) -> None:
+        with pytest.raises(SpecError) as caught:
+            MPI_JOB.parse(bad_job(change))
+
+        assert caught.value.field == field
+        assert problem in caught.value.problem
+
+    def test_there_are_forty_of_them_at_least(self) -> None:
+        assert len(BAD) >= 40
+
+    def test_a_long_wrong_value_is_cut(self) -> None:
+        with pytest.raises(SpecError) as caught:
+            parsed(mpiImplementation="x" * 500)
+
+        assert len(str(caught.value)) < 200

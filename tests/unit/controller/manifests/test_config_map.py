@@ -1,0 +1,86 @@
+"""What stands in /etc/mpi of a job's pods."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mpirt.controller.manifests.config_map import config_map
+from tests.unit.controller.jobs import parsed
+
+SELECTOR = (
+    "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
+    "training.kubeflow.org/job-role=worker"
+)
+
+
+def data(**job: object) -> dict[str, str]:
+    found: dict[str, str] = config_map(parsed(**job))["data"]
+    return found
+
+
+class TestTheHostfile:
+    @pytest.mark.parametrize(
+        ("mpi", "text"),
+        [
+            pytest.param("OpenMPI", "train-worker-0 slots=2\ntrain-worker-1 slots=2\n", id="Open MPI"),
+            pytest.param("Intel", "train-worker-0:2\ntrain-worker-1:2\n", id="Intel MPI"),
+            pytest.param("MPICH", "train-worker-0:2\ntrain-worker-1:2\n", id="MPICH"),
+        ],
+    )
+    def test_is_in_the_dialect_of_the_mpi(self, mpi: str, text: str) -> None:
+        assert data(mpiImplementation=mpi, slotsPerWorker=2)["hostfile"] == text
+
+    def test_begins_with_the_launcher_if_it_works_too(self) -> None:
+        assert data(runLauncherAsWorker=True)["hostfile"].splitlines()[0] == "train-launcher slots=1"
+
+
+def test_the_number_of_workers_to_wait_for_is_no_secret_of_a_template() -> None:
+    assert data()["workers-needed"] == "2"
+    assert data(elastic={"minReplicas": 1})["workers-needed"] == "1"
+
+
+class TestTheScripts:
+    """Run as they are, with programs on PATH that say what they were told."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> str:
+        for name in ("mpirt-rsh", "mpirt-discover"):
+            program = tmp_path / name
+            program.write_text(f'#!/bin/sh\necho {name} "$@"\nexit ${{CODE:-0}}\n')
+            program.chmod(0o755)
+        return f"{tmp_path}:{os.defpath}"
+
+    def run(self, script: str, path: str, *words: str, code: int = 0) -> tuple[int, str]:
+        done = subprocess.run(
+            ["/bin/sh", "-c", script, "script", *words],
+            env={"PATH": path, "CODE": str(code)}, capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    def test_kubexec_hands_on_host_and_command(self, path: str) -> None:
+        done = self.run(data()["kubexec.sh"], path, "train-worker-0", "echo 'a b'", code=7)
+
+        assert done == (7, "mpirt-rsh train-worker-0 echo 'a b'\n")
+
+    def test_discovery_asks_for_this_job(self, path: str) -> None:
+        done = self.run(data(slotsPerWorker=4)["discover_hosts.sh"], path)
+
+        assert done == (0, f"mpirt-discover --selector {SELECTOR} --slots 4\n")
+
+    def test_discovery_names_a_launcher_that_works_too_first(self, path: str) -> None:
+        done = self.run(data(runLauncherAsWorker=True)["discover_hosts.sh"], path)
+
+        assert done == (0, f"train-launcher:1\nmpirt-discover --selector {SELECTOR} --slots 1\n")
+
+    def test_and_nothing_at_all_if_the_workers_are_not_known(self, path: str) -> None:
+        done = self.run(data(runLauncherAsWorker=True)["discover_hosts.sh"], path, code=244)
+
+        assert done == (244, "")
+
+    def test_the_delivered_runtime_comes_first(self) -> None:
+        assert "program=/opt/mpirt/bin/mpirt-rsh\n" in data()["kubexec.sh"]
+        assert "program=/opt/mpirt/bin/mpirt-discover\n" in data()["discover_hosts.sh"]

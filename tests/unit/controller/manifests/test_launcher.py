@@ -1,0 +1,264 @@
+"""The launcher's Job and its pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.controller.digests import launcher_digest, worker_digest
+from mpirt.controller.manifests.launcher import launcher_job, launcher_template
+from mpirt.controller.spec import Settings
+from tests.unit.controller.jobs import SETTINGS, container, parsed, template
+
+
+def pod(*, settings: Settings = SETTINGS, **job: Any) -> dict[str, Any]:
+    made: dict[str, Any] = launcher_template(parsed(**job), settings)["spec"]
+    return made
+
+
+def main(**job: Any) -> dict[str, Any]:
+    made: dict[str, Any] = pod(**job)["containers"][0]
+    return made
+
+
+def environment(**job: Any) -> dict[str, str]:
+    return {one["name"]: one["value"] for one in main(**job)["env"]}
+
+
+class TestTheJob:
+    def test_a_plain_one(self) -> None:
+        made = launcher_job(parsed(), SETTINGS)
+
+        assert made["metadata"]["name"] == "train-launcher"
+        assert made["metadata"]["annotations"] == {
+            "mpirt.dev/template": launcher_digest(parsed()),
+            "mpirt.dev/workers": worker_digest(parsed()),
+        }
+        assert {**made["spec"], "template": {}} == {
+            "completions": 1,
+            "parallelism": 1,
+            "backoffLimit": 6,
+            "podReplacementPolicy": "Failed",
+            "template": {},
+        }
+
+    def test_retries_and_deadline_come_with_it_but_no_ttl(self) -> None:
+        policy = {"backoffLimit": 0, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5}
+
+        made = launcher_job(parsed(runPolicy=policy), SETTINGS)["spec"]
+
+        assert (made["backoffLimit"], made["activeDeadlineSeconds"]) == (0, 60)
+        assert "ttlSecondsAfterFinished" not in made
+
+    def test_one_that_is_held_back_makes_no_pod(self) -> None:
+        assert launcher_job(parsed(), SETTINGS, held=True)["spec"]["parallelism"] == 0
+
+    def test_scaling_leaves_its_template_as_it_is(self) -> None:
+        assert launcher_job(parsed(replicas=2), SETTINGS) == launcher_job(parsed(replicas=200), SETTINGS)
+
+
+class TestThePod:
+    def test_its_place(self) -> None:
+        made = launcher_template(parsed(), SETTINGS)
+
+        assert made["metadata"]["labels"] == {
+            "training.kubeflow.org/operator-name": "mpi-operator",
+            "training.kubeflow.org/job-name": "train",
+            "training.kubeflow.org/job-role": "launcher",
+        }
+        outside = {name: value for name, value in made["spec"].items() if isinstance(value, str | bool)}
+        assert outside == {
+            "restartPolicy": "Never",
+            "hostname": "train-launcher",
+            "subdomain": "train",
+            "serviceAccountName": "train-launcher",
+            "automountServiceAccountToken": True,
+        }
+
+    def test_its_main_container(self) -> None:
+        made = main()
+
+        assert made["volumeMounts"] == [
+            {"name": "mpi-job-config", "mountPath": "/etc/mpi"},
+            {"name": "mpirt-runtime", "mountPath": "/opt/mpirt"},
+        ]
+        assert made["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+    def test_a_policy_of_the_users_for_last_words_stays(self) -> None:
+        assert (
+            main(launcher=template(container("mpi", terminationMessagePolicy="File")))["terminationMessagePolicy"]
+            == "File"
+        )
+
+    def test_its_volumes(self) -> None:
+        assert pod()["volumes"] == [
+            {
+                "name": "mpi-job-config",
+                "configMap": {
+                    "name": "train-config",
+                    "items": [
+                        {"key": "hostfile", "path": "hostfile", "mode": 0o444},
+                        {"key": "kubexec.sh", "path": "kubexec.sh", "mode": 0o555},
+                        {"key": "discover_hosts.sh", "path": "discover_hosts.sh", "mode": 0o555},
+                    ],
+                },
+            },
+            {"name": "mpirt-runtime", "emptyDir": {}},
+        ]
+
+    def test_the_users_own_account_is_kept(self) -> None:
+        assert pod(launcher=template(container("mpi"), serviceAccountName="ann"))["serviceAccountName"] == "ann"
+
+    def test_on_the_hosts_network_it_asks_the_clusters_dns(self) -> None:
+        made = pod(launcher=template(container("mpi"), hostNetwork=True))
+
+        assert made["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+    def test_a_sidecar_is_untouched(self) -> None:
+        sidecar = container("proxy")
+
+        assert pod(launcher=template(container("mpi"), sidecar))["containers"][1] == sidecar
+
+
+SELECTOR = (
+    "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
+    "training.kubeflow.org/job-role=worker"
+)
+HELPER = {
+    "image": "mpirt-runtime:1",
+    "volumeMounts": [{"name": "mpirt-runtime", "mountPath": "/opt/mpirt"}],
+    "resources": {
+        "requests": {"cpu": "200m", "memory": "128Mi"},
+        "limits": {"cpu": "200m", "memory": "128Mi"},
+    },
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+}
+
+
+class TestBeforeItStarts:
+    def test_the_runtime_is_delivered_and_the_workers_are_waited_for(self) -> None:
+        own = container("fetch")
+
+        made = pod(launcher=template(container("mpi"), initContainers=[own]))["initContainers"]
+
+        assert made == [
+            {"name": "mpirt-runtime", **HELPER, "args": ["/opt/mpirt"]},
+            own,
+            {
+                "name": "mpirt-wait",
+                **HELPER,
+                "command": ["/opt/mpirt/bin/mpirt-discover"],
+                "args": ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800"],
+                "env": [
+                    {"name": "MPIRT_SELECTOR", "value": SELECTOR},
+                    {
+                        "name": "MPIRT_WORKERS_NEEDED",
+                        "valueFrom": {"configMapKeyRef": {"name": "train-config", "key": "workers-needed"}},
+                    },
+                ],
+            },
+        ]
+
+    def test_helpers_run_as_whoever_the_launcher_runs_as(self) -> None:
+        context = {"runAsUser": 1000, "runAsGroup": 100, "runAsNonRoot": True, "privileged": False}
+
+        for made in pod(launcher=template(container("mpi", securityContext=context)))["initContainers"]:
+            assert made["securityContext"] == {
+                **HELPER["securityContext"],  # type: ignore[dict-item]  # a mapping, as stands above
+                "runAsUser": 1000,
+                "runAsGroup": 100,
+                "runAsNonRoot": True,
+            }
+
+    def test_without_a_runtime_image_the_launchers_own_programs_are_used(self) -> None:
+        made = pod(settings=Settings(runtime_image=""))
+
+        (wait,) = made["initContainers"]
+        assert (wait["image"], wait["command"], wait["volumeMounts"]) == ("mpi:4", ["mpirt-discover"], [])
+        assert [volume["name"] for volume in made["volumes"]] == ["mpi-job-config"]
+        assert [mount["name"] for mount in made["containers"][0]["volumeMounts"]] == ["mpi-job-config"]
+
+
+class TestItsEnvironment:
+    COMMON = {  # noqa: RUF012  a literal
+        "K_MPI_JOB_ROLE": "launcher",
+        "MPIRT_SELECTOR": SELECTOR,
+        "MPIRT_CONTAINER": "worker",
+    }
+    NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}  # noqa: RUF012  a literal
+
+    def test_for_open_mpi_of_both_kinds(self) -> None:
+        assert environment(slotsPerWorker=4) == {
+            **self.COMMON,
+            "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
+            "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+            "OMPI_MCA_orte_leave_session_attached": "1",
+            "OMPI_MCA_plm_rsh_num_concurrent": "100000",
+            "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+            "OMPI_MCA_orte_set_default_slots": "4",
+            "PRTE_MCA_plm_ssh_agent": "/etc/mpi/kubexec.sh",
+            "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+            "PRTE_MCA_prte_leave_session_attached": "1",
+            "PRTE_MCA_plm_ssh_num_concurrent": "100000",
+            "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
+            "PRTE_MCA_prte_set_default_slots": "4",
+            **self.NO_GPU,
+        }
+
+    def test_for_mpich(self) -> None:
+        assert environment(mpiImplementation="MPICH") == {
+            **self.COMMON,
+            "HYDRA_LAUNCHER": "rsh",
+            "HYDRA_LAUNCHER_EXEC": "/etc/mpi/kubexec.sh",
+            "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+            **self.NO_GPU,
+        }
+
+    def test_for_intel_mpi(self) -> None:
+        assert environment(mpiImplementation="Intel", slotsPerWorker=2) == {
+            **self.COMMON,
+            "I_MPI_HYDRA_BOOTSTRAP": "rsh",
+            "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh",
+            "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+            "I_MPI_PERHOST": "2",
+            "I_MPI_HYDRA_BRANCH_COUNT": "-1",
+            **self.NO_GPU,
+        }
+
+    def test_a_launcher_that_works_too_keeps_its_gpus(self) -> None:
+        assert environment(runLauncherAsWorker=True).keys().isdisjoint(self.NO_GPU)
+
+    def test_the_workers_container_is_named(self) -> None:
+        worker = template(container("proxy"), container("gpu"))
+
+        assert environment(worker=worker, mainContainer="gpu")["MPIRT_CONTAINER"] == "gpu"
+
+    def test_what_the_user_has_set_wins(self) -> None:
+        own = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "ssh"}]
+
+        assert environment(launcher=template(container("mpi", env=own)))["OMPI_MCA_plm_rsh_agent"] == "ssh"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"launcher": template(container("mpi", command=["other"]))}, id="its template"),
+        pytest.param({"slotsPerWorker": 2}, id="slots"),
+        pytest.param({"mpiImplementation": "Intel"}, id="the MPI"),
+        pytest.param({"runLauncherAsWorker": True}, id="that it works, too"),
+        pytest.param({"runPolicy": {"schedulingPolicy": {"queue": "q"}}}, id="the queue"),
+    ],
+)
+def test_what_makes_it_another_launcher(change: dict[str, Any]) -> None:
+    assert launcher_digest(parsed(**change)) != launcher_digest(parsed())
+
+
+def test_what_does_not() -> None:
+    assert launcher_digest(parsed(replicas=7, runPolicy={"backoffLimit": 1})) == launcher_digest(parsed())

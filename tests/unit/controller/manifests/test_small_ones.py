@@ -1,0 +1,110 @@
+"""Objects that are made once and hardly change: account, role, binding, service; and events."""
+
+from __future__ import annotations
+
+from mpirt.controller.manifests.event import event
+from mpirt.controller.manifests.rbac import role, role_binding, service_account
+from mpirt.controller.manifests.service import service
+from mpirt.controller.spec import JobKey, Owner
+from tests.unit.controller.jobs import NOON, UID, container, parsed, template
+
+METADATA = {
+    "name": "train-launcher",
+    "namespace": "ml",
+    "labels": {
+        "training.kubeflow.org/operator-name": "mpi-operator",
+        "training.kubeflow.org/job-name": "train",
+        "app": "train",
+    },
+    "ownerReferences": [
+        {
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "name": "train",
+            "uid": UID,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ],
+}
+
+
+def test_the_launchers_account() -> None:
+    assert service_account(parsed()) == {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": METADATA}
+
+
+def test_the_launcher_may_start_commands_in_the_jobs_workers_and_look_at_pods() -> None:
+    assert role(parsed()) == {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": METADATA,
+        "rules": [
+            {
+                "apiGroups": [""],
+                "resources": ["pods/exec"],
+                "resourceNames": ["train-worker-0", "train-worker-1"],
+                "verbs": ["get", "create"],
+            },
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+        ],
+    }
+
+
+def test_the_role_is_bound_to_the_launchers_account() -> None:
+    assert role_binding(parsed()) == {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": METADATA,
+        "subjects": [{"kind": "ServiceAccount", "name": "train-launcher", "namespace": "ml"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "train-launcher"},
+    }
+
+
+def test_the_role_is_bound_to_the_users_own_account() -> None:
+    spec = parsed(launcher=template(container("mpi"), serviceAccountName="ann"))
+
+    assert role_binding(spec)["subjects"] == [{"kind": "ServiceAccount", "name": "ann", "namespace": "ml"}]
+
+
+def test_pods_have_names_before_they_are_ready() -> None:
+    assert service(parsed())["spec"] == {
+        "type": "ClusterIP",
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {
+            "training.kubeflow.org/operator-name": "mpi-operator",
+            "training.kubeflow.org/job-name": "train",
+        },
+    }
+
+
+class TestEvents:
+    OWNER = Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("ml", "train"), UID)
+
+    def test_one_is_about_the_job(self) -> None:
+        made = event(self.OWNER, "abc", warning=True, reason="Why", message="So.", now=NOON)
+
+        assert made == {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "train.abc", "namespace": "ml"},
+            "involvedObject": {
+                "apiVersion": "kubeflow.org/v2beta1",
+                "kind": "MPIJob",
+                "name": "train",
+                "namespace": "ml",
+                "uid": UID,
+            },
+            "type": "Warning",
+            "reason": "Why",
+            "message": "So.",
+            "source": {"component": "mpirt-controller"},
+            "firstTimestamp": "2026-05-04T12:00:00Z",
+            "lastTimestamp": "2026-05-04T12:00:00Z",
+            "count": 1,
+        }
+
+    def test_a_long_message_is_cut_to_what_the_api_takes(self) -> None:
+        made = event(self.OWNER, "abc", warning=False, reason="Why", message="x" * 5000, now=NOON)
+
+        assert (made["type"], len(made["message"]), made["message"][-5:]) == ("Normal", 1024, "x ...")

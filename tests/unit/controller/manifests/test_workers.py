@@ -1,0 +1,184 @@
+"""Workers are pods of a StatefulSet, with nothing of ours in them but a stub."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.controller.digests import worker_digest
+from mpirt.controller.manifests.workers import IDLE, stateful_set, worker_template
+from tests.unit.controller.jobs import SETTINGS, container, parsed, template
+
+LABELS = {
+    "training.kubeflow.org/operator-name": "mpi-operator",
+    "training.kubeflow.org/job-name": "train",
+    "training.kubeflow.org/job-role": "worker",
+}
+
+
+def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    worker = template(*(containers or [container("worker", command=["sleep"])]), **spec)
+    made: dict[str, Any] = worker_template(parsed(worker=worker), SETTINGS)["spec"]
+    return made
+
+
+def test_the_stateful_set() -> None:
+    made = stateful_set(parsed(), SETTINGS)
+
+    assert made["metadata"]["name"] == "train-worker"
+    assert made["metadata"]["annotations"] == {
+        "mpirt.dev/template": worker_digest(parsed()),
+        "mpirt.dev/generation": "1",
+    }
+    assert {**made["spec"], "template": {}} == {
+        "replicas": 2,
+        "serviceName": "train",
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "RollingUpdate"},
+        "selector": {"matchLabels": LABELS},
+        "template": {},
+    }
+
+
+def test_a_workers_pod() -> None:
+    metadata = {"labels": {"tier": "gpu", "training.kubeflow.org/job-role": "boss"}, "annotations": {"a": "b"}}
+    worker = template(
+        container("worker", command=["sleep", "1"], env=[{"name": "A", "value": "1"}]), metadata=metadata
+    )
+
+    made = worker_template(parsed(worker=worker), SETTINGS)
+
+    assert made == {
+        "metadata": {"labels": {"tier": "gpu", **LABELS}, "annotations": {"a": "b"}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "worker",
+                    "image": "mpi:4",
+                    "command": ["sleep", "1"],
+                    "env": [{"name": "A", "value": "1"}, {"name": "K_MPI_JOB_ROLE", "value": "worker"}],
+                    "volumeMounts": [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}],
+                }
+            ],
+            "volumes": [
+                {
+                    "name": "mpi-job-config",
+                    "configMap": {
+                        "name": "train-config",
+                        "items": [{"key": "kubexec.sh", "path": "kubexec.sh", "mode": 0o555}],
+                    },
+                }
+            ],
+            "dnsConfig": {"searches": ["train.ml.svc.cluster.local"]},
+            "restartPolicy": "Always",
+            "automountServiceAccountToken": False,
+        },
+    }
+
+
+class TestWhatItRuns:
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            pytest.param({}, id="nothing said"),
+            pytest.param({"command": [], "args": []}, id="nothing, in words"),
+            pytest.param({"command": ["/usr/sbin/sshd"], "args": ["-De"]}, id="sshd"),
+        ],
+    )
+    def test_it_waits_if_there_is_nothing_to_run(self, fields: dict[str, Any]) -> None:
+        main = pod(container("worker", **fields))["containers"][0]
+
+        assert (main["command"], main["args"]) == (list(IDLE), [])
+
+    @pytest.mark.parametrize("fields", [{"command": ["git"]}, {"args": ["serve"]}])
+    def test_it_runs_what_it_is_told(self, fields: dict[str, Any]) -> None:
+        main = pod(container("worker", **fields))["containers"][0]
+
+        assert {name: main[name] for name in ("command", "args") if name in main} == fields
+
+
+class TestWhatIsTheUsers:
+    def test_sidecars_are_untouched(self) -> None:
+        sidecar = container("proxy")
+
+        assert pod(container("worker", command=["sleep"]), sidecar)["containers"][1] == sidecar
+
+    def test_a_variable_that_he_has_set_stays(self) -> None:
+        own = [{"name": "K_MPI_JOB_ROLE", "value": "boss"}]
+
+        assert pod(container("worker", env=own))["containers"][0]["env"] == own
+
+    def test_mounts_and_volumes_come_first(self) -> None:
+        mount, volume = {"name": "data", "mountPath": "/data"}, {"name": "data", "emptyDir": {}}
+
+        made = pod(container("worker", volumeMounts=[mount]), volumes=[volume])
+
+        assert made["containers"][0]["volumeMounts"][0] == mount
+        assert made["volumes"][0] == volume
+
+    def test_search_domains_are_kept(self) -> None:
+        searches = {"searches": ["example.com"], "nameservers": ["10.0.0.1"]}
+
+        assert pod(dnsConfig=searches)["dnsConfig"] == {
+            "searches": ["example.com", "train.ml.svc.cluster.local"],
+            "nameservers": ["10.0.0.1"],
+        }
+
+    def test_a_domain_that_is_there_is_not_doubled(self) -> None:
+        searches = {"searches": ["train.ml.svc.cluster.local"]}
+
+        assert pod(dnsConfig=searches)["dnsConfig"] == searches
+
+    @pytest.mark.parametrize(
+        ("spec", "asked"),
+        [
+            pytest.param({}, False, id="by nothing"),
+            pytest.param({"serviceAccountName": "ann"}, None, id="by an account, which decides"),
+            pytest.param({"automountServiceAccountToken": True}, True, id="by saying so"),
+        ],
+    )
+    def test_a_token_has_to_be_asked_for(self, spec: dict[str, Any], asked: object) -> None:
+        assert pod(**spec).get("automountServiceAccountToken") is asked
+
+
+class TestTheHostsNetwork:
+    @pytest.mark.parametrize("policy", [None, "", "ClusterFirst"])
+    def test_pods_on_it_ask_the_clusters_dns(self, policy: str | None) -> None:
+        assert pod(hostNetwork=True, dnsPolicy=policy)["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+    def test_unless_the_user_wants_something_else(self) -> None:
+        assert pod(hostNetwork=True, dnsPolicy="Default")["dnsPolicy"] == "Default"
+
+
+class TestGangs:
+    POLICY = {"schedulingPolicy": {"queue": "gpu", "priorityClass": "high", "minResources": {"cpu": "2"}}}  # noqa: RUF012  a literal
+
+    def made(self, *, scheduler: str | None, policy: dict[str, Any]) -> dict[str, Any]:
+        chosen: dict[str, Any] = {"schedulerName": scheduler} if scheduler else {}
+        worker = template(container("worker"), **chosen)
+        return stateful_set(parsed(worker=worker, runPolicy=policy), SETTINGS)
+
+    def test_volcano_reads_annotations(self) -> None:
+        made = self.made(scheduler="volcano", policy=self.POLICY)
+
+        annotations = made["metadata"]["annotations"]
+        assert annotations["scheduling.volcano.sh/group-min-member"] == "2"
+        assert annotations["scheduling.volcano.sh/group-min-resources"] == '{"cpu": "2"}'
+        assert made["spec"]["template"]["metadata"]["annotations"] == {"scheduling.volcano.sh/queue-name": "gpu"}
+        assert made["spec"]["template"]["spec"]["priorityClassName"] == "high"
+
+    def test_what_is_not_said_is_not_written(self) -> None:
+        made = self.made(scheduler="volcano", policy={"schedulingPolicy": {"minAvailable": 1}})
+
+        annotations = made["metadata"]["annotations"]
+        assert annotations["scheduling.volcano.sh/group-min-member"] == "1"
+        assert "scheduling.volcano.sh/group-min-resources" not in annotations
+        assert "annotations" not in made["spec"]["template"]["metadata"]
+        assert "priorityClassName" not in made["spec"]["template"]["spec"]
+
+    def test_others_group_by_a_label(self) -> None:
+        made = self.made(scheduler=None, policy=self.POLICY)
+
+        assert made["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
+        assert set(made["metadata"]["annotations"]) == {"mpirt.dev/template", "mpirt.dev/generation"}

@@ -1,0 +1,195 @@
+"""
+The CRD and the code that reads jobs know the same fields.
+
+Both ways: what is written wrongly in any field of the schema is found by the parser, under the schema's path; and
+what the parser looks for has a place in the schema.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from mpirt.controller.conditions import Condition, Counts, JobStatus, Reason, Type
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.spec import JobKey
+from mpirt.errors import SpecError
+from tests.unit.controller.badspecs import put
+from tests.unit.controller.jobs import NOON, Body, container, mpi_job, template
+from tests.unit.layers import PROJECT
+
+CRD: Body = yaml.safe_load((PROJECT / "crds" / "mpijobs.kubeflow.org.yaml").read_text(encoding="utf-8"))
+VERSIONS = {version["name"]: version for version in CRD["spec"]["versions"]}
+SCHEMA = VERSIONS["v2beta1"]["schema"]["openAPIV3Schema"]["properties"]
+
+# Accepted, because jobs have them, and not used: their descriptions say so.
+UNUSED = {
+    "spec.sshAuthMountPath",
+    *(
+        f"spec.mpiReplicaSpecs.{role}.template.metadata.{name}"
+        for role in ("Launcher", "Worker")
+        for name in ("finalizers", "name", "namespace")
+    ),
+}
+# Decides whether the job is ours at all, before it is read.
+DECIDES = {"spec.runPolicy.managedBy"}
+
+# What mpi-operator's CRDs have, of both versions.
+PUBLISHED = {
+    *("spec.slotsPerWorker", "spec.runLauncherAsWorker", "spec.sshAuthMountPath", "spec.launcherCreationPolicy"),
+    *("spec.mpiImplementation", "spec.cleanPodPolicy", "spec.mainContainer", "spec.runPolicy.cleanPodPolicy"),
+    *("spec.runPolicy.ttlSecondsAfterFinished", "spec.runPolicy.activeDeadlineSeconds", "spec.runPolicy.suspend"),
+    *("spec.runPolicy.backoffLimit", "spec.runPolicy.managedBy", "spec.runPolicy.schedulingPolicy.minAvailable"),
+    *("spec.runPolicy.schedulingPolicy.queue", "spec.runPolicy.schedulingPolicy.minResources"),
+    *("spec.runPolicy.schedulingPolicy.priorityClass", "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
+    *(
+        f"spec.mpiReplicaSpecs.{role}.{field}"
+        for role in ("Launcher", "Worker")
+        for field in ("replicas", "restartPolicy", "template.spec", "template.metadata.labels")
+    ),
+}
+
+
+def leaves(schema: Body, path: str) -> Iterator[tuple[str, Body]]:
+    """Fields that hold no fields with names of their own."""
+    if "properties" not in schema:
+        yield path, schema
+    for name, below in schema.get("properties", {}).items():
+        yield from leaves(below, f"{path}.{name}" if path else name)
+
+
+def described(schema: Body, path: str) -> Iterator[tuple[str, str]]:
+    yield path, schema.get("description", "")
+    for name, below in schema.get("properties", {}).items():
+        yield from described(below, f"{path}.{name}")
+
+
+FIELDS = dict(leaves(SCHEMA["spec"], "spec"))
+
+
+class Watched(Mapping[str, Any]):
+    """A mapping that notes which of its fields are asked for."""
+
+    def __init__(self, values: Mapping[str, Any], path: str, asked: set[str]) -> None:
+        self.values_ = values
+        self.path = path
+        self.asked = asked
+
+    def __getitem__(self, name: str) -> Any:
+        place = f"{self.path}.{name}" if self.path else name
+        self.asked.add(place)
+        value = self.values_[name]
+        return Watched(value, place, self.asked) if isinstance(value, Mapping) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+class TestTheParserAndTheSchema:
+    @pytest.mark.parametrize("path", sorted(FIELDS.keys() - UNUSED - DECIDES))
+    def test_a_field_of_the_schema_is_read(self, path: str) -> None:
+        job = mpi_job()
+        kind = FIELDS[path]["type"]
+        put(path.replace(".", "/"), [] if kind in ("object", "string") else {})(job)
+
+        with pytest.raises(SpecError) as caught:
+            MPI_JOB.parse(job)
+
+        assert caught.value.field == path
+
+    @pytest.mark.parametrize("path", sorted(UNUSED))
+    def test_a_field_that_is_not_used_is_accepted(self, path: str) -> None:
+        job = mpi_job()
+        put(path.replace(".", "/"), ["x"])(job)
+
+        assert MPI_JOB.parse(job) == MPI_JOB.parse(mpi_job())
+        assert path in FIELDS
+
+    @pytest.mark.parametrize("path", sorted(DECIDES))
+    def test_a_field_that_decides_whose_the_job_is(self, path: str) -> None:
+        job = mpi_job()
+        put(path.replace(".", "/"), ["x"])(job)
+
+        assert not MPI_JOB.is_ours(job)
+        assert path in FIELDS
+
+    def test_what_is_read_has_a_place_in_the_schema(self) -> None:
+        whole = mpi_job(
+            elastic={},
+            launcher=template(container("mpi")),
+            runPolicy={"schedulingPolicy": {"minResources": {"cpu": "1"}}},
+        )
+        asked: set[str] = set()
+
+        MPI_JOB.parse(Watched(whole, "", asked))
+
+        inner = {path for path in asked if path.startswith("spec.") and ".template.spec." not in path}
+        tables = {path.rpartition(".")[0] for path in FIELDS} | {
+            path.rpartition(".")[0].rpartition(".")[0] for path in FIELDS
+        }
+        below = ("minResources.cpu",)
+        assert {
+            path for path in inner if path not in FIELDS and path not in tables and not path.endswith(below)
+        } == set()
+
+    def test_what_was_published_is_in_it(self) -> None:
+        assert PUBLISHED - FIELDS.keys() == set()
+
+
+class TestTheSchema:
+    def test_both_versions_have_the_same_so_that_nothing_is_cut_off_in_storage(self) -> None:
+        v1, v2 = VERSIONS["v1"], VERSIONS["v2beta1"]
+
+        assert (v1["storage"], v2["storage"], v1["served"], v2["served"]) == (False, True, True, True)
+        assert {**v1, "name": "", "storage": ""} == {**v2, "name": "", "storage": ""}
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    def test_every_field_is_explained(self, version: str) -> None:
+        schema = VERSIONS[version]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        obvious = (".labels", ".annotations")
+
+        said = {path: text for path, text in described(schema, "spec") if not path.endswith(obvious)}
+
+        assert [path for path, text in said.items() if not text.endswith(".")] == []
+
+    def test_what_is_written_in_a_status_is_in_it(self) -> None:
+        condition = Condition(Type.CREATED, True, Reason.CREATED, "", NOON, NOON)  # noqa: FBT003  as it is defined
+        status = JobStatus({Type.CREATED: condition}, Counts(), Counts(), NOON, NOON, NOON)
+
+        written = MPI_JOB.write_status(status, JobKey("ml", "train"))
+
+        properties = SCHEMA["status"]["properties"]
+        assert written.keys() == properties.keys()
+        assert isinstance(written["conditions"], list)
+        assert written["conditions"][0].keys() == properties["conditions"]["items"]["properties"].keys()
+        assert isinstance(written["replicaStatuses"], dict)
+        replica = properties["replicaStatuses"]["additionalProperties"]["properties"].keys()
+        assert written["replicaStatuses"]["Worker"].keys() == replica - {"labelSelector"}
+
+    @pytest.mark.parametrize("version", VERSIONS)
+    def test_scaling_reads_and_writes_fields_that_exist(self, version: str) -> None:
+        scale = VERSIONS[version]["subresources"]["scale"]
+        job = copy.deepcopy(mpi_job())
+        job["status"] = MPI_JOB.write_status(JobStatus(workers=Counts(2)), JobKey("ml", "train"))
+
+        def at(path: str) -> object:
+            place: Any = job
+            for name in path.removeprefix(".").split("."):
+                place = place[name]
+            return place
+
+        assert (at(scale["specReplicasPath"]), at(scale["statusReplicasPath"])) == (2, 2)
+        assert "job-role=worker" in str(at(scale["labelSelectorPath"]))
+
+    def test_the_controller_watches_the_version_that_is_stored(self) -> None:
+        resource = MPI_JOB.resource
+
+        assert resource.api_version == f"{CRD['spec']['group']}/v2beta1"
+        assert (resource.kind, resource.plural) == (CRD["spec"]["names"]["kind"], CRD["spec"]["names"]["plural"])

@@ -1,0 +1,53 @@
+"""Words and environment in, a value out."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.controller.options import read_options, usage
+from mpirt.errors import UsageError
+
+
+def test_without_a_word_there_are_defaults() -> None:
+    found = read_options([], {})
+
+    assert found.settings.cluster_domain == "cluster.local"
+    assert (found.namespace, found.lease, found.lease_namespace) == ("", True, "mpirt-system")
+    assert (found.metrics_port, found.log_format, found.workers) == (8080, "logfmt", 4)
+
+
+def test_the_environment_is_as_good_as_words() -> None:
+    found = read_options(
+        [], {"MPIRT_RUNTIME_IMAGE": "mpirt:1", "MPIRT_METRICS_PORT": "9", "POD_NAMESPACE": "here"}
+    )
+
+    assert (found.settings.runtime_image, found.metrics_port, found.lease_namespace) == ("mpirt:1", 9, "here")
+
+
+def test_but_words_win() -> None:
+    found = read_options(["--namespace=ml", "--no-lease"], {"MPIRT_NAMESPACE": "other"})
+
+    assert (found.namespace, found.lease) == ("ml", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["--names", "ml"], "unrecognized arguments: --names ml"),
+        (["--metrics-port=65536"], "65536 is no port"),
+        (["--workers=0"], "--workers: at least 1"),
+        (["--cluster-domain=.local"], "not a domain: '.local'"),
+        (["--lease-duration=5"], "longer than the one before"),
+        (["--log-format=xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_what_cannot_be_is_said(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_options(words, {})
+
+    assert said in str(caught.value)
+
+
+def test_the_help_has_examples() -> None:
+    assert "--runtime-image registry.example.com" in usage({})

@@ -1,0 +1,244 @@
+"""
+A cluster made of dictionaries: what plans are carried out on in unit tests.
+
+It does what an API server does with each action, uids, generations and JSON patches included, and counts writes.
+What Kubernetes' own controllers would do, a test says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from mpirt.controller.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus
+from mpirt.controller.decide import decide
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.spec import Settings
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
+
+
+class World:
+    """One job and everything of its kind around it."""
+
+    def __init__(self, job: Body | None = None, *, settings: Settings = SETTINGS) -> None:
+        self.job: Body | None = copy.deepcopy(job or mpi_job())
+        self.settings = settings
+        self.objects: dict[tuple[str, str], Body] = {}
+        self.events: list[tuple[str, str, str]] = []
+        self.refusals: list[Refusal] = []
+        self.refuse: dict[str, Refusal] = {}
+        self.seconds = 0.0
+        self.writes = 0
+        self.made: Counter[str] = Counter()
+        self._told: set[str] = set()
+
+    @property
+    def now(self) -> datetime:
+        return at(self.seconds)
+
+    # -- the controller -------------------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """What would be done now."""
+        assert self.job is not None
+        cached: dict[str, list[Body]] = {}
+        for (kind, _), body in self.objects.items():
+            cached.setdefault(kind, []).append(body)
+        return decide(MPI_JOB, self.job, cached, self.refusals, settings=self.settings, now=self.now)
+
+    def settle(self) -> list[Action]:
+        """Plan and carry out until there is nothing to do."""
+        done: list[Action] = []
+        for _ in range(10):
+            if self.job is None:
+                return done
+            actions = self.plan().actions
+            if not actions:
+                return done
+            for action in actions:
+                done.append(action)
+                if not self.carry_out(action):
+                    break
+        raise AssertionError(f"still something to do: {actions}")
+
+    def later(self, seconds: float) -> list[Action]:
+        """The same, so much later."""
+        self.seconds += seconds
+        return self.settle()
+
+    def carry_out(self, action: Action) -> bool:
+        """As an API server would. False where the rest of the plan has to be made anew."""
+        self.writes += 1
+        match action:
+            case Create():
+                return self._create(action)
+            case Patch():
+                self._patch(self.objects[action.kind, action.name], action.operations)
+            case Delete():
+                self._delete(action)
+            case WriteStatus():
+                assert self.job is not None
+                assert action.uid == self.job["metadata"]["uid"]
+                self.job["status"] = copy.deepcopy(dict(action.status))
+        return True
+
+    def _create(self, action: Create) -> bool:
+        refusal = self.refuse.get(action.kind)
+        if refusal is not None:
+            self.refusals.append(Refusal(action.kind, action.digest, refusal.message, refusal.final))
+            return False
+        if action.kind == "Event":
+            if action.name not in self._told:
+                self._told.add(action.name)
+                body = action.manifest
+                self.events.append((body["type"], body["reason"], body["message"]))
+            return True
+        if not action.dry_run:
+            assert (action.kind, action.name) not in self.objects
+            self.put(copy.deepcopy(dict(action.manifest)))
+        return True
+
+    def _delete(self, action: Delete) -> None:
+        if action.kind == "MPIJob":
+            self.job = None
+            return
+        assert self.objects[action.kind, action.name]["metadata"]["uid"] == action.uid
+        body = self.objects.pop((action.kind, action.name))
+        uid = body["metadata"]["uid"]
+        for key, other in list(self.objects.items()):
+            if any(owner["uid"] == uid for owner in other["metadata"].get("ownerReferences", [])):
+                del self.objects[key]
+
+    def _patch(self, body: Body, operations: Sequence[Any]) -> None:
+        before = copy.deepcopy(body.get("spec"))
+        for operation in operations:
+            *path, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"][1:].split("/")]
+            place = body
+            for part in path:
+                place = place[part]
+            match operation["op"]:
+                case "test":
+                    assert place[last] == operation["value"]
+                case "add":
+                    place[last] = copy.deepcopy(operation["value"])
+                case "remove":
+                    del place[last]
+        if body.get("spec") != before:
+            body["metadata"]["generation"] += 1
+
+    # -- everybody else -------------------------------------------------------------------------------------------
+
+    def put(self, body: Body) -> Body:
+        """An object is there."""
+        metadata = body["metadata"]
+        self.made[body["kind"]] += 1
+        again = f"-{self.made[body['kind']]}" if self.made[body["kind"]] > 1 else ""
+        metadata.setdefault("uid", f"uid-of-{body['kind']}{again}")
+        metadata.setdefault("generation", 1)
+        self.objects[body["kind"], metadata["name"]] = body
+        return body
+
+    def get(self, kind: str) -> Body:
+        """The one object of the kind."""
+        return next(body for (of_kind, _), body in self.objects.items() if of_kind == kind)
+
+    def kinds(self) -> list[str]:
+        """What exists, without pods."""
+        return sorted(kind for kind, _ in self.objects if kind != "Pod")
+
+    def edit(self, kind: str, **spec: Any) -> None:
+        """Somebody edits an object's spec by hand."""
+        body = self.get(kind)
+        body["spec"] = {**body["spec"], **spec}
+        body["metadata"]["generation"] += 1
+
+    def change(self, **spec: Any) -> None:
+        """The user edits the job."""
+        assert self.job is not None
+        self.job["spec"] = {**self.job["spec"], **spec}
+
+    def workers_are(self, *bodies: Body, revision: str = REVISION) -> None:
+        """The StatefulSet has these pods."""
+        workers = self.get("StatefulSet")
+        workers["status"] = {"observedGeneration": workers["metadata"]["generation"], "updateRevision": revision}
+        for key in [key for key, body in self.objects.items() if _has_role(body, "worker")]:
+            del self.objects[key]
+        for body in bodies:
+            body["metadata"]["ownerReferences"] = [{"uid": workers["metadata"]["uid"], "controller": True}]
+            self.put(body)
+
+    def launcher_is(self, *bodies: Body, **status: Any) -> None:
+        """The launcher Job has these pods, and this status."""
+        job = self.get("Job")
+        job["status"] = status
+        for key in [key for key, body in self.objects.items() if _has_role(body, "launcher")]:
+            del self.objects[key]
+        for body in bodies:
+            body["metadata"]["ownerReferences"] = [{"uid": job["metadata"]["uid"], "controller": True}]
+            self.put(body)
+
+    def start(self, **launcher: Any) -> None:
+        """From nothing to a running launcher."""
+        self.settle()
+        self.seconds += 5
+        self.workers_are(pods.worker(0), pods.worker(1))
+        self.settle()
+        self.seconds += 5
+        self.launcher_is(pods.launcher(containers=[pods.running("mpi", since=12)], **launcher), active=1)
+        self.seconds += 5
+        self.settle()
+
+    def finish(self, kind: str = "Complete", *, reason: str = "", message: str = "", **status: Any) -> None:
+        """The launcher Job comes to its end."""
+        self.seconds += 5
+        row = {"type": kind, "status": "True", "reason": reason, "message": message}
+        row["lastTransitionTime"] = time(self.seconds)
+        self.get("Job")["status"] = {"conditions": [row], **status}
+        self.settle()
+
+    # -- what is said ---------------------------------------------------------------------------------------------
+
+    def condition(self, kind: str) -> tuple[bool, str, str]:
+        """Status, reason and message; an error if it isn't there."""
+        assert self.job is not None
+        row = next(row for row in self.job["status"]["conditions"] if row["type"] == kind)
+        return row["status"] == "True", row["reason"], row["message"]
+
+    def state(self) -> str:
+        """What kubectl shows: the type of the last condition."""
+        assert self.job is not None
+        return str(self.job["status"]["conditions"][-1]["type"])
+
+    def told(self) -> list[str]:
+        """The reasons of the events, in order."""
+        return [reason for _, reason, _ in self.events]
+
+
+def _has_role(body: Body, role: str) -> bool:
+    labels = body["metadata"].get("labels", {})
+    return bool(body["kind"] == "Pod" and labels.get("training.kubeflow.org/job-role") == role)
+
+
+def writes(actions: Sequence[Action]) -> list[str]:
+    """Actions in a few words."""
+    return [_word(action) for action in actions]
+
+
+def _word(action: Action) -> str:
+    match action:
+        case Create(dry_run=True):
+            return f"try {action.kind}"
+        case Create(once=True):
+            return f"tell {action.manifest['reason']}"
+        case Create():
+            return f"create {action.kind}"
+        case Patch():
+            return f"patch {action.kind}"
+        case Delete():
+            return f"delete {action.kind}"
+        case WriteStatus():
+            return "status"

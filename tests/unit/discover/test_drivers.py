@@ -1,0 +1,114 @@
+"""horovodrun is found among our ancestors, and the mark of its first call where it may be left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpirt.discover.drivers import Driver, Mark, find_driver, folders
+
+DRIVER = Driver(pid=7, started=1234, age=0.0)
+LOOK = "import sys; from mpirt.discover.drivers import find_driver; print(find_driver())"
+
+
+class TestHorovodrun:
+    @pytest.mark.parametrize("name", ["horovodrun", "mpirun"])
+    def test_is_known_by_its_name_through_shells(self, tmp_path: Path, name: str) -> None:
+        script = tmp_path / name
+        script.write_text(
+            f"import subprocess\nprint(__import__('os').getpid())\n"
+            f"subprocess.run(['sh', '-c', 'sh -c \"$@\"; true', 'sh', '{sys.executable} -c \"{LOOK}\"'])\n"
+        )
+
+        told = subprocess.run(
+            [sys.executable, "-u", str(script)], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.splitlines()
+
+        assert told[1].startswith(f"Driver(pid={told[0]}, started=") is (name == "horovodrun"), told
+
+    def test_is_known_as_a_module(self, tmp_path: Path) -> None:
+        parent = os.getppid()
+        _process(tmp_path, parent, above=50, words=["sh", "-c", "horovodrun -np 2"])
+        _process(tmp_path, 50, above=1, words=["python3", "-m", "horovod.runner.launch", "-np", "2"], started=99)
+
+        found = find_driver(str(tmp_path))
+
+        assert found is not None
+        assert (found.pid, found.started) == (50, 99)
+        assert found.age > 0
+
+    def test_may_not_be_there(self, tmp_path: Path) -> None:
+        assert find_driver(str(tmp_path)) is None
+
+    def test_is_not_looked_for_in_a_circle(self, tmp_path: Path) -> None:
+        _process(tmp_path, os.getppid(), above=os.getppid(), words=["sh"])
+
+        assert find_driver(str(tmp_path)) is None
+
+
+class TestTheMark:
+    def test_is_there_once_it_was_made(self, tmp_path: Path) -> None:
+        mark = Mark(DRIVER, [str(tmp_path)])
+
+        assert (mark.is_there(), mark.can_be_made()) == (False, True)
+
+        mark.make()
+
+        assert mark.is_there()
+        assert Mark(DRIVER, [str(tmp_path)]).is_there()
+
+    def test_is_of_one_process(self, tmp_path: Path) -> None:
+        Mark(DRIVER, [str(tmp_path)]).make()
+
+        assert not Mark(Driver(pid=7, started=1235, age=0.0), [str(tmp_path)]).is_there()
+
+    def test_stands_in_a_folder_that_nobody_else_enters(self, tmp_path: Path) -> None:
+        Mark(DRIVER, [str(tmp_path)]).make()
+
+        [folder] = tmp_path.iterdir()
+        assert (folder.name, folder.stat().st_mode & 0o777) == (f"mpirt-discover-{os.getuid()}", 0o700)
+
+    def test_goes_where_it_can(self, tmp_path: Path) -> None:
+        mark = Mark(DRIVER, [str(tmp_path / "missing"), str(tmp_path)])
+        mark.make()
+
+        assert mark.is_there()
+
+    def test_is_not_made_where_there_is_no_place(self, tmp_path: Path) -> None:
+        mark = Mark(DRIVER, [str(tmp_path / "missing")])
+        mark.make()
+
+        assert (mark.is_there(), mark.can_be_made()) == (False, False)
+
+    @pytest.mark.parametrize("mode", [0o777, 0o750])
+    def test_is_not_believed_in_a_folder_that_others_enter(self, tmp_path: Path, mode: int) -> None:
+        folder = tmp_path / f"mpirt-discover-{os.getuid()}"
+        folder.mkdir()
+        folder.chmod(mode)
+        (folder / "7-1234").touch()
+        mark = Mark(DRIVER, [str(tmp_path)])
+
+        assert (mark.is_there(), mark.can_be_made()) == (False, False)
+
+    def test_is_not_left_behind_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        (tmp_path / f"mpirt-discover-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+
+        assert not Mark(DRIVER, [str(tmp_path)]).can_be_made()
+
+
+def test_folders_are_absolute() -> None:
+    assert folders({"TMPDIR": "/scratch", "XDG_RUNTIME_DIR": "here"}) == ["/scratch", "/tmp", "/dev/shm"]
+
+
+def _process(proc: Path, pid: int, *, above: int, words: list[str], started: int = 0) -> None:
+    """A process as /proc shows it."""
+    folder = proc / str(pid)
+    folder.mkdir()
+    fields = ["S", str(above), *["0"] * 17, str(started), "0"]
+    (folder / "stat").write_text(f"{pid} (a ) b) {' '.join(fields)}\n")
+    (folder / "cmdline").write_bytes(b"\0".join(word.encode() for word in words) + b"\0")

@@ -1,0 +1,1 @@
+"""What the images' own programs do."""

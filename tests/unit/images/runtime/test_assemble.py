@@ -1,0 +1,132 @@
+"""What goes into the runtime folder, and what stays out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from images.runtime.assemble import add_mpirt, compile_tree, is_left_out, libraries_in, programs_of
+from mpirt import names
+from tests.unit.layers import PROJECT
+
+SCRIPTS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+
+
+class TestPrograms:
+    def test_they_are_those_that_a_launcher_starts(self) -> None:
+        assert sorted(programs_of(SCRIPTS)) == [
+            "kubexec.sh", "mpirt", "mpirt-discover", "mpirt-rsh", "mpirt-runtime-install", "ssh",
+        ]  # fmt: skip
+
+    def test_agents_of_other_names_are_mpirt_rsh(self) -> None:
+        programs = programs_of(SCRIPTS)
+
+        assert programs["ssh"] == programs["kubexec.sh"] == programs["mpirt-rsh"] == SCRIPTS[names.RSH]
+
+
+class TestTheStandardLibrary:
+    @pytest.mark.parametrize(
+        "module",
+        [
+            "idlelib/run.py",
+            "config-3.11-x86_64-linux-gnu/x.py",
+            "ctypes/test/a.py",
+            "turtle.py",
+            "encodings/cp1252.py",
+        ],
+    )
+    def test_what_no_program_needs_is_left_out(self, module: str) -> None:
+        assert is_left_out(Path(module))
+
+    @pytest.mark.parametrize(
+        "module",
+        [
+            "ssl.py",
+            "encodings/__init__.py",
+            "encodings/utf_8_sig.py",
+            "encodings/idna.py",
+            "email/parser.py",
+            "testing.py",
+        ],
+    )
+    def test_the_rest_is_not(self, module: str) -> None:
+        assert not is_left_out(Path(module))
+
+
+class TestLibraries:
+    def test_they_are_what_ldd_found(self) -> None:
+        listing = (
+            "\tlinux-vdso.so.1 (0x00007ffd2f3f2000)\n"
+            "\tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f1c0a2b7000)\n"
+            "\t/lib64/ld-linux-x86-64.so.2 (0x00007f1c0ab1f000)\n"
+        )
+
+        found = [str(path) for path in libraries_in(listing)]
+
+        assert found == ["/lib/x86_64-linux-gnu/libz.so.1", "/lib64/ld-linux-x86-64.so.2"]
+
+    def test_one_that_is_missing_ends_it(self) -> None:
+        with pytest.raises(SystemExit, match=r"a library is missing: libx\.so\.1 => not found"):
+            list(libraries_in("\tlibx.so.1 => not found\n"))
+
+    def test_a_program_that_needs_none_has_none(self) -> None:
+        assert list(libraries_in("\tstatically linked\n")) == []
+
+
+class TestMpirt:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """What the first step leaves, as far as the second looks at it."""
+        (tmp_path / f"lib/python3.{sys.version_info.minor}").mkdir(parents=True)
+        (tmp_path / "lib/launcher").write_bytes(b"\x7fELF")
+        (tmp_path / "lib/launcher").chmod(0o700)
+        add_mpirt(tmp_path, PROJECT)
+        return tmp_path
+
+    def test_it_runs_without_its_source(self, folder: Path) -> None:
+        site = folder / "lib/site-packages"
+        code = "import sys; sys.path.insert(0, sys.argv[1]); from mpirt import names; print(names.RSH)"
+
+        told = subprocess.run(
+            [sys.executable, "-IS", "-c", code, site], capture_output=True, check=True, text=True
+        )
+
+        assert told.stdout == "mpirt-rsh\n"
+        assert list(site.rglob("*.py")) == []
+
+    def test_every_program_has_its_launcher(self, folder: Path) -> None:
+        programs = sorted(path.stem for path in (folder / "lib/programs").iterdir())
+
+        assert programs == sorted(programs_of(SCRIPTS))
+        assert [path.name for path in sorted((folder / "bin").iterdir())] == programs
+
+    def test_every_user_may_run_it(self, folder: Path) -> None:
+        assert {path.stat().st_mode & 0o777 for path in (folder / "bin").iterdir()} == {0o755}
+        assert {path.stat().st_mode & 0o777 for path in folder.rglob("*.pyc")} == {0o644}
+
+    def test_a_second_time_replaces_the_first(self, folder: Path) -> None:
+        stale = folder / "lib/site-packages/mpirt/gone.pyc"
+        stale.write_bytes(b"")
+
+        add_mpirt(folder, PROJECT)
+
+        assert not stale.exists()
+
+    def test_another_python_than_the_folders_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(SystemExit, match="run this with the Python that the folder was made of"):
+            add_mpirt(tmp_path, PROJECT)
+
+
+def test_the_same_source_is_compiled_to_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        source = tmp_path / name / "package"
+        source.mkdir(parents=True)
+        (source / "module.py").write_text("X = 1\n")
+        compile_tree(source, tmp_path / name / "compiled/package")
+
+    one, two = ((tmp_path / name / "compiled/package/module.pyc").read_bytes() for name in ("one", "two"))
+    assert one == two

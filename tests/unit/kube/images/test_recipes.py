@@ -1,0 +1,102 @@
+"""What the recipes promise about themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.kube.errors import ClusterError
+from tests.kube.images import controllers, folders
+from tests.kube.images.recipes import (
+    CONTROLLER,
+    RECIPES,
+    RUNTIME,
+    RUNTIME_SOURCE,
+    Recipe,
+    files_of,
+    named,
+    python_files,
+)
+from tests.kube.paths import PROJECT
+
+IMAGES = {recipe.name: recipe for recipe in RECIPES}
+EACH = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+
+
+def test_there_is_an_image_for_each_launcher_and_one_without_a_libc() -> None:
+    assert IMAGES.keys() == {"busybox", "horovod", "mpich", "openmpi4", "openmpi5"}
+
+
+def test_a_recipe_is_found_by_its_name() -> None:
+    assert named("openmpi5") == IMAGES["openmpi5"]
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError) as caught:
+        named("openmpi6")
+
+    assert caught.value.what == "there is no test image named 'openmpi6'"
+    assert "openmpi5" in caught.value.remedy
+
+
+@EACH
+def test_every_recipe_has_the_script_that_ends_all(recipe: Recipe) -> None:
+    assert "slim.sh" in files_of(recipe)
+
+
+@EACH
+def test_no_file_of_a_recipe_names_a_host(recipe: Recipe) -> None:
+    hosts = re.compile(rb"https?://|deb\.debian\.org|pypi|index-url")
+
+    assert [name for name, content in files_of(recipe).items() if hosts.search(content)] == []
+
+
+def test_every_python_package_of_horovod_has_one_version() -> None:
+    lines = IMAGES["horovod"].requirements.read_text().splitlines()
+    pinned = re.compile(r"[a-z0-9-]+==[0-9.]+(\+cpu)?")
+
+    assert [line for line in lines if line and not line.startswith("#") and not pinned.fullmatch(line)] == []
+
+
+class TestTheController:
+    def test_its_dockerfile_has_the_same_debian_and_starts_the_same(self) -> None:
+        text = (PROJECT / "images/controller/Dockerfile").read_text()
+
+        assert f"ARG BASE=python:3.11-slim-{CONTROLLER.base.suite}\n" in text
+        assert f"USER {controllers.START.user}\n" in text
+        assert f"ENTRYPOINT {json.dumps(list(controllers.START.entrypoint))}\n" in text
+
+    def test_every_python_package_has_one_version(self) -> None:
+        lines = CONTROLLER.requirements.read_text().splitlines()
+        pinned = re.compile(r"[A-Za-z0-9_]+==[0-9.]+")
+
+        assert [line for line in lines if not line.startswith("#") and not pinned.fullmatch(line)] == []
+
+
+class TestTheRuntime:
+    def test_its_dockerfile_installs_the_same_packages_on_the_same_debian(self) -> None:
+        text = (RUNTIME_SOURCE / "Dockerfile").read_text()
+
+        installed = re.search(r"apt-get install --yes --no-install-recommends (.+?) \\", text)
+        assert installed is not None
+        assert tuple(installed[1].split()) == RUNTIME.packages
+        assert f"ARG BASE=debian:{RUNTIME.suite}-slim\n" in text
+
+    def test_its_dockerfile_starts_a_container_as_ours_does(self) -> None:
+        text = (RUNTIME_SOURCE / "Dockerfile").read_text()
+
+        assert text.endswith(
+            f"ENV PATH={folders.START.path}\n"
+            f"USER {folders.START.user}\n"
+            f"ENTRYPOINT {json.dumps(folders.START.entrypoint)}\n"
+        )
+
+    def test_every_file_of_mpirt_takes_part_in_it(self) -> None:
+        files = files_of(RUNTIME)
+
+        assert {"mpirt/rsh/main.py", "images/runtime/install.py", "pyproject.toml", "launcher.c"} < files.keys()
+
+    def test_its_python_changes_with_little(self) -> None:
+        assert python_files(RUNTIME).keys() == {"assemble.py", "build-python.sh", "launcher.c"}

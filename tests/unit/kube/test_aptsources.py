@@ -1,0 +1,104 @@
+"""Where bookworm comes from, for the ways a host's apt can be configured."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kube import aptsources
+from tests.kube.aptsources import Entry, Source
+
+DEBIAN = "http://mirror.example/debian/"
+SECURITY = "http://mirror.example/debian-security/"
+VENDOR = "https://vendor.example/apt/"
+
+
+class TestParsing:
+    def test_a_line_is_an_entry(self) -> None:
+        entries = aptsources.parse_entries("http://mirror.example/debian/|bookworm|main|Debian\n")
+
+        assert entries == [Entry("http://mirror.example/debian/", "bookworm", "main", "Debian")]
+
+    def test_an_origin_that_apt_does_not_know_is_empty(self) -> None:
+        entries = aptsources.parse_entries("http://mirror.example/debian/|bookworm|main|$(ORIGIN)\n")
+
+        assert entries == [Entry("http://mirror.example/debian/", "bookworm", "main", "")]
+
+    def test_an_archive_with_several_indexes_is_one_entry(self) -> None:
+        line = "http://mirror.example/debian/|bookworm|main|Debian\n"
+
+        assert len(aptsources.parse_entries(line * 3)) == 1
+
+
+class TestBookwormSources:
+    def test_a_bookworm_host_gives_its_own_archives(self) -> None:
+        entries = [
+            Entry(VENDOR, "nodistro", "main", "Vendor"),
+            Entry(DEBIAN, "bookworm", "main", "Debian"),
+            Entry(DEBIAN, "bookworm-updates", "main", "Debian"),
+            Entry(SECURITY, "bookworm-security", "main", "Debian"),
+        ]
+
+        assert aptsources.bookworm_sources(entries) == [
+            Source(DEBIAN, "bookworm"),
+            Source(DEBIAN, "bookworm-updates"),
+            Source(SECURITY, "bookworm-security"),
+        ]
+
+    def test_a_host_of_another_suite_gives_its_archives_for_bookworm(self) -> None:
+        entries = [
+            Entry(DEBIAN, "trixie", "main", "Debian"),
+            Entry(SECURITY, "trixie-security", "main", "Debian"),
+        ]
+
+        assert aptsources.bookworm_sources(entries) == [
+            Source(DEBIAN, "bookworm"),
+            Source(SECURITY, "bookworm-security"),
+        ]
+
+    def test_a_suite_of_debian_that_is_not_born_yet_will_do(self) -> None:
+        entries = [Entry(DEBIAN, "zurg", "main", "Debian")]
+
+        assert aptsources.bookworm_sources(entries) == [Source(DEBIAN, "bookworm")]
+
+    def test_a_host_without_package_lists_is_known_by_its_suites(self) -> None:
+        entries = [
+            Entry(VENDOR, "bookworm", "main"),
+            Entry(DEBIAN, "bookworm", "main"),
+            Entry(DEBIAN, "bookworm-updates", "main"),
+        ]
+
+        assert aptsources.bookworm_sources(entries) == [
+            Source(DEBIAN, "bookworm"),
+            Source(DEBIAN, "bookworm-updates"),
+        ]
+
+    def test_a_known_origin_stands_before_an_unknown_one(self) -> None:
+        entries = [Entry(VENDOR, "bookworm", "main"), Entry(DEBIAN, "trixie", "main", "Debian")]
+
+        assert aptsources.bookworm_sources(entries) == [Source(DEBIAN, "bookworm")]
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            Entry(VENDOR, "bookworm", "main", "Vendor"),
+            Entry(VENDOR, "nodistro", "main"),
+            Entry(DEBIAN, "bookworm", "contrib", "Debian"),
+            Entry(DEBIAN, "bookworm-backports", "main", "Debian"),
+            Entry("cdrom:[Debian 12]/", "bookworm", "main"),
+        ],
+        ids=["another vendor's", "no suite of Debian's", "not main", "backports alone", "a disc"],
+    )
+    def test_what_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
+        assert aptsources.bookworm_sources([entry]) == []
+
+
+class TestSourcesList:
+    def test_packages_and_sources_are_signed_by_debian(self) -> None:
+        text = aptsources.sources_list([Source(DEBIAN, "bookworm")], "amd64")
+
+        assert text == (
+            "deb [arch=amd64 target=Packages signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+            " http://mirror.example/debian/ bookworm main\n"
+            "deb-src [target=Sources signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+            " http://mirror.example/debian/ bookworm main\n"
+        )

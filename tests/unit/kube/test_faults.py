@@ -1,0 +1,27 @@
+"""What can be broken, by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kube import faults
+from tests.kube.errors import ClusterError
+
+
+def test_an_unknown_component_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ClusterError) as caught:
+        faults.freeze("kubelet")
+
+    assert str(caught.value) == (
+        "there is no component 'kubelet'\n"
+        "  name one of: etcd, apiserver, controller-manager, scheduler, dns-server, dns-watcher, "
+        "kubelet:NODE, containerd:NODE"
+    )
+
+
+@pytest.mark.parametrize("name", ["node-99", "node-", "worker-1", "1"])
+def test_an_unknown_node_is_refused(name: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        faults.node_named(name)
+
+    assert str(caught.value) == f"there is no node '{name}'\n  see: python -m tests.kube status"

@@ -1,0 +1,222 @@
+"""Each problem of a machine, in the words that a person reads."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.kube import preflight
+from tests.kube.aptsources import Entry
+from tests.kube.errors import ClusterError
+from tests.kube.preflight import GB, Listener, Problem
+
+BOOKWORM = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n'
+BULLSEYE = 'PRETTY_NAME="Debian GNU/Linux 11 (bullseye)"\nID=debian\nVERSION_ID="11"\n'
+SID = 'PRETTY_NAME="Debian GNU/Linux forky/sid"\nID=debian\n'
+FEDORA = 'NAME="Fedora Linux"\nPRETTY_NAME="Fedora Linux 42"\nID=fedora\nVERSION_ID=42\n'
+APT_TOOLS = ("apt-get", "dpkg")
+
+DEBIAN_REMEDY = (
+    "run on Debian 12 or later (x86_64 or aarch64), "
+    "or set MPIRT_TEST_KUBECONFIG to test against a cluster that you have"
+)
+
+
+class TestReport:
+    def test_no_problem_raises_nothing(self) -> None:
+        preflight.report([None, None])
+
+    def test_one_problem_is_an_error_with_its_remedy(self) -> None:
+        with pytest.raises(ClusterError) as caught:
+            preflight.report([None, Problem("the disk is full", "free some space")])
+
+        assert str(caught.value) == "the disk is full\n  free some space"
+
+    def test_several_problems_are_told_at_once(self) -> None:
+        problems = [Problem("the disk is full", "free some space"), None, Problem("no root", "use sudo")]
+
+        with pytest.raises(ClusterError) as caught:
+            preflight.report(problems)
+
+        assert str(caught.value) == (
+            "2 things keep the cluster from starting:\n"
+            "  - the disk is full\n    free some space\n"
+            "  - no root\n    use sudo"
+        )
+
+
+class TestRoot:
+    def test_root_is_fine(self) -> None:
+        assert preflight.root_problem(0) is None
+
+    def test_another_user_is_told_of_the_way_without_root(self) -> None:
+        assert preflight.root_problem(1000) == Problem(
+            "a cluster on this machine needs root",
+            "run as root, or set MPIRT_TEST_KUBECONFIG to test against a cluster that you have",
+        )
+
+
+class TestDebian:
+    @pytest.mark.parametrize("text", [BOOKWORM, SID], ids=["bookworm", "a suite without a number"])
+    @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+    def test_debian_is_fine(self, text: str, machine: str) -> None:
+        assert preflight.debian_problem(text, machine, APT_TOOLS) is None
+
+    def test_a_system_without_apt_is_named(self) -> None:
+        assert preflight.debian_problem(FEDORA, "x86_64", ()) == Problem(
+            "this is Fedora Linux 42, without apt-get and dpkg", DEBIAN_REMEDY
+        )
+
+    def test_a_system_with_dpkg_alone_is_not_enough(self) -> None:
+        assert preflight.debian_problem(FEDORA, "x86_64", ("dpkg",)) == Problem(
+            "this is Fedora Linux 42, without apt-get", DEBIAN_REMEDY
+        )
+
+    def test_a_system_that_tells_nothing_of_itself(self) -> None:
+        assert preflight.debian_problem("", "x86_64", ()) == Problem(
+            "this is a system without a name, without apt-get and dpkg", DEBIAN_REMEDY
+        )
+
+    def test_another_kind_of_machine(self) -> None:
+        assert preflight.debian_problem(BOOKWORM, "riscv64", APT_TOOLS) == Problem(
+            "this is a riscv64 machine", DEBIAN_REMEDY
+        )
+
+    def test_a_debian_that_is_too_old_for_bookworms_programs(self) -> None:
+        assert preflight.debian_problem(BULLSEYE, "x86_64", APT_TOOLS) == Problem(
+            "this is Debian GNU/Linux 11 (bullseye), which is too old", DEBIAN_REMEDY
+        )
+
+
+class TestDisk:
+    REMEDY = "free some space there; for the cache, XDG_CACHE_HOME can name another place"
+
+    def test_a_first_run_needs_8_gigabytes(self) -> None:
+        assert preflight.disk_problem(Path("/var/lib"), 8 * GB, fresh=True) is None
+        assert preflight.disk_problem(Path("/var/lib"), 7_940_000_000, fresh=True) == Problem(
+            "only 7.9 GB free at /var/lib; a first run needs 8 GB", self.REMEDY
+        )
+
+    def test_a_later_run_needs_2_gigabytes(self) -> None:
+        assert preflight.disk_problem(Path("/var/lib"), 2 * GB, fresh=False) is None
+        assert preflight.disk_problem(Path("/cache"), 1_500_000_000, fresh=False) == Problem(
+            "only 1.5 GB free at /cache; a run needs 2 GB", self.REMEDY
+        )
+
+
+class TestSources:
+    REMEDY = "add a Debian mirror to apt's sources (deb URI bookworm main), run apt-get update, and start again"
+
+    def test_a_debian_archive_is_fine(self) -> None:
+        entry = Entry("http://mirror.example/debian/", "bookworm", "main", "Debian")
+
+        assert preflight.source_problem([entry]) is None
+
+    def test_what_apt_has_instead_is_named(self) -> None:
+        entry = Entry("https://node.example/", "nodistro", "main", "Node")
+
+        assert preflight.source_problem([entry]) == Problem(
+            "apt is configured without a Debian archive that could have deb-src "
+            "(it has: https://node.example/ nodistro main)",
+            self.REMEDY,
+        )
+
+    def test_an_apt_without_any_archive(self) -> None:
+        assert preflight.source_problem([]) == Problem(
+            "apt is configured without a Debian archive that could have deb-src (it has: nothing)",
+            self.REMEDY,
+        )
+
+
+class TestMemoryController:
+    HEAD = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t1\t1\n"
+    PROBLEM = Problem("the kernel has no memory controller for pods", "boot it with cgroup_enable=memory")
+
+    def test_version_1_has_it_in_its_table(self) -> None:
+        assert preflight.memory_problem(self.HEAD + "memory\t4\t11\t1\n", "") is None
+
+    def test_version_2_has_it_in_its_list(self) -> None:
+        assert preflight.memory_problem(self.HEAD, "cpuset cpu io memory pids\n") is None
+
+    def test_a_controller_that_is_switched_off_is_a_problem(self) -> None:
+        assert preflight.memory_problem(self.HEAD + "memory\t0\t1\t0\n", "") == self.PROBLEM
+
+    def test_a_kernel_without_it_is_a_problem(self) -> None:
+        assert preflight.memory_problem("", "cpuset cpu hugetlb\n") == self.PROBLEM
+
+
+class TestFeatures:
+    REMEDY = (
+        "use a kernel that has them and a machine that lets root use them (not a container), "
+        "or set MPIRT_TEST_KUBECONFIG to test against a cluster that you have"
+    )
+
+    def test_a_probe_that_worked_is_fine(self) -> None:
+        assert preflight.feature_problem("bridges", 0, "a warning\n") is None
+
+    def test_a_probe_that_failed_is_told_by_its_last_line(self) -> None:
+        said = "modprobe: no module\nRTNETLINK answers: Operation not supported\n"
+
+        assert preflight.feature_problem("veth links", 2, said) == Problem(
+            "veth links can't be used here: RTNETLINK answers: Operation not supported", self.REMEDY
+        )
+
+    def test_a_probe_that_failed_in_silence_is_told_by_its_exit_code(self) -> None:
+        assert preflight.feature_problem("iptables", 3, "") == Problem(
+            "iptables can't be used here: exit 3", self.REMEDY
+        )
+
+
+class TestPorts:
+    ETCD = ("127.0.0.1", 2379, "etcd")
+    DNS = ("10.96.0.10", 53, "the cluster's DNS")
+
+    def test_a_port_that_nobody_holds_is_free(self) -> None:
+        others = [Listener("127.0.0.1", 2380, socket.SOCK_STREAM), Listener("127.0.0.2", 2379, socket.SOCK_STREAM)]
+
+        assert preflight.port_problem(self.ETCD, others) is None
+
+    @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
+    def test_who_holds_the_port_is_named(self, address: str) -> None:
+        holder = Listener(address, 2379, socket.SOCK_STREAM, 123, "etcd")
+
+        assert preflight.port_problem(self.ETCD, [holder]) == Problem(
+            "port 2379 on 127.0.0.1 is taken by etcd (pid 123)",
+            "the cluster needs it for etcd: stop that process, then run again",
+        )
+
+    def test_a_port_for_all_addresses_is_taken_by_any(self) -> None:
+        holder = Listener("192.0.2.1", 2379, socket.SOCK_STREAM, 7, "haproxy")
+
+        problem = preflight.port_problem(("0.0.0.0", 2379, "etcd"), [holder])
+
+        assert problem is not None
+        assert problem.what == "port 2379 on 0.0.0.0 is taken by haproxy (pid 7)"
+
+    def test_a_holder_that_hides_is_an_unknown_process(self) -> None:
+        problem = preflight.port_problem(self.ETCD, [Listener("127.0.0.1", 2379, socket.SOCK_STREAM)])
+
+        assert problem is not None
+        assert problem.what == "port 2379 on 127.0.0.1 is taken by an unknown process"
+
+    def test_datagrams_matter_for_dns_alone(self) -> None:
+        resolver = Listener("0.0.0.0", 53, socket.SOCK_DGRAM, 9, "unbound")
+        game = Listener("0.0.0.0", 2379, socket.SOCK_DGRAM, 10, "game")
+
+        assert preflight.port_problem(self.DNS, [resolver]) == Problem(
+            "port 53 on 10.96.0.10 is taken by unbound (pid 9)",
+            "the cluster needs it for the cluster's DNS: stop that process, then run again",
+        )
+        assert preflight.port_problem(self.ETCD, [game]) is None
+
+    def test_a_real_listener_is_found(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            number = server.getsockname()[1]
+            with pytest.raises(ClusterError) as caught:
+                preflight.check_ports([("127.0.0.1", number, "a test")])
+
+        assert caught.value.what.startswith(f"port {number} on 127.0.0.1 is taken by ")
+        assert caught.value.what.endswith(f" (pid {os.getpid()})")

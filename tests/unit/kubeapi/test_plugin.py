@@ -1,0 +1,281 @@
+"""Credential plugins: what they are told, what they may answer, how long it holds, and every way they fail."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpirt.errors import ConfigError
+from mpirt.kubeapi.credentials import Certificate, Credentials, Secret
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.fields import Fields
+from mpirt.kubeapi.kubeconfig import from_kubeconfigs
+from mpirt.kubeapi.plugin import ClusterInfo, PluginCredentials, plugin_source
+from tests.apiserver.processes import session_members
+from tests.kube.wait import until
+
+V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/root"}
+HERE = ClusterInfo("https://api.example:6443", None, "", None)
+# 2026-01-01T00:00:00Z
+NOON = 1767225600.0
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a plugin: a shell script."""
+
+    def script(text: str) -> Path:
+        path = tmp_path / "plugin"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    return script
+
+
+def answer(version: str = V1, **status: Any) -> str:
+    return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status or {"token": "t0ken"}})
+
+
+def source(folder: Path, **fields: Any) -> PluginCredentials:
+    given = {"apiVersion": V1, "command": "./plugin", **fields}
+    return plugin_source(Fields(given, file="config", path="users[u].user.exec"), folder, ENVIRON, HERE)
+
+
+def run(folder: Path, **fields: Any) -> Credentials:
+    return source(folder, **fields).credentials(Deadline(20.0))
+
+
+def told(path: Path) -> Any:
+    """What the plugin found in its environment."""
+    return json.loads((path.parent / "told").read_text())
+
+
+TELL = 'printf %s "$KUBERNETES_EXEC_INFO" > "${0%/*}/told"; '
+
+
+class TestWhatItIsTold:
+    def test_the_version_and_that_nobody_can_be_asked(self, write: Write) -> None:
+        path = write(TELL + f"echo '{answer(V1BETA1)}'")
+
+        run(path.parent, apiVersion=V1BETA1)
+
+        assert told(path) == {"apiVersion": V1BETA1, "kind": "ExecCredential", "spec": {"interactive": False}}
+
+    def test_the_cluster_if_it_wants_to_know(self, write: Write) -> None:
+        path = write(TELL + f"echo '{answer()}'")
+        config = {
+            "current-context": "c",
+            "clusters": [
+                {
+                    "name": "k",
+                    "cluster": {
+                        "server": "https://api.example:6443",
+                        "certificate-authority-data": "Q0E=",
+                        "tls-server-name": "kubernetes",
+                        "extensions": [
+                            {"name": "other", "extension": 1},
+                            {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}},
+                        ],
+                    },
+                }
+            ],
+            "users": [
+                {
+                    "name": "u",
+                    "user": {"exec": {"apiVersion": V1, "command": "./plugin", "provideClusterInfo": True}},
+                }
+            ],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        }
+        (path.parent / "config").write_text(yaml.safe_dump(config))
+
+        from_kubeconfigs([str(path.parent / "config")], ENVIRON).source.credentials(Deadline(20.0))
+
+        assert told(path)["spec"] == {
+            "interactive": False,
+            "cluster": {
+                "server": "https://api.example:6443",
+                "certificate-authority-data": "Q0E=",
+                "tls-server-name": "kubernetes",
+                "config": {"audience": "me"},
+            },
+        }
+
+    def test_its_words_its_variables_and_ours(self, write: Write) -> None:
+        path = write(
+            'printf \'{"apiVersion":"%s","kind":"ExecCredential","status":{"token":"%s"}}\' "$1" "$2$A$HOME"'
+        )
+
+        found = run(path.parent, args=[V1, "two-"], env=[{"name": "A", "value": "b"}])
+
+        assert found.token == Secret("two-b/root")
+
+    def test_nothing_of_the_jobs_stdin(self, write: Write) -> None:
+        path = write(f"read -r line && exit 9; echo '{answer()}'")
+
+        assert run(path.parent).token == Secret("t0ken")
+
+    def test_a_bare_name_is_found_on_the_path(self, write: Write) -> None:
+        path = write(f"echo '{answer()}'")
+
+        found = run(Path("/nowhere"), command="plugin", env=[{"name": "PATH", "value": f"{path.parent}:/bin"}])
+
+        assert found.token == Secret("t0ken")
+
+
+class TestWhatItAnswers:
+    def test_a_certificate(self, write: Write) -> None:
+        path = write(f"echo '{answer(clientCertificateData='CERT', clientKeyData='KEY')}'")
+
+        found = run(path.parent)
+
+        where = "config: users[u].user.exec.command: the answer of the credential plugin ./plugin: "
+        assert found == Credentials(
+            None, Certificate("CERT", Secret("KEY"), f"{where}status.clientCertificateData")
+        )
+
+    def test_holds_until_it_says(self, write: Write) -> None:
+        path = write(f"echo x >> ran; echo '{answer(token='t', expirationTimestamp='2026-01-01T01:00:00Z')}'")
+        path.write_text(path.read_text().replace(">> ran", f">> {path.parent}/ran"))
+        clock = [NOON]
+        plugin = source(path.parent)._plugin  # noqa: SLF001  the clock is not part of a kubeconfig
+        credentials = PluginCredentials(plugin, now=lambda: clock[0])
+
+        runs = []
+        for moment in (NOON, NOON + 3589, NOON + 3590, NOON + 3591):
+            clock[0] = moment
+            credentials.credentials(Deadline(20.0))
+            runs.append((path.parent / "ran").read_text().count("x"))
+
+        assert runs == [1, 1, 2, 3]
+
+    def test_holds_until_it_is_not_accepted(self, write: Write) -> None:
+        path = write("")
+        path.write_text(f"#!/bin/sh\necho x >> {path.parent}/ran; echo '{answer()}'\n")
+        credentials = source(path.parent)
+
+        credentials.credentials(Deadline(20.0))
+        credentials.credentials(Deadline(20.0))
+        credentials.renew()
+        credentials.credentials(Deadline(20.0))
+
+        assert (path.parent / "ran").read_text() == "x\nx\n"
+
+
+SAID = "config: users[u].user.exec.command: the credential plugin ./plugin"
+ANSWER = "config: users[u].user.exec.command: the answer of the credential plugin ./plugin"
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [
+            pytest.param("exit 3", f"{SAID} failed with code 3", id="code"),
+            pytest.param(
+                "echo 'no session;' >&2; echo 'run: aws sso login' >&2; exit 255",
+                f"{SAID} failed with code 255 (no session; run: aws sso login)",
+                id="its own words",
+            ),
+            pytest.param("kill -9 $$", f"{SAID} failed with code -9", id="killed"),
+            pytest.param("echo s3cret", f"{ANSWER} is not JSON", id="no JSON"),
+            pytest.param("echo '[]'", f"{ANSWER}: expected named fields, got a list", id="a list"),
+            pytest.param("echo '{}'", f"{ANSWER} is not an ExecCredential of {V1}", id="something else"),
+            pytest.param(
+                f"echo '{answer(V1BETA1)}'", f"{ANSWER} is not an ExecCredential of {V1}", id="another version"
+            ),
+            pytest.param(
+                f"echo '{answer(other=1)}'",
+                f"{ANSWER}: status: holds neither a token nor a client certificate",
+                id="nothing in it",
+            ),
+            pytest.param(
+                f"echo '{answer(clientCertificateData='c')}'",
+                f"{ANSWER}: status.clientKeyData: is missing",
+                id="no key",
+            ),
+            pytest.param(
+                f"echo '{answer(clientKeyData='s3cret')}'",
+                f"{ANSWER}: status.clientCertificateData: is missing",
+                id="no certificate",
+            ),
+            pytest.param(
+                f"echo '{answer(token=['s3cret'])}'",
+                f"{ANSWER}: status.token: expected text, got a list; put it in quotes",
+                id="a list of tokens",
+            ),
+            pytest.param(
+                f"echo '{answer(token='s3cret', expirationTimestamp='tomorrow')}'",
+                f"{ANSWER}: status.expirationTimestamp: is not a time as RFC 3339 has it",
+                id="tomorrow",
+            ),
+            pytest.param(
+                f"echo '{answer(token='s3cret', expirationTimestamp='2026-01-01T00:00:00')}'",
+                f"{ANSWER}: status.expirationTimestamp: has no time zone",
+                id="no time zone",
+            ),
+        ],
+    )
+    def test_of_the_program(self, write: Write, script: str, said: str) -> None:
+        path = write(script)
+
+        with pytest.raises(ConfigError) as caught:
+            run(path.parent)
+
+        assert str(caught.value) == said
+
+    def test_that_never_ends_ends_with_the_deadline_and_leaves_nothing(self, write: Write) -> None:
+        path = write("trap '' TERM; echo $$ > \"${0%/*}/pid\"; sleep 1000 & wait")
+
+        with pytest.raises(ConfigError, match=r"did not answer within 2 s; run it by hand to see why"):
+            source(path.parent).credentials(Deadline(2.0))
+
+        session = int((path.parent / "pid").read_text())
+        # What was killed is gone a moment later.
+        until(lambda: session_members(session) == [], within=20, what="the plugin's session to be gone")
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            pytest.param(
+                {"command": "no-such-plugin", "installHint": "get it\nfrom example"},
+                ".command: the credential plugin no-such-plugin can't be run: No such file or directory; "
+                "get it from example",
+                id="not there",
+            ),
+            pytest.param({"command": ""}, ".command: is missing or empty", id="no command"),
+            pytest.param(
+                {"apiVersion": "client.authentication.k8s.io/v1alpha1"},
+                f".apiVersion: only {V1} and {V1BETA1} are supported",
+                id="v1alpha1",
+            ),
+            pytest.param(
+                {"interactiveMode": "Always"},
+                ".interactiveMode: Always is not supported: the terminal belongs to the job; "
+                "use another kind of credentials",
+                id="interactive",
+            ),
+            pytest.param({"args": "x"}, ".args: expected a list, got text", id="args"),
+            pytest.param(
+                {"args": [1]}, ".args[0]: expected text, got a number; put it in quotes", id="an argument"
+            ),
+            pytest.param({"env": [{"value": "x"}]}, ".env[0].name: is missing or empty", id="env"),
+            pytest.param(
+                {"provideClusterInfo": "yes"}, ".provideClusterInfo: expected true or false, got text", id="yes"
+            ),
+        ],
+    )
+    def test_of_the_kubeconfig(self, tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            run(tmp_path, **fields)
+
+        assert str(caught.value) == f"config: users[u].user.exec{said}"

@@ -1,0 +1,325 @@
+"""A pod's watch without a wire: literal bytes in, news out, a clock that is a number."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mpirt.errors import PeerError
+from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut
+from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.watchlines import RawEvent, WatchLines
+
+POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "w-0", "resourceVersion": "8"}}
+LIST = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [POD]}
+PODS = "/api/v1/namespaces/ml/pods"
+WATCHING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def watch(*, since: str = "", jitter: float = 0.0) -> PodWatch:
+    return PodWatch("ml", "w-0", now=100.0, jitter=lambda: jitter, origin="the test", since=since)
+
+
+def answer(body: object, status: int = 200, headers: bytes = b"") -> bytes:
+    text = json.dumps(body).encode()
+    return b"HTTP/1.1 %d X\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(text), text)
+
+
+def no(status: int, headers: bytes = b"") -> bytes:
+    return answer({"kind": "Status", "code": status, "message": "no"}, status, headers)
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def event(kind: str, thing: object) -> bytes:
+    return chunk(json.dumps({"type": kind, "object": thing}).encode() + b"\n")
+
+
+def watching(*, since: str = "7", jitter: float = 0.0) -> PodWatch:
+    """A watch that the server has begun to answer at 100.0."""
+    made = watch(since=since, jitter=jitter)
+    made.ask(100.0)
+    assert made.receive(WATCHING, 100.0) == [News(Kind.OPEN)]
+    return made
+
+
+def target(made: PodWatch, now: float) -> str:
+    return made.ask(now).target.removeprefix(PODS)
+
+
+class TestQuestions:
+    def test_the_first_is_a_list_at_once(self) -> None:
+        made = watch()
+
+        assert (made.due, made.asking, made.expires) == (100.0, False, None)
+        assert target(made, 100.0) == "?fieldSelector=metadata.name%3Dw-0"
+        assert (made.asking, made.expires) == (True, 110.0)
+
+    def test_then_a_watch_from_the_lists_version(self) -> None:
+        made = watch(jitter=0.5)
+        made.ask(100.0)
+
+        news = made.receive(answer(LIST), 101.0)
+
+        assert news == [News(Kind.SEEN, POD)]
+        assert (made.due, made.reusable) == (101.0, True)
+        assert target(made, 101.0) == (
+            "?watch=true&fieldSelector=metadata.name%3Dw-0&resourceVersion=7&timeoutSeconds=360"
+            "&allowWatchBookmarks=true"
+        )
+
+    def test_an_empty_list_means_that_the_pod_is_gone(self) -> None:
+        made = watch()
+        made.ask(100.0)
+
+        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(Kind.GONE)]
+
+    def test_nothing_may_be_received_that_was_not_asked_for(self) -> None:
+        with pytest.raises(ValueError, match="nothing was asked"):
+            watch().receive(b"x", 100.0)
+
+
+class TestEvents:
+    def test_are_news_wherever_the_bytes_are_cut(self) -> None:
+        made = watching()
+        data = event("ADDED", POD) + event("MODIFIED", POD) + event("DELETED", POD)
+
+        news = [piece for byte in data for piece in made.receive(bytes([byte]), 101.0)]
+
+        assert news == [News(Kind.SEEN, POD), News(Kind.SEEN, POD), News(Kind.GONE, POD)]
+
+    @pytest.mark.parametrize("kind", ["BOOKMARK", "SOMETHING_NEW"])
+    def test_that_say_nothing_of_the_pod_still_say_the_version(self, kind: str) -> None:
+        made = watching()
+
+        news = made.receive(event(kind, {"metadata": {"resourceVersion": "9"}}) + chunk(b""), 101.0)
+
+        assert news == []
+        assert "resourceVersion=9&" in target(made, 102.0)
+
+    def test_without_a_version_leave_it_as_it_was(self) -> None:
+        made = watching()
+        made.receive(event("MODIFIED", {"metadata": None}) + chunk(b""), 101.0)
+
+        assert "resourceVersion=7&" in target(made, 102.0)
+
+    def test_prolong_nothing_but_the_answer_itself_does(self) -> None:
+        made = watch(since="7")
+        made.ask(100.0)
+        made.receive(WATCHING, 105.0)
+
+        assert made.expires == 105.0 + 240 + 10
+
+
+class TestTheEnd:
+    def test_after_a_while_is_normal_and_spread_out(self) -> None:
+        made = watching(jitter=0.5)
+
+        assert made.receive(chunk(b""), 340.0) == []
+        assert (made.due, made.reusable, made.asking) == (340.5, True, False)
+
+    def test_at_once_is_met_with_growing_patience(self) -> None:
+        made, delays = watch(since="7", jitter=1.0), []
+        for _ in range(8):
+            made.ask(100.0)
+            made.receive(WATCHING + chunk(b""), 100.0)
+            delays.append(made.due - 100.0)
+
+        assert delays == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+    def test_of_an_answer_without_a_length_is_the_connections(self) -> None:
+        made = watch(since="7")
+        made.ask(100.0)
+        made.receive(b"HTTP/1.1 200 OK\r\n\r\n", 100.0)
+
+        assert made.eof(200.0) == []
+        assert (made.due, made.reusable) == (200.0, False)
+
+    def test_in_the_middle_is_a_lost_connection(self) -> None:
+        made = watching()
+
+        (news,) = made.eof(101.0)
+
+        assert news.kind is Kind.SILENT
+        assert isinstance(news.error, ConnectionLost)
+        assert str(news.error) == (
+            'could not watch pod "w-0" in namespace "ml": the API server closed the connection'
+        )
+
+    def test_of_a_connection_that_nobody_waits_on_is_no_news(self) -> None:
+        assert watch().eof(100.0) == []
+
+    def test_that_is_half_an_object_is_an_error(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.receive(b'HTTP/1.1 200 OK\r\n\r\n{"kind": "Pod', 100.0)
+
+        (news,) = made.eof(101.0)
+
+        assert (news.kind, type(news.error)) == (Kind.SILENT, PeerError)
+
+
+class TestTroubles:
+    def test_after_one_that_passed_are_met_with_patience_anew(self) -> None:
+        made = watch(since="7", jitter=1.0)
+        for _ in range(5):
+            made.ask(100.0)
+            made.failed(ConnectionLost("lost"), 100.0)
+        made.ask(100.0)
+        made.receive(WATCHING + event("MODIFIED", POD), 100.0)
+
+        made.failed(ConnectionLost("lost"), 100.0)
+
+        assert made.due == 100.25
+
+    @pytest.mark.parametrize(("jitter", "due"), [(0.0, 107.0), (1.0, 110.5)])
+    def test_with_a_retry_after_never_come_sooner(self, jitter: float, due: float) -> None:
+        made = watch(jitter=jitter)
+        made.ask(100.0)
+
+        (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
+
+        assert (news.kind, made.due, made.reusable) == (Kind.SILENT, due, True)
+
+    def test_while_connecting_count_too(self) -> None:
+        made = watch()
+
+        error = ConnectionLost("refused")
+
+        assert made.failed(error, 100.0) == [News(Kind.SILENT, error=error)]
+        assert made.due == 100.125
+
+    def test_of_time_are_named_by_what_was_asked(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        early = made.tick(109.9)
+
+        (news,) = made.tick(110.0)
+
+        assert early == []
+        assert isinstance(news.error, TimedOut)
+        assert str(news.error) == 'could not list pods in namespace "ml": no answer within 10 s'
+        assert made.tick(200.0) == []
+
+    def test_of_version_mean_a_new_list_and_are_no_news(self) -> None:
+        made = watching()
+
+        news = made.receive(event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}), 101.0)
+
+        assert (news, made.reusable) == ([], False)
+        assert target(made, 102.0) == "?fieldSelector=metadata.name%3Dw-0"
+
+    def test_of_version_before_the_watch_leave_the_connection_alone(self) -> None:
+        made = watch(since="7")
+        made.ask(100.0)
+
+        assert made.receive(no(410), 101.0) == []
+        assert made.reusable
+
+    def test_of_the_servers_own_are_news(self) -> None:
+        (news,) = watching().receive(event("ERROR", {"kind": "Status", "code": 500, "message": "etcd"}), 101.0)
+
+        assert str(news.error) == 'could not watch pod "w-0" in namespace "ml": the API server failed (500): etcd'
+
+
+class TestALesserRole:
+    def test_polls_the_pod(self) -> None:
+        made = watch(jitter=1.0)
+        made.ask(100.0)
+        (refused,) = made.receive(no(403), 100.0)
+
+        assert (refused.kind, type(refused.error), made.due) == (Kind.REFUSED, Forbidden, 100.0)
+        assert target(made, 100.0) == "/w-0"
+        assert made.receive(answer(POD), 101.0) == [News(Kind.SEEN, POD)]
+        assert made.due == 104.75
+
+    def test_learns_from_404_that_the_pod_is_gone(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+        made.ask(100.0)
+
+        assert made.receive(no(404), 101.0) == [News(Kind.GONE)]
+        assert made.due == 103.25
+
+    def test_that_holds_nothing_is_tried_again_from_the_start(self) -> None:
+        made = watch()
+        for _ in range(2):
+            made.ask(100.0)
+            made.receive(no(403), 100.0)
+
+        assert made.due == 130.0
+        assert target(made, 130.0) == "?fieldSelector=metadata.name%3Dw-0"
+
+    def test_has_no_meaning_for_a_404_to_a_list(self) -> None:
+        made = watch()
+        made.ask(100.0)
+
+        (news,) = made.receive(no(404), 101.0)
+
+        assert (news.kind, type(news.error)) == (Kind.SILENT, NotFound)
+
+
+class TestALook:
+    def test_reads_the_pod_anew_on_another_connection(self) -> None:
+        made = watching()
+
+        made.look(101.0)
+
+        assert (made.asking, made.reusable, made.due) == (False, False, 101.0)
+        assert target(made, 101.0) == "?fieldSelector=metadata.name%3Dw-0"
+
+    def test_waits_for_the_answer_that_is_on_its_way(self) -> None:
+        made = watch()
+        made.ask(100.0)
+
+        made.look(101.0)
+
+        assert (made.asking, made.expires) == (True, 110.0)
+
+    def test_does_not_wait_for_a_pause(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.failed(ConnectionLost("lost"), 100.0)
+
+        made.look(100.0)
+
+        assert made.due == 100.0
+
+
+class TestLines:
+    def test_are_events(self) -> None:
+        lines = WatchLines()
+
+        first = lines.feed(b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"5"}}}\n\r\n{"type":')
+        second = lines.feed(b'"ERROR","object":{}}\n')
+
+        assert first == [RawEvent("ADDED", {"metadata": {"resourceVersion": "5"}})]
+        assert [raw.resource_version for raw in first + second] == ["5", ""]
+
+    @pytest.mark.parametrize(
+        "line",
+        [b"{", b"[]", b'{"type":1,"object":{}}', b'{"type":"ADDED","object":[]}', b'"x"', b"\xff", b"[" * 9999],
+    )
+    def test_that_are_none_are_the_peers_error(self, line: bytes) -> None:
+        with pytest.raises(PeerError, match="an event of the watch"):
+            WatchLines().feed(line + b"\n")
+
+    def test_are_bounded(self) -> None:
+        lines = WatchLines(limit=10)
+        lines.feed(b"x" * 10)
+
+        with pytest.raises(PeerError, match="longer than 10 bytes"):
+            lines.feed(b"x")
+
+    def test_of_the_largest_object_are_not_searched_again_and_again(self) -> None:
+        lines = WatchLines()
+        body = json.dumps({"type": "ADDED", "object": {"x": "y" * 3_000_000}}).encode() + b"\n"
+
+        events = [found for start in range(0, len(body), 1000) for found in lines.feed(body[start : start + 1000])]
+
+        assert len(events) == 1

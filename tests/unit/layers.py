@@ -1,0 +1,255 @@
+"""
+The rules of the house as tables, and the readers of source code that check them.
+
+Owns: who may import whom, what a module may do when it is imported, how long files and functions get. Reads
+source and never runs it, so that a rule holds for imports inside functions and under TYPE_CHECKING too.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+_BASE = frozenset({"errors", "hosts", "names", "values"})
+
+# A room is what stands directly under mpirt/: a module or a folder. Its own files may always import each other.
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "errors": frozenset({"values"}),
+    "names": frozenset(),
+    "values": frozenset(),
+    "hosts": frozenset({"errors", "values"}),
+    "launchenv": frozenset(),
+    "kubeapi": _BASE,
+    "rsh": _BASE | {"kubeapi", "launchenv"},
+    "discover": _BASE | {"kubeapi"},
+    "controller": _BASE | {"launchenv"},
+    "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
+}
+
+# What is not in the standard library, and the one file or folder that may know it.
+USERS: Mapping[str, str] = {
+    "click": "mpirt/cli/",
+    "kubernetes": "mpirt/controller/cluster/link.py",
+    "prometheus_client": "mpirt/controller/metrics.py",
+    "urllib3": "mpirt/controller/cluster/link.py",
+    "websocket": "mpirt/rsh/transport.py",
+    "yaml": "mpirt/kubeapi/",
+}
+
+# Modules that only compute: a test hands them values and needs nothing else. [tool.coverage.report] in
+# pyproject.toml names the same files and wants every branch of them taken.
+_CORE = (
+    "argv channels ending events evidence inquest launchers liveness markers options pod retry script session "
+    "starting states stdin streams wrapper"
+)
+_CONTROLLER = (
+    "actions announcing cleaning conditions decide digests drift election facts healing kinds launching "
+    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store "
+    "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
+    "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
+    "manifests/service manifests/workers"
+)
+PURE = frozenset({
+    "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",
+    "mpirt/kubeapi/objects.py",
+    *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
+    *(f"mpirt/rsh/{name}.py" for name in _CORE.split()),
+    *(f"mpirt/discover/{name}.py" for name in ("discovery", "options", "patience", "pods", "selection")),
+})  # fmt: skip
+
+# fmt: off
+_EFFECTS = frozenset({
+    "asyncio", "http", "io", "logging", "multiprocessing", "os", "random", "secrets", "select", "selectors",
+    "shutil", "signal", "socket", "ssl", "subprocess", "sys", "tempfile", "threading", "time", "urllib",
+})
+
+# Names that read the world or set something up, when they stand in a line that runs on import.
+_READS = frozenset({
+    "argv", "basicConfig", "cwd", "environ", "getenv", "open", "Popen", "read_bytes", "read_text", "run", "stdin",
+    "Thread",
+})
+# fmt: on
+
+FILE_LINES = 400
+FUNCTION_LINES = 40
+
+# "file" or "file:function" that may be longer, and why. Keep it empty.
+LONGER: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Python file: its path from the project's root, with slashes, and its text."""
+
+    path: str
+    text: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return PurePosixPath(self.path).with_suffix("").parts
+
+    @property
+    def room(self) -> str:
+        """Where in mpirt/ it stands: "rsh" for mpirt/rsh/main.py, "" for mpirt/__init__.py."""
+        return "" if self.parts[1] == "__init__" else self.parts[1]
+
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.path)
+
+
+def sources(*folders: str) -> list[Source]:
+    """Every Python file under these folders of the project."""
+    return [
+        Source(path.relative_to(PROJECT).as_posix(), path.read_text(encoding="utf-8"))
+        for folder in folders
+        for path in sorted((PROJECT / folder).rglob("*.py"))
+    ]
+
+
+def imports(source: Source) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of everything a file imports, wherever in it and however it is written."""
+    for node in ast.walk(source.tree()):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, name.name) for name in names)
+            case ast.ImportFrom(names=names):
+                yield from ((node.lineno, f"{_origin(source, node)}.{name.name}") for name in names)
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def _origin(source: Source, node: ast.ImportFrom) -> str:
+    above = source.parts[: -node.level] if node.level else ()
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def forbidden_imports(source: Source) -> list[str]:
+    """One line for each import that breaks a rule: file, line, rule."""
+    found = ((line, _broken_rule(source, name)) for line, name in imports(source))
+    return [f"{source.path}:{line}: {rule}" for line, rule in found if rule]
+
+
+def _broken_rule(source: Source, name: str) -> str:
+    top, _, below = name.partition(".")
+    if source.parts[:2] == ("tests", "kube"):
+        return "the test cluster serves any project and imports nothing of mpirt" if top == "mpirt" else ""
+    if source.parts[0] == "benchmarks":
+        return "benchmarks start programs as users do and import nothing of mpirt" if top == "mpirt" else ""
+    if top == "mpirt":
+        return _broken_rule_of_house(source, below)
+    if top in sys.stdlib_module_names:
+        pure = source.path in PURE and top in _EFFECTS
+        return f"a module that only computes does not import {top}" if pure else ""
+    if top not in USERS:
+        return f"{top} belongs to nobody: give it a user in USERS, or do without it"
+    return "" if source.path.startswith(USERS[top]) else f"only {USERS[top]} imports {top}"
+
+
+def _broken_rule_of_house(source: Source, below: str) -> str:
+    room = below.partition(".")[0]
+    if source.parts[0] == "images":
+        return "" if room == "errors" else "images take only mpirt.errors of mpirt"
+    return _broken_between_rooms(source.room, room)
+
+
+def _broken_between_rooms(room: str, other: str) -> str:
+    if room == other or (room and other in {"", "__version__"}):
+        return ""
+    if room not in MAY_IMPORT:
+        return f"{room or 'mpirt itself'} has no rule in MAY_IMPORT, so it may import nothing of mpirt"
+    allowed = ", ".join(sorted(MAY_IMPORT[room])) or "nothing"
+    return "" if other in MAY_IMPORT[room] else f"{room} may import {allowed} of mpirt, but not {other}"
+
+
+def acts_on_import(source: Source) -> list[str]:
+    """Statements that do something, or look at the world, when the module is merely imported."""
+    return [
+        f"{source.path}:{node.lineno}: importing does nothing: {ast.unparse(node).splitlines()[0]}"
+        for node in _run_on_import(source.tree().body)
+        if _is_bare_statement(node) or any(_name(part) in _READS for part in _evaluated(node))
+    ]
+
+
+def _run_on_import(body: Sequence[ast.stmt]) -> Iterator[ast.stmt | ast.expr]:
+    for node in body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            case ast.ClassDef():
+                yield from [*node.decorator_list, *node.bases]
+                yield from _run_on_import(node.body)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Compare(left=ast.Name(id="__name__"))):
+                yield from _run_on_import(node.orelse)
+            case _:
+                yield node
+
+
+def _is_bare_statement(node: ast.stmt | ast.expr) -> bool:
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.Assign() | ast.AnnAssign() | ast.Pass():
+            return False
+        case ast.Expr(value=ast.Constant()):
+            return False
+        case _:
+            return isinstance(node, ast.stmt)
+
+
+def _evaluated(node: ast.stmt | ast.expr) -> Iterator[ast.AST]:
+    """What is looked up when the line runs: of an assignment its value, not the name it is given."""
+    return ast.walk(node.value or ast.Pass()) if isinstance(node, ast.Assign | ast.AnnAssign) else ast.walk(node)
+
+
+def _name(node: ast.AST) -> str:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def placeholders(files: Sequence[Source]) -> list[str]:
+    """Modules in which nothing lives. A package's own file may be empty if something lives beside it."""
+    inhabited = [file.path for file in files if _is_inhabited(file)]
+    return [
+        f"{file.path}: an empty room; it comes when something lives in it"
+        for file in files
+        if file.path not in inhabited and not _has_neighbour(file.path, inhabited)
+    ]
+
+
+def _is_inhabited(file: Source) -> bool:
+    values = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+    return any(isinstance(node, values) for node in file.tree().body)
+
+
+def _has_neighbour(path: str, inhabited: Sequence[str]) -> bool:
+    folder = path.removesuffix("__init__.py")
+    return folder != path and any(other.startswith(folder) for other in inhabited)
+
+
+def silent(source: Source) -> list[str]:
+    """A module whose first lines don't say what it owns."""
+    return [] if ast.get_docstring(source.tree()) else [f"{source.path}:1: no docstring says what it owns"]
+
+
+def too_long(source: Source) -> list[str]:
+    """Files and functions that have grown beyond what a reader holds in mind at once."""
+    lines = len(source.text.splitlines())
+    found = [(source.path, lines, FILE_LINES)] + [
+        (f"{source.path}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1, FUNCTION_LINES)
+        for node in ast.walk(source.tree())
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return [
+        f"{what}: {length} lines, at most {limit}; is there a seam?"
+        for what, length, limit in found
+        if length > limit and what not in LONGER
+    ]

@@ -1,0 +1,123 @@
+"""
+A session and a clock of its own, for tests that are sentences about it.
+
+Owns: the shorthand for what wrappers and servers say.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Self
+
+from mpirt.rsh import events
+from mpirt.rsh.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.session import Session
+from mpirt.rsh.starting import Task
+from mpirt.rsh.wrapper import Order
+
+NONCE = "cafe01"
+GO = Send(b"\x00GO\n")
+V4 = "v4.channel.k8s.io"
+V5 = "v5.channel.k8s.io"
+
+
+def marker(text: str, *, stream: int = 2) -> Received:
+    """What the wrapper says, by default on stderr."""
+    return Received(bytes([stream]) + f"\x01mpirt-{NONCE} {text}\n".encode())
+
+
+HELLO = marker("HELLO")
+START = marker("START none guarded own")
+START_RAW = marker("START raw guarded own")
+ACK = marker("ACK")
+BEAT = marker("BEAT")
+END = marker("END", stream=1)
+
+
+def exit_marker(code: int) -> Received:
+    return marker(f"EXIT {code}")
+
+
+def out(data: bytes) -> Received:
+    return Received(b"\x01" + data)
+
+
+def err(data: bytes) -> Received:
+    return Received(b"\x02" + data)
+
+
+SUCCESS = Received(b'\x03{"status":"Success"}')
+
+
+def exit_status(code: int) -> Received:
+    causes = [{"reason": "ExitCode", "message": str(code)}]
+    body = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
+    return Received(b"\x03" + json.dumps(body).encode())
+
+
+def failure_status(message: str) -> Received:
+    body = {"status": "Failure", "reason": "InternalError", "message": message}
+    return Received(b"\x03" + json.dumps(body).encode())
+
+
+class Run:
+    """A session that is told what happens, and when."""
+
+    def __init__(
+        self, *, has_stdin: bool = False, seconds: float = 60.0, container: str = "", attempts: int = 0
+    ) -> None:
+        task = Task(
+            pod="w",
+            order=Order(NONCE, b"true", has_stdin=has_stdin),
+            container=container,
+            connect_seconds=seconds,
+            attempts=attempts,
+        )
+        self.now = 0.0
+        self.session = Session(task, now=0.0, jitter=lambda: 1.0)
+        self.actions: list[Action] = []
+
+    def feed(self, *happened: Event) -> list[Action]:
+        """The actions that these events, at this moment, lead to."""
+        actions = [action for event in happened for action in self.session.receive(event, self.now)]
+        self.actions += actions
+        return actions
+
+    def after(self, seconds: float, *happened: Event) -> list[Action]:
+        """Let time pass, with a tick whenever the session asks for one, and then feed the events."""
+        end = self.now + seconds
+        actions = []
+        ticks = 0
+        while (wake := self.session.wake) is not None and wake <= end:
+            ticks += 1
+            assert ticks < 20 * seconds + 50, f"it asks for a tick at {wake} again and again, and would spin"
+            self.now = max(self.now, wake)
+            actions += self.feed(Tick())
+        self.now = end
+        return actions + self.feed(*happened)
+
+    def open(self, protocol: str = V4) -> Self:
+        self.feed(Tick(), Opened(protocol))
+        return self
+
+    def started(self, protocol: str = V4, start: Received = START) -> Self:
+        self.open(protocol).feed(HELLO, start)
+        return self
+
+    @property
+    def finish(self) -> Finish | None:
+        found = [action for action in self.actions if isinstance(action, Finish)]
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def sent(self) -> bytes:
+        """All lines that were sent after the GO."""
+        messages = [action.message for action in self.actions if isinstance(action, Send)]
+        return b"".join(message[1:] for message in messages[messages.index(GO.message) + 1 :])
+
+    def written(self, stream: int) -> bytes:
+        writes = [action for action in self.actions if isinstance(action, events.Write)]
+        return b"".join(action.data for action in writes if action.stream == stream)
+
+    def count(self, kind: type[Action]) -> int:
+        return sum(isinstance(action, kind) for action in self.actions)

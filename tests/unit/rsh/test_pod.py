@@ -1,0 +1,126 @@
+"""What is read out of a pod object, and which container is entered."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.errors import ConfigError
+from mpirt.rsh.pod import Container, Pod, choose_container, read_pod
+from tests.unit.rsh import pods
+
+
+class TestReading:
+    def test_a_running_pod(self) -> None:
+        found = pods.HEALTHY
+
+        assert found == Pod(
+            uid="uid-1",
+            node="node-1",
+            phase="Running",
+            reason="",
+            deleting=False,
+            disruption="",
+            cut_off=False,
+            containers={
+                "worker": Container(
+                    identity="containerd://1", restarts=0, running=True, waiting="", ended="", has_ended=False
+                )
+            },
+            default_container="",
+        )
+        assert not found.has_ended
+
+    def test_a_container_that_was_restarted_tells_how_the_one_before_it_ended(self) -> None:
+        found = pods.RESTARTED.container("worker")
+
+        assert found == Container(
+            "containerd://2", 1, running=True, waiting="", ended="OOMKilled, code 137", has_ended=False
+        )
+
+    def test_a_container_that_has_ended(self) -> None:
+        ended = pods.pod(
+            status={"containerStatuses": [pods.container_status(state={"terminated": {"exitCode": 3}})]}
+        )
+
+        assert ended.container("worker").has_ended
+        assert ended.container("worker").ended == "code 3"
+
+    def test_a_pod_that_is_on_its_way_says_what_it_waits_for(self) -> None:
+        assert pods.PENDING.waits_for == "Pending: ContainerCreating"
+        assert pods.HEALTHY.waits_for == "Running"
+        assert read_pod({}).waits_for == "no phase"
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_a_pod_that_has_ended(self, phase: str) -> None:
+        assert pods.pod(status={"phase": phase}).has_ended
+
+    def test_a_disruption_counts_when_it_is_true(self) -> None:
+        false = {"type": "DisruptionTarget", "status": "False", "reason": "EvictionByEvictionAPI"}
+
+        assert pods.TAINTED.disruption == "DeletionByTaintManager"
+        assert pods.pod(status={"conditions": [false]}).disruption == ""
+
+    def test_a_lost_nodes_pod_is_not_ready_though_its_containers_are(self) -> None:
+        gated = pods.pod(
+            spec={"readinessGates": [{"conditionType": "x"}]},
+            status={
+                "conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+            },
+        )
+
+        assert pods.NODE_LOST.cut_off
+        assert not gated.cut_off
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"metadata": 1, "spec": [], "status": "x"},
+            {
+                "metadata": {"uid": 7, "annotations": [], "deletionTimestamp": None},
+                "spec": {"containers": ["x"], "readinessGates": {}},
+                "status": {"conditions": [None], "containerStatuses": [{"restartCount": "1", "state": 1}]},
+            },
+        ],
+    )
+    def test_odd_fields_are_no_evidence(self, body: dict[str, object]) -> None:
+        found = read_pod(body)
+
+        assert (found.uid, found.phase, found.deleting, found.cut_off) == ("", "", False, False)
+        assert not found.container("").has_ended
+
+    def test_a_container_that_is_not_known_is_nothing(self) -> None:
+        assert pods.HEALTHY.container("other") == Container(
+            "", 0, running=False, waiting="", ended="", has_ended=False
+        )
+
+
+TWO = pods.pod(spec={"containers": [{"name": "worker"}, {"name": "proxy"}]})
+
+
+class TestChoosing:
+    def test_the_only_one_needs_no_word(self) -> None:
+        assert choose_container(pods.HEALTHY, "") == ("worker", "")
+
+    def test_the_one_that_is_asked_for(self) -> None:
+        assert choose_container(TWO, "proxy") == ("proxy", "")
+
+    def test_one_that_is_not_there_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="MPIRT_CONTAINER=other: the pod has only worker, proxy"):
+            choose_container(TWO, "other")
+
+    def test_the_one_that_the_pod_names(self) -> None:
+        named = pods.pod(
+            metadata={"annotations": {"kubectl.kubernetes.io/default-container": "proxy"}},
+            spec={"containers": [{"name": "worker"}, {"name": "proxy"}]},
+        )
+
+        assert choose_container(named, "") == ("proxy", "")
+
+    def test_else_the_first_and_it_is_said(self) -> None:
+        told = "of the containers worker, proxy the first is used; MPIRT_CONTAINER chooses another"
+
+        assert choose_container(TWO, "") == ("worker", told)
+
+    def test_of_none_none(self) -> None:
+        assert choose_container(read_pod({}), "") == ("", "")

@@ -1,0 +1,303 @@
+"""What is tried again before GO, how, and for how long."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
+from mpirt.kubeapi.answers import (
+    ApiError,
+    ConnectionLost,
+    Failure,
+    Forbidden,
+    NotFound,
+    Overloaded,
+    ProtocolRefused,
+    Rejected,
+    ServerFailed,
+    TimedOut,
+    Unauthorized,
+    Untrusted,
+)
+from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
+from mpirt.rsh.retry import Again, Attempts, GiveUp, Next, NotStarted, advice, not_started
+
+
+def answer(kind: type[ApiError], status: int, said: str = "", *, retry_after: float | None = None) -> ApiError:
+    return kind(f"could not exec ({status}): {said}", Failure(status, "", said, retry_after, is_status=True))
+
+
+V5_CLOSED = Failed("InternalError", 'unable to upgrade connection: container not found ("worker")')
+NO_SH = Failed(
+    "InternalError",
+    "error executing command in container: OCI runtime exec failed: unable to start container process: "
+    'exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown',
+)
+
+
+class TestTheTable:
+    @pytest.mark.parametrize(
+        ("error", "expected"),
+        [
+            pytest.param(ConnectionLost("connection refused"), Next.AGAIN, id="refused or reset"),
+            pytest.param(TimedOut("no answer"), Next.AGAIN, id="no answer"),
+            pytest.param(Unreachable("no such name"), Next.AGAIN, id="no such name"),
+            pytest.param(Untrusted("not the API server"), Next.GIVE_UP, id="not the API server"),
+            pytest.param(ConfigError("no credentials"), Next.GIVE_UP, id="no credentials"),
+            pytest.param(PeerError("not HTTP"), Next.GIVE_UP, id="not HTTP"),
+            pytest.param(answer(Unauthorized, 401), Next.GIVE_UP, id="401 after another look at the token"),
+            pytest.param(answer(Forbidden, 403, "forbidden"), Next.GIVE_UP, id="403 with a reason"),
+            pytest.param(answer(ProtocolRefused, 403), Next.OTHER_PROTOCOL, id="403 without one"),
+            pytest.param(answer(Rejected, 400, "Upgrade request required"), Next.OTHER_PROTOCOL, id="400"),
+            pytest.param(
+                answer(Rejected, 400, "a container name must be specified for pod w, choose one of: [a b]"),
+                Next.CHOOSE,
+                id="400 for want of a container",
+            ),
+            pytest.param(
+                answer(Rejected, 400, "container x is not valid for pod w"),
+                Next.GIVE_UP,
+                id="400 for a wrong container",
+            ),
+            pytest.param(
+                answer(Rejected, 400, "pod w does not have a host assigned"),
+                Next.WAIT,
+                id="400 for an unscheduled pod",
+            ),
+            pytest.param(
+                answer(Rejected, 400, "cannot exec into a container in a completed pod; current phase is Failed"),
+                Next.GIVE_UP,
+                id="400 for a pod that has ended",
+            ),
+            pytest.param(answer(NotFound, 404, 'pods "w" not found'), Next.ABSENT, id="404"),
+            pytest.param(answer(NotFound, 404, "pod does not exist"), Next.WAIT, id="404 of the kubelet"),
+            pytest.param(answer(Rejected, 409, "conflict"), Next.GIVE_UP, id="409"),
+            pytest.param(answer(Rejected, 405, "method not allowed"), Next.GIVE_UP, id="405"),
+            pytest.param(answer(Overloaded, 429), Next.AGAIN, id="429"),
+            pytest.param(answer(ServerFailed, 500, "something new"), Next.AGAIN, id="500"),
+            pytest.param(answer(ServerFailed, 501, "something new"), Next.AGAIN, id="501"),
+            pytest.param(
+                answer(ServerFailed, 500, 'container not found ("w")'), Next.WAIT, id="500 for no container"
+            ),
+            pytest.param(
+                answer(ServerFailed, 500, "container is in CONTAINER_EXITED state"),
+                Next.WAIT,
+                id="500 for an ended one",
+            ),
+            pytest.param(
+                answer(ServerFailed, 500, "container is in CONTAINER_CREATED state"),
+                Next.WAIT,
+                id="500 for a new one",
+            ),
+            pytest.param(
+                answer(ServerFailed, 500, "error dialing backend: dial tcp 10.0.0.1:10250: connect: refused"),
+                Next.AGAIN,
+                id="500 for the node",
+            ),
+            pytest.param(answer(ServerFailed, 500, "No agent available"), Next.AGAIN, id="500 for the tunnel"),
+            pytest.param(answer(Overloaded, 502), Next.AGAIN, id="502"),
+            pytest.param(answer(Overloaded, 503), Next.AGAIN, id="503"),
+            pytest.param(answer(Overloaded, 504), Next.AGAIN, id="504"),
+            pytest.param(not_started("w", V5_CLOSED, ""), Next.WAIT, id="v5 for no container"),
+            pytest.param(not_started("w", NO_SH, ""), Next.GIVE_UP, id="no shell"),
+            pytest.param(
+                not_started("w", Failed("", "exec format error"), ""), Next.GIVE_UP, id="a foreign shell"
+            ),
+            pytest.param(
+                not_started("w", Failed("", "permission denied"), ""), Next.GIVE_UP, id="a forbidden shell"
+            ),
+            pytest.param(
+                not_started("w", Failed("", "executable file `/bin/sh` not found in $PATH"), ""),
+                Next.GIVE_UP,
+                id="no shell, says crun",
+            ),
+            pytest.param(not_started("w", ExitedWith(127), ""), Next.GIVE_UP, id="no shell, by a code"),
+            pytest.param(not_started("w", ExitedWith(137), ""), Next.AGAIN, id="killed before it said a word"),
+            pytest.param(
+                not_started("w", Failed("", "container is not running"), ""), Next.WAIT, id="not running"
+            ),
+            pytest.param(
+                not_started("w", Failed("", "container is not created or running"), ""),
+                Next.WAIT,
+                id="CRI-O's word",
+            ),
+            pytest.param(not_started("w", Succeeded(), ""), Next.AGAIN, id="success before it said a word"),
+            pytest.param(not_started("w", None, "reset"), Next.AGAIN, id="closed before it said a word"),
+        ],
+    )
+    def test_what_an_answer_means(self, error: MpirtError, expected: Next) -> None:
+        assert advice(error).next is expected
+
+
+class TestWhatItIsCalled:
+    @pytest.mark.parametrize(
+        ("status", "how", "kind", "message"),
+        [
+            (Failed("R", "m"), "", NotStarted, "the command could not be started in pod w: m"),
+            (Failed("R", ""), "", NotStarted, "the command could not be started in pod w: R"),
+            (Failed("", ""), "", NotStarted, "the command could not be started in pod w: no reason given"),
+            (
+                ExitedWith(126),
+                "",
+                NoShell,
+                "no shell could be started in pod w (code 126); mpirt needs a /bin/sh in the worker's image",
+            ),
+            (ExitedWith(137), "", NotStarted, "the shell in pod w ended before it said a word (code 137)"),
+            (None, "reset", NotStarted, "the connection to pod w ended before its shell said a word: reset"),
+            (
+                Succeeded(),
+                "",
+                NotStarted,
+                "the connection to pod w ended before its shell said a word: nothing was said",
+            ),
+        ],
+    )
+    def test_a_shell_that_said_nothing(
+        self, status: Status | None, how: str, kind: type[MpirtError], message: str
+    ) -> None:
+        error = not_started("w", status, how)
+
+        assert type(error) is kind
+        assert str(error) == message
+
+    @pytest.mark.parametrize(
+        ("error", "kind", "message"),
+        [
+            pytest.param(
+                not_started("w", Failed("", "permission denied"), ""),
+                NoShell,
+                "the command could not be started in pod w: permission denied; "
+                "mpirt needs a /bin/sh in the worker's image",
+                id="by the table's name, with its remedy",
+            ),
+            pytest.param(
+                answer(Rejected, 400, "container x is not valid for pod w"),
+                ConfigError,
+                "could not exec (400): container x is not valid for pod w; "
+                "is MPIRT_CONTAINER one of its containers?",
+                id="a wrong container",
+            ),
+            pytest.param(Untrusted("not the API server"), Untrusted, "not the API server", id="as it came"),
+        ],
+    )
+    def test_what_is_given_up_at_once(self, error: MpirtError, kind: type[MpirtError], message: str) -> None:
+        plan = attempts().failed(error, 0.0)
+
+        assert isinstance(plan, GiveUp)
+        assert type(plan.error) is kind
+        assert str(plan.error) == message
+
+
+def attempts(seconds: float = 60.0, *, limit: int = 0, jitter: float = 1.0) -> Attempts:
+    return Attempts(0.0, seconds, limit=limit, jitter=lambda: jitter)
+
+
+def give_up(tries: Attempts, error: MpirtError, *, now: float = 0.0) -> MpirtError:
+    """The error in the end, when every attempt fails in the same way the moment it is made."""
+    while isinstance(plan := tries.failed(error, now), Again):
+        now = plan.at
+    return plan.error
+
+
+class TestDelays:
+    def test_they_double_up_to_a_limit(self) -> None:
+        tries, moments = attempts(), [0.0]
+        while isinstance(plan := tries.failed(ConnectionLost("refused"), moments[-1]), Again):
+            moments.append(plan.at)
+
+        assert [b - a for a, b in pairwise(moments)][:8] == [0.25, 0.5, 1, 2, 4, 5, 5, 5]
+        assert moments[-1] < 60
+
+    def test_half_of_each_is_left_to_chance(self) -> None:
+        assert attempts(jitter=0.0).failed(ConnectionLost("refused"), 0.0) == Again(0.125, V4)
+
+    def test_the_servers_own_word_is_kept(self) -> None:
+        assert attempts().failed(answer(Overloaded, 429, retry_after=7.0), 0.0) == Again(7.125, V4)
+
+    def test_a_container_is_chosen_at_once(self) -> None:
+        error = answer(Rejected, 400, "a container name must be specified")
+
+        assert attempts().failed(error, 3.0) == Again(3.0, V4, look=True, choose=True)
+
+    def test_a_server_that_asks_for_the_container_again_is_made_to_wait(self) -> None:
+        tries = attempts()
+        error = answer(Rejected, 400, "a container name must be specified for pod w, choose one of: [a b]")
+        tries.failed(error, 3.0)
+
+        assert tries.failed(error, 3.0) == Again(3.5, V4, look=True, choose=True)
+
+    def test_a_pod_that_is_waited_for_is_looked_at(self) -> None:
+        error = answer(Rejected, 400, "does not have a host assigned")
+
+        assert attempts().failed(error, 0.0) == Again(0.25, V4, look=True)
+
+
+class TestProtocols:
+    def test_v5_is_tried_where_v4_is_refused_and_kept(self) -> None:
+        tries = attempts()
+
+        assert tries.failed(answer(ProtocolRefused, 403), 1.0) == Again(1.0, V5)
+        assert tries.failed(ConnectionLost("refused"), 1.0) == Again(1.25, V5)
+
+    def test_where_both_are_refused_nothing_is_left(self) -> None:
+        error = answer(ProtocolRefused, 403)
+
+        assert give_up(attempts(), error) is error
+
+    def test_a_refusal_of_a_protocol_is_no_attempt(self) -> None:
+        tries = attempts(limit=1)
+        tries.failed(answer(ProtocolRefused, 403), 0.0)
+
+        assert isinstance(tries.failed(ConnectionLost("refused"), 0.0), GiveUp)
+
+
+class TestTheEnd:
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            pytest.param(ConnectionLost("refused"), Unreachable, id="the API server is away"),
+            pytest.param(answer(Overloaded, 503), Unreachable, id="the API server has too much to do"),
+            pytest.param(answer(Rejected, 400, "does not have a host assigned"), NoPod, id="the pod never comes"),
+            pytest.param(NotStarted("no answer"), Unreachable, id="no shell answers"),
+            pytest.param(answer(NotFound, 404), NoPod, id="there is no pod"),
+        ],
+    )
+    def test_it_keeps_its_name(self, error: MpirtError, kind: type[MpirtError]) -> None:
+        assert type(give_up(attempts(), error)) is kind
+
+    def test_it_tells_how_long_was_tried(self) -> None:
+        assert str(give_up(attempts(), ConnectionLost("refused"))) == "refused; gave up after 16 attempts in 58 s"
+
+    def test_an_attempt_that_was_cut_short_does_not_hide_what_was_said_before(self) -> None:
+        tries = attempts()
+        tries.failed(ConnectionLost("refused"), 58.0)
+        plan = tries.failed(TimedOut("no answer"), 60.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error) == "refused; gave up after 2 attempts in 60 s"
+
+    def test_an_attempt_that_had_its_time_is_what_is_told(self) -> None:
+        tries = attempts()
+        tries.failed(ConnectionLost("refused"), 40.0)
+        plan = tries.failed(TimedOut("no answer"), 60.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error) == "no answer; gave up after 2 attempts in 60 s"
+
+    def test_a_pod_that_is_not_there_is_not_waited_for_long(self) -> None:
+        error = give_up(attempts(), answer(NotFound, 404, 'pods "w" not found'))
+
+        assert str(error) == 'could not exec (404): pods "w" not found; gave up after 5 attempts in 4 s'
+
+    def test_attempts_can_be_limited(self) -> None:
+        error = give_up(attempts(limit=1), ConnectionLost("refused"))
+
+        assert str(error) == "refused; gave up after 1 attempt in 0 s"
+
+    def test_a_refusal_keeps_its_name_too(self) -> None:
+        refusal = answer(Forbidden, 403, "forbidden")
+
+        assert give_up(attempts(), refusal) is refusal
+        assert isinstance(refusal, Refused)

@@ -1,0 +1,98 @@
+"""What is sent to the pod, as bytes. What shells make of it is in test_wrapper_in_shells.py."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from mpirt.errors import UsageError
+from mpirt.rsh import wrapper
+from mpirt.rsh.script import SCRIPT
+from mpirt.rsh.wrapper import Order
+
+
+class TestThePayload:
+    def test_the_url_holds_nothing_of_the_command(self) -> None:
+        assert wrapper.BOOTSTRAP == ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
+
+    def test_it_is_two_lines_of_printable_ascii_whatever_the_command(self) -> None:
+        order = Order("n1", bytes(range(1, 256)) * 3, environment={"A": "\n\u00e4'%\\"})
+
+        first, second, rest = wrapper.payload(order).split(b"\n")
+
+        assert rest == b""
+        assert first.startswith(b"mpirt_nonce=n1; printf ")
+        assert second.startswith(b"eval \"$(printf '")
+        assert all(32 <= byte < 127 for byte in first + second)
+
+    def test_the_first_line_asks_for_the_answer_at_once(self) -> None:
+        assert len(wrapper.payload(Order("n1", b"x" * 1000)).split(b"\n")[0]) < 120
+
+    def test_comments_and_indentation_stay_here(self) -> None:
+        assert rb"\n#" not in wrapper.payload(Order("n1", b""))
+        assert rb"\n " not in wrapper.payload(Order("n1", b""))
+        assert len(wrapper.payload(Order("n1", b""))) < 5800
+
+    def test_a_command_as_long_as_an_argument_may_be_gets_a_shell_of_its_own(self) -> None:
+        assert rb"exec /bin/sh -c \047xxx" in wrapper.payload(Order("n1", b"x" * 120_000))
+        assert rb"eval \047xxx" in wrapper.payload(Order("n1", b"x" * 120_001))
+
+    def test_the_shells_find_no_mistake_in_it(self) -> None:
+        for shell in ("dash", "bash"):
+            assert subprocess.run([shell, "-n"], input=SCRIPT.encode(), check=False).returncode == 0
+
+    def test_names_are_prefixed_so_that_no_variable_of_the_container_is_changed(self) -> None:
+        assigned = {
+            word.partition("=")[0]
+            for line in SCRIPT.splitlines()
+            for word in line.split()
+            if "=" in word and word.partition("=")[0].isidentifier()
+        }
+
+        # IFS= stands before a single command; bs, count and iflag are words of dd.
+        assert {name for name in assigned if not name.startswith("mpirt_")} == {"IFS", "bs", "count", "iflag"}
+
+
+class TestOrders:
+    @pytest.mark.parametrize("nonce", ["", "a b", "a-b", "a;b", "\u00e4"])
+    def test_a_nonce_is_letters_and_digits(self, nonce: str) -> None:
+        with pytest.raises(ValueError, match="a nonce is letters and digits"):
+            Order(nonce, b"true")
+
+    def test_a_command_without_a_nul(self) -> None:
+        with pytest.raises(UsageError, match="the command holds a NUL byte"):
+            Order("n1", b"a\0b")
+
+    @pytest.mark.parametrize("name", ["", "A-B", "1A", "A=B", "\u00c4"])
+    def test_variables_have_names(self, name: str) -> None:
+        with pytest.raises(UsageError, match="is no name for an environment variable"):
+            Order("n1", b"true", environment={name: "x"})
+
+    def test_the_longest_silence_and_the_kill_fit_into_a_minute(self) -> None:
+        order = Order("n1", b"true")
+
+        assert (order.patience + 1) * order.tick + order.grace < 60
+
+
+class TestLines:
+    def test_a_raw_piece_says_how_long_it_is(self) -> None:
+        assert wrapper.piece(b"a\n\0b", raw=True) == b"D4\na\n\0b"
+
+    def test_a_piece_of_text_is_a_format_for_printf(self) -> None:
+        assert wrapper.piece(b"-a%\\'\n\0\xff~ ", raw=False) == rb"P\055a%%\134\047\n\000\377~ " + b"\n"
+
+    def test_an_empty_piece_of_text_is_empty(self) -> None:
+        assert wrapper.piece(b"", raw=False) == b"P\n"
+
+    def test_signals_go_by_name(self) -> None:
+        assert wrapper.passing_on("USR1") == b"SUSR1\n"
+        assert wrapper.ending_by("TERM") == b"KTERM\n"
+
+
+class TestTheCommand:
+    def test_words_are_joined_by_single_spaces_and_nothing_is_quoted(self) -> None:
+        assert wrapper.command_line(["echo", "a  b", '"c"', "$D", ""]) == b'echo a  b "c" $D '
+
+    def test_bytes_that_are_no_text_come_through(self) -> None:
+        assert wrapper.command_line([b"\xff\xfe".decode(errors="surrogateescape")]) == b"\xff\xfe"

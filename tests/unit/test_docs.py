@@ -1,0 +1,128 @@
+"""What the documents tell people to type exists, and what they link to is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+
+import click
+import pytest
+import yaml
+
+from mpirt.cli.env import LAUNCHERS
+from mpirt.errors import ExitCode
+from tests.e2e.rsh import launcher
+from tests.kube.__main__ import cli
+from tests.unit.layers import MAY_IMPORT, PROJECT
+
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/architecture.md",
+    "docs/elastic.md",
+    "docs/mpijob.md",
+    "docs/operations.md",
+    "examples/horovod-elastic/README.md",
+]
+
+
+def text_of(document: str) -> str:
+    return (PROJECT / document).read_text(encoding="utf-8")
+
+
+def code_of(text: str) -> list[str]:
+    """What is set as code: between backticks, and in lines that are indented by four."""
+    return re.findall(r"`([^`\n]+)`", text) + re.findall(r"^ {4}(.+)$", text, re.MULTILINE)
+
+
+def targets_named(text: str) -> set[str]:
+    """The words after `make` up to an explanation, but for variables and options."""
+    calls = [re.match(r"(?:\S+=\S+ )*make( .+?)(?:  |$)", code) for code in code_of(text)]
+    words = [word for call in calls if call for word in shlex.split(call[1])]
+    return {word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)}
+
+
+def cluster_commands_named(text: str) -> set[tuple[str, ...]]:
+    """The words after `python -m tests.kube` up to an explanation."""
+    calls = [re.search(r"python -m tests\.kube (.+?)(?:  |$)", code) for code in code_of(text)]
+    return {tuple(call[1].split()) for call in calls if call}
+
+
+MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_make_target_that_is_named_exists(document: str) -> None:
+    assert targets_named(text_of(document)) <= MAKEFILE_TARGETS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_of_the_test_cluster_that_is_named_exists(document: str) -> None:
+    for words in cluster_commands_named(text_of(document)):
+        command: click.Command | None = cli
+        for word in words:
+            # Behind a command come its arguments.
+            if isinstance(command, click.Group) and not word.startswith("-"):
+                command = command.commands.get(word)
+        assert command, f"python -m tests.kube {' '.join(words)}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_to_a_file_leads_somewhere(document: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text_of(document))
+    files = [link for link in links if "://" not in link]
+
+    assert [file for file in files if not (PROJECT / document).parent.joinpath(file).exists()] == []
+
+
+def test_what_is_to_be_granted_is_what_tests_grant() -> None:
+    [block] = re.findall(
+        r"^    apiVersion: rbac.*?\n(?=\n\S)", text_of("docs/operations.md"), re.DOTALL | re.MULTILINE
+    )
+    role, _binding = yaml.safe_load_all(textwrap.dedent(block))
+
+    assert role["rules"] == launcher.rules(["worker-0", "worker-1"])
+
+
+def test_the_variables_that_are_told_are_those_that_are_printed() -> None:
+    page = text_of("docs/operations.md")
+
+    for name, variables in LAUNCHERS.items():
+        [row] = re.findall(rf"^\| `{name}` \|.*$", page, re.MULTILINE)
+        assert [key for key in variables(2) if f"`{key}=" not in row and name != "horovod"] == []
+
+
+def test_what_is_named_is_found() -> None:
+    text = """
+Run `make cluster-down` or `python -m tests.kube down`, or
+
+    A=b make check X='y z'      all that there is
+    .venv/bin/python -m tests.kube fault oom POD  end a pod
+"""
+
+    assert targets_named(text) == {"cluster-down", "check"}
+    assert cluster_commands_named(text) == {("down",), ("fault", "oom", "POD")}
+
+
+def test_every_target_has_a_line_in_the_list_that_make_prints() -> None:
+    explained = set(re.findall(r"^([a-z][a-z-]*):.*## ", text_of("Makefile"), re.MULTILINE))
+
+    assert MAKEFILE_TARGETS - explained == {"may-test"}
+
+
+def test_the_architecture_page_names_every_room() -> None:
+    page = text_of("docs/architecture.md")
+
+    assert [room for room in MAY_IMPORT if not re.search(rf"\b{room}\b", page)] == []
+
+
+def test_the_changelog_says_which_codes_are_ours() -> None:
+    own = sorted(code for code in ExitCode if code != ExitCode.OK)
+
+    assert f"{own[0]:d} to {own[-2]:d} and {own[-1]:d}" in text_of("CHANGELOG.md")
+
+
+def test_the_changelog_has_a_place_for_what_comes_next() -> None:
+    assert "\n## [Unreleased]\n" in text_of("CHANGELOG.md")

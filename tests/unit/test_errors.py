@@ -1,0 +1,70 @@
+"""The errors a person can meet, and the exit codes that scripts and launchers read."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt import errors
+from mpirt.errors import ExitCode, MpirtError, SpecError
+
+# Scripts depend on these: a number that was published never gets another meaning.
+PUBLISHED = {
+    "OK": 0,
+    "USAGE": 240,
+    "CONFIG": 241,
+    "REFUSED": 242,
+    "NO_POD": 243,
+    "UNREACHABLE": 244,
+    "PEER": 245,
+    "POD_DELETED": 246,
+    "EVICTED": 247,
+    "CONTAINER_DIED": 248,
+    "NODE_LOST": 249,
+    "CONNECTION_LOST": 250,
+    "UNKNOWN_END": 251,
+    "NO_SHELL": 252,
+    "NOT_READY": 253,
+    "INTERNAL": 255,
+}
+
+
+def test_every_exit_code_keeps_its_number() -> None:
+    assert {code.name: code.value for code in ExitCode} == PUBLISHED
+
+
+def test_no_code_but_ok_is_one_that_commands_commonly_end_with() -> None:
+    # 128 + 64 is the last signal's; above it a program's own code is rare.
+    assert all(code == ExitCode.OK or 192 < code <= 255 for code in ExitCode)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("MpirtError", 255),
+        ("UsageError", 240),
+        ("ConfigError", 241),
+        ("SpecError", 241),
+        ("Refused", 242),
+        ("NoPod", 243),
+        ("Unreachable", 244),
+        ("PeerError", 245),
+        ("NoShell", 252),
+        ("NotReady", 253),
+    ],
+)
+def test_every_error_brings_its_code(name: str, code: int) -> None:
+    error = getattr(errors, name)
+
+    assert issubclass(error, MpirtError)
+    assert error.code == code
+
+
+def test_an_error_is_its_message() -> None:
+    assert str(errors.NoPod("pod 'train-worker-0' does not exist")) == "pod 'train-worker-0' does not exist"
+
+
+def test_a_value_that_cannot_be_says_where_it_stands() -> None:
+    error = SpecError("spec.slotsPerWorker", "must be at least 1, got 0")
+
+    assert str(error) == "spec.slotsPerWorker: must be at least 1, got 0"
+    assert (error.field, error.problem) == ("spec.slotsPerWorker", "must be at least 1, got 0")

@@ -1,0 +1,319 @@
+"""The rules of the house hold for every file, and the readers that check them can tell a broken rule."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from tests.unit import layers
+from tests.unit.layers import PROJECT, Source, sources
+
+MPIRT = sources("mpirt")
+HOUSE = sources("mpirt", "tests/kube", "benchmarks", "images")
+
+
+def _path(source: Source) -> str:
+    return source.path
+
+
+class TestTheHouse:
+    @pytest.mark.parametrize("source", HOUSE, ids=_path)
+    def test_a_file_imports_only_what_its_layer_may(self, source: Source) -> None:
+        assert layers.forbidden_imports(source) == []
+
+    @pytest.mark.parametrize("source", MPIRT, ids=_path)
+    def test_a_file_does_nothing_when_it_is_imported(self, source: Source) -> None:
+        assert layers.acts_on_import(source) == []
+
+    @pytest.mark.parametrize("source", HOUSE, ids=_path)
+    def test_a_file_says_what_it_owns(self, source: Source) -> None:
+        assert layers.silent(source) == []
+
+    @pytest.mark.parametrize("source", HOUSE, ids=_path)
+    def test_a_file_and_its_functions_fit_into_a_readers_head(self, source: Source) -> None:
+        assert layers.too_long(source) == []
+
+    def test_no_room_is_empty(self) -> None:
+        assert layers.placeholders(HOUSE) == []
+
+    def test_every_room_has_a_rule(self) -> None:
+        assert {source.room for source in MPIRT} - {""} <= layers.MAY_IMPORT.keys()
+
+    def test_the_rules_have_no_way_round_in_a_circle(self) -> None:
+        settled: set[str] = set()
+        while ready := {
+            room for room, below in layers.MAY_IMPORT.items() if room not in settled and below <= settled
+        }:
+            settled |= ready
+
+        assert settled == layers.MAY_IMPORT.keys()
+
+    def test_coverage_is_asked_of_the_modules_that_only_compute(self) -> None:
+        report = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"]
+
+        assert set(report["report"]["include"]) == layers.PURE
+        assert {source.path for source in MPIRT} >= layers.PURE
+
+
+def forbidden(path: str, text: str) -> list[str]:
+    return layers.forbidden_imports(Source(path, text))
+
+
+class TestImportsAreFound:
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            pytest.param("import mpirt.rsh.main", (1, "mpirt.rsh.main"), id="import"),
+            pytest.param("import os, click", (1, "click"), id="second of two"),
+            pytest.param("import click as c", (1, "click"), id="renamed"),
+            pytest.param("from mpirt import rsh", (1, "mpirt.rsh"), id="room from the package"),
+            pytest.param("from mpirt.rsh import argv", (1, "mpirt.rsh.argv"), id="module from a room"),
+            pytest.param("from . import server", (1, "mpirt.rsh.switchboard.server"), id="beside"),
+            pytest.param("from .server import Server", (1, "mpirt.rsh.switchboard.server.Server"), id="within"),
+            pytest.param("from ...discover import x", (1, "mpirt.discover.x"), id="two floors up"),
+            pytest.param("def f():\n    import click", (2, "click"), id="inside a function"),
+            pytest.param("if TYPE_CHECKING:\n    import click", (2, "click"), id="for the type checker"),
+            pytest.param("import_module('click')", (1, "click"), id="import_module"),
+            pytest.param("importlib.import_module('click')", (1, "click"), id="importlib.import_module"),
+            pytest.param("__import__('click')", (1, "click"), id="__import__"),
+        ],
+    )
+    def test_however_they_are_written(self, text: str, found: tuple[int, str]) -> None:
+        assert found in layers.imports(Source("mpirt/rsh/switchboard/stub.py", text))
+
+    def test_a_packages_own_file_counts_from_its_folder(self) -> None:
+        source = Source("mpirt/rsh/__init__.py", "from .argv import parse\nfrom ..hosts import Host\n")
+
+        assert list(layers.imports(source)) == [(1, "mpirt.rsh.argv.parse"), (2, "mpirt.hosts.Host")]
+
+
+class TestImportRules:
+    @pytest.mark.parametrize(
+        ("path", "text", "rule"),
+        [
+            pytest.param(
+                "mpirt/errors.py",
+                "import mpirt.names",
+                "errors may import values of mpirt, but not names",
+                id="floor",
+            ),
+            pytest.param(
+                "mpirt/hosts.py",
+                "from mpirt.names import RSH",
+                "hosts may import errors, values of mpirt, but not names",
+                id="beside it on the ground floor",
+            ),
+            pytest.param(
+                "mpirt/kubeapi/http.py",
+                "from mpirt.rsh import session",
+                "kubeapi may import errors, hosts, names, values of mpirt, but not rsh",
+                id="upwards",
+            ),
+            pytest.param(
+                "mpirt/rsh/main.py",
+                "from mpirt.discover.discovery import hosts_of",
+                "rsh may import errors, hosts, kubeapi, launchenv, names, values of mpirt, but not discover",
+                id="rsh and discover",
+            ),
+            pytest.param(
+                "mpirt/discover/main.py",
+                "import mpirt.controller.plan",
+                "discover may import errors, hosts, kubeapi, names, values of mpirt, but not controller",
+                id="discover and controller",
+            ),
+            pytest.param(
+                "mpirt/controller/plan.py",
+                "from mpirt.rsh.argv import parse",
+                "controller may import errors, hosts, launchenv, names, values of mpirt, but not rsh",
+                id="controller and rsh",
+            ),
+            pytest.param(
+                "mpirt/cli/main.py",
+                "from mpirt.controller import main",
+                "cli may import discover, errors, hosts, kubeapi, launchenv, names, rsh, values of mpirt, "
+                "but not controller",
+                id="command line and controller",
+            ),
+            pytest.param(
+                "mpirt/__init__.py",
+                "from mpirt.errors import MpirtError",
+                "mpirt itself has no rule in MAY_IMPORT, so it may import nothing of mpirt",
+                id="the package itself",
+            ),
+            pytest.param(
+                "mpirt/utils.py",
+                "from mpirt.errors import MpirtError",
+                "utils has no rule in MAY_IMPORT, so it may import nothing of mpirt",
+                id="room that nobody planned",
+            ),
+            pytest.param("mpirt/rsh/main.py", "import click", "only mpirt/cli/ imports click", id="click in rsh"),
+            pytest.param(
+                "mpirt/discover/main.py",
+                "import click.testing",
+                "only mpirt/cli/ imports click",
+                id="click in discover",
+            ),
+            pytest.param(
+                "mpirt/rsh/session.py",
+                "import websocket",
+                "only mpirt/rsh/transport.py imports websocket",
+                id="WebSocket outside the transport",
+            ),
+            pytest.param(
+                "mpirt/controller/reconcile.py",
+                "from kubernetes import client",
+                "only mpirt/controller/cluster/link.py imports kubernetes",
+                id="kubernetes outside the cluster module",
+            ),
+            pytest.param(
+                "mpirt/rsh/main.py",
+                "import requests",
+                "requests belongs to nobody: give it a user in USERS, or do without it",
+                id="dependency that nobody declared",
+            ),
+            pytest.param(
+                "mpirt/hosts.py",
+                "from tests.unit import layers",
+                "tests belongs to nobody: give it a user in USERS, or do without it",
+                id="tests",
+            ),
+            pytest.param(
+                "mpirt/hosts.py",
+                "import os.path",
+                "a module that only computes does not import os",
+                id="I/O in a pure one",
+            ),
+            pytest.param(
+                "tests/kube/images/build.py",
+                "from mpirt.hosts import Host",
+                "the test cluster serves any project and imports nothing of mpirt",
+                id="test cluster",
+            ),
+            pytest.param(
+                "benchmarks/rsh.py",
+                "from mpirt.rsh import main",
+                "benchmarks start programs as users do and import nothing of mpirt",
+                id="benchmarks",
+            ),
+            pytest.param(
+                "images/runtime/install.py",
+                "from mpirt.rsh import main",
+                "images take only mpirt.errors of mpirt",
+                id="images",
+            ),
+        ],
+    )
+    def test_what_is_forbidden(self, path: str, text: str, rule: str) -> None:
+        assert forbidden(path, f"'''Docstring.'''\n{text}\n") == [f"{path}:2: {rule}"]
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            pytest.param("mpirt/hosts.py", "from mpirt.errors import SpecError", id="down one floor"),
+            pytest.param("mpirt/hosts.py", "import json", id="computing with the standard library"),
+            pytest.param("mpirt/kubeapi/http.py", "import socket", id="I/O where it belongs"),
+            pytest.param("mpirt/rsh/main.py", "from mpirt.kubeapi import http", id="rsh over kubeapi"),
+            pytest.param("mpirt/rsh/main.py", "from mpirt.rsh import argv", id="within a room"),
+            pytest.param("mpirt/rsh/main.py", "from mpirt import __version__", id="the version"),
+            pytest.param("mpirt/rsh/transport.py", "import websocket", id="the one user of websocket"),
+            pytest.param("mpirt/controller/cluster/link.py", "import kubernetes", id="the one user of kubernetes"),
+            pytest.param("mpirt/cli/hosts.py", "import click", id="click in the command line"),
+            pytest.param("mpirt/cli/env.py", "from mpirt.rsh import argv", id="command line over rsh"),
+            pytest.param("tests/kube/cluster.py", "import psutil, tests.kube.paths", id="test cluster"),
+            pytest.param("images/runtime/install.py", "from mpirt.errors import ExitCode", id="codes in images"),
+            pytest.param("benchmarks/place.py", "import psutil, tests.e2e.ground", id="benchmarks"),
+        ],
+    )
+    def test_what_is_allowed(self, path: str, text: str) -> None:
+        assert forbidden(path, text) == []
+
+
+class TestImportingDoesNothing:
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            pytest.param("logging.basicConfig()", id="logging"),
+            pytest.param("config.load_incluster_config()", id="call"),
+            pytest.param("for name in names: setattr(a, name, 1)", id="loop"),
+            pytest.param("TOKEN = open('/token').read()", id="file"),
+            pytest.param("TOKEN = Path('/token').read_text()", id="path"),
+            pytest.param("DEBUG = os.environ.get('MPIRT_LOG')", id="environment"),
+            pytest.param("DEBUG: str = os.getenv('MPIRT_LOG', '')", id="environment, annotated"),
+            pytest.param("def f(home=os.environ['HOME']): pass", id="default argument"),
+            pytest.param("def f(*, home=os.environ['HOME']): pass", id="default keyword argument"),
+            pytest.param("class C:\n    home = os.environ['HOME']", id="class body"),
+            pytest.param("if TYPE_CHECKING:\n    pass\nelse:\n    print()", id="not for the type checker"),
+        ],
+    )
+    def test_what_acts_is_found(self, statement: str) -> None:
+        assert len(layers.acts_on_import(Source("mpirt/rsh/main.py", statement))) == 1
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            pytest.param('"""Docstring."""', id="docstring"),
+            pytest.param("NAME = re.compile('[a-z]+')", id="constant that is computed"),
+            pytest.param("def main():\n    return os.environ['HOME']", id="inside a function"),
+            pytest.param("class C:\n    def home(self): return os.environ['HOME']", id="inside a method"),
+            pytest.param("if TYPE_CHECKING:\n    import ssl", id="for the type checker"),
+            pytest.param("if __name__ == '__main__':\n    sys.exit(main())", id="when it is the program"),
+            pytest.param("class C:\n    environ: dict[str, str]", id="field of such a name"),
+            pytest.param("@dataclass(frozen=True)\nclass C:\n    name: str = ''", id="dataclass"),
+        ],
+    )
+    def test_what_only_defines_is_not(self, statement: str) -> None:
+        assert layers.acts_on_import(Source("mpirt/rsh/main.py", statement)) == []
+
+    def test_the_line_and_the_statement_are_named(self) -> None:
+        assert layers.acts_on_import(Source("mpirt/a.py", "import os\n\nHOME = os.environ['HOME']\n")) == [
+            "mpirt/a.py:3: importing does nothing: HOME = os.environ['HOME']"
+        ]
+
+
+class TestRooms:
+    def test_a_module_with_words_only_is_empty(self) -> None:
+        files = [Source("mpirt/discover.py", '"""Will come."""\nimport os\n')]
+
+        assert layers.placeholders(files) == [
+            "mpirt/discover.py: an empty room; it comes when something lives in it"
+        ]
+
+    def test_a_folder_without_modules_is_empty(self) -> None:
+        files = [Source("mpirt/rsh/main.py", "X = 1"), Source("mpirt/discover/__init__.py", '"""Will come."""')]
+
+        assert layers.placeholders(files) == [
+            "mpirt/discover/__init__.py: an empty room; it comes when something lives in it"
+        ]
+
+    def test_a_folder_in_which_something_lives_is_not(self) -> None:
+        files = [Source("mpirt/rsh/__init__.py", '"""Words."""'), Source("mpirt/rsh/main.py", "X = 1")]
+
+        assert layers.placeholders(files) == []
+
+
+class TestLengths:
+    def test_a_long_file_is_named(self) -> None:
+        assert layers.too_long(Source("mpirt/a.py", "X = 1\n" * 401)) == [
+            "mpirt/a.py: 401 lines, at most 400; is there a seam?"
+        ]
+
+    def test_a_long_function_is_named(self) -> None:
+        text = "class C:\n    def f(self):\n" + "        pass\n" * 40
+
+        assert layers.too_long(Source("mpirt/a.py", text)) == [
+            "mpirt/a.py:f: 41 lines, at most 40; is there a seam?"
+        ]
+
+    def test_what_is_just_long_enough_passes(self) -> None:
+        text = "def f():\n" + "    pass\n" * 39 + "X = 1\n" * 360
+
+        assert layers.too_long(Source("mpirt/a.py", text)) == []
+
+
+class TestDocstrings:
+    def test_a_module_that_says_nothing_is_named(self) -> None:
+        assert layers.silent(Source("mpirt/a.py", "X = 1")) == ["mpirt/a.py:1: no docstring says what it owns"]
+
+    def test_a_module_that_speaks_passes(self) -> None:
+        assert layers.silent(Source("mpirt/a.py", '"""Owns X."""\nX = 1')) == []

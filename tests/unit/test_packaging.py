@@ -1,0 +1,79 @@
+"""What an installation brings: four programs that start, answer for themselves and leave no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+VERSION = PYPROJECT["project"]["version"]
+
+PROGRAMS = ["mpirt", "mpirt-rsh", "mpirt-discover", "mpirt-controller"]
+
+
+def start(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    script = Path(sys.executable).with_name(program)
+    return subprocess.run(
+        [script, *words], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30
+    )
+
+
+def test_the_installed_version_is_the_one_in_the_project_file() -> None:
+    assert distribution("mpirt").version == VERSION, "run: make venv"
+
+
+def test_the_installed_programs_are_the_ones_in_the_project_file() -> None:
+    scripts = distribution("mpirt").entry_points.select(group="console_scripts")
+
+    assert {script.name: script.value for script in scripts} == PYPROJECT["project"]["scripts"], "run: make venv"
+
+
+def test_there_are_four_programs() -> None:
+    assert sorted(PYPROJECT["project"]["scripts"]) == sorted(PROGRAMS)
+
+
+def test_the_licence_travels_with_the_package() -> None:
+    assert PYPROJECT["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in (PROJECT / "LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_says_its_name_and_version(program: str) -> None:
+    done = start(program, "--version")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{program} {VERSION}")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_explains_itself(program: str) -> None:
+    done = start(program, "--help")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {program} ")
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program != "mpirt-controller"])
+def test_a_program_without_words_says_what_is_missing_in_one_line(program: str) -> None:
+    done = start(program)
+
+    assert done.returncode == 240
+    assert done.stdout == ""
+    assert done.stderr.startswith(program)
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_controller_without_a_cluster_says_so_in_one_line(tmp_path: Path) -> None:
+    missing = tmp_path / "no-kubeconfig"
+
+    done = start("mpirt-controller", f"--kubeconfig={missing}")
+
+    assert done.returncode == 241
+    assert done.stderr.startswith("mpirt-controller: no way to an API server: ")
+    assert done.stderr.count("\n") == 1

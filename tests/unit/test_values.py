@@ -1,0 +1,133 @@
+"""Values are frozen, equal by what they hold, and cheap."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from mpirt.values import Enum, IntEnum, value
+
+
+@value
+class Point:
+    x: int
+    y: int = 0
+
+    @property
+    def is_zero(self) -> bool:
+        return self.x == self.y == 0
+
+
+@value
+class Other:
+    x: int
+    y: int = 0
+
+
+@value
+class Positive:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise ValueError(f"must be at least 1, got {self.number}")
+
+
+class TestMaking:
+    def test_fields_are_given_in_their_order_or_by_name(self) -> None:
+        assert Point(1, 2) == Point(x=1, y=2) == Point(1, y=2)
+
+    def test_defaults_are_filled_in(self) -> None:
+        assert Point(1) == Point(1, 0)
+
+    @pytest.mark.parametrize(
+        ("positional", "named"),
+        [((), {}), ((1, 2, 3), {}), ((1,), {"x": 2}), ((1,), {"z": 2}), ((1, 2), {"y": 2})],
+    )
+    def test_a_wrong_number_of_them_is_an_error(self, positional: tuple[int, ...], named: dict[str, int]) -> None:
+        with pytest.raises(TypeError, match="Point"):
+            Point(*positional, **named)
+
+    def test_a_value_that_cannot_be_is_not_made(self) -> None:
+        with pytest.raises(ValueError, match="must be at least 1, got 0"):
+            Positive(0)
+
+
+class TestUsing:
+    def test_they_are_frozen(self) -> None:
+        with pytest.raises(AttributeError, match=r"Point\.x is frozen"):
+            Point(1).x = 2  # type: ignore[misc] # that is the point
+
+        with pytest.raises(AttributeError, match=r"Point\.x is frozen"):
+            del Point(1).x
+
+    def test_they_have_room_for_nothing_else(self) -> None:
+        assert not hasattr(Point(1), "__dict__")
+
+    def test_they_are_equal_only_to_their_own_kind(self) -> None:
+        others: list[object] = [Point(2), Other(1), (1, 0)]
+
+        assert all(Point(1) != other for other in others)
+
+    def test_equal_ones_have_equal_hashes(self) -> None:
+        assert len({Point(1), Point(1, 0), Point(2)}) == 2
+
+    def test_they_show_what_they_hold(self) -> None:
+        assert repr(Point(1)) == "Point(x=1, y=0)"
+
+    def test_they_can_be_taken_apart(self) -> None:
+        match Point(1, 2):
+            case Point(x, y):
+                found = (x, y)
+
+        assert found == (1, 2)
+
+    def test_they_keep_their_methods(self) -> None:
+        assert Point(0).is_zero
+
+
+def test_importing_them_imports_nothing() -> None:
+    program = "import sys; before = set(sys.modules); import mpirt.values; print(set(sys.modules) - before)"
+
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+
+    assert set(eval(found)) <= {"mpirt", "mpirt.values", "__future__"}
+
+
+class Colour(Enum):
+    """Docstrings and what begins with a line are no members."""
+
+    RED = "red"
+    """Nor is this."""
+    GREEN = "green"
+
+
+class Size(IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+class TestEnumerations:
+    def test_members_have_a_name_and_a_value_and_come_in_their_order(self) -> None:
+        assert [(colour.name, colour.value) for colour in Colour] == [("RED", "red"), ("GREEN", "green")]
+        assert [(size.name, size.value) for size in Size] == [("SMALL", 1), ("LARGE", 2)]
+
+    def test_a_member_is_found_by_its_value(self) -> None:
+        assert (Colour("green"), Size(1)) == (Colour.GREEN, Size.SMALL)
+
+    def test_a_value_that_no_member_has_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="'blue' is not a valid Colour"):
+            Colour("blue")
+
+    def test_members_are_unique(self) -> None:
+        assert len({Colour.RED, Colour.GREEN}) == 2
+        assert all(isinstance(colour, Colour) for colour in Colour)
+
+    def test_numbers_are_numbers(self) -> None:
+        assert Size.SMALL + Size.LARGE == 3
+        assert f"{Size.LARGE}" == "2"
+
+    def test_members_show_their_name(self) -> None:
+        assert (repr(Colour.RED), repr(Size.SMALL)) == ("Colour.RED", "Size.SMALL")
