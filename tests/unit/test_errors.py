@@ -68,3 +68,16 @@ def test_a_value_that_cannot_be_says_where_it_stands() -> None:
 
     assert str(error) == "spec.slotsPerWorker: must be at least 1, got 0"
     assert (error.field, error.problem) == ("spec.slotsPerWorker", "must be at least 1, got 0")
+
+
+def test_an_error_that_nobody_foresaw_is_told_by_its_place_and_never_by_its_text() -> None:
+    with pytest.raises(KeyError) as caught:
+        {}["a password, say"]
+
+    line = errors.our_mistake(caught.value)
+
+    assert line == f"a mistake in mpirt itself: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
+
+
+def test_an_error_that_was_never_raised_has_no_place() -> None:
+    assert "ValueError at nowhere;" in errors.our_mistake(ValueError("x"))
