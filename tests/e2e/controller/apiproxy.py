@@ -67,6 +67,11 @@ class Write:
         return below[2] if len(below) > 2 else str(self.content["metadata"]["name"])
 
     @property
+    def is_good(self) -> bool:
+        """Whether the API server did it."""
+        return 200 <= self.code < 300
+
+    @property
     def made_it(self) -> bool:
         """Whether the object came into being by it."""
         return self.method == "POST" and not self.is_dry and self.code == 201

@@ -12,6 +12,11 @@ from tests.e2e.controller import deployed
 from tests.e2e.controller.apiproxy import ApiProxy
 from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground, Namespace
+from tests.kube.kubectl import is_ready
+from tests.kube.wait import until
+
+_REPLICAS = 2
+_WHOLE_WITHIN = 120.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,15 @@ class Bed:
     @property
     def namespace(self) -> Namespace:
         return self.controller.namespace
+
+    def wait_until_whole(self) -> None:
+        """Wait until both replicas are Ready: after several ends the kubelet takes its time to start one again."""
+
+        def is_whole() -> bool:
+            pods = self.namespace.kubectl.get("pods", f"--selector={deployed.LABEL}")
+            return sum(map(is_ready, pods)) == _REPLICAS
+
+        until(is_whole, within=_WHOLE_WITHIN, what="two replicas that are Ready")
 
 
 @contextmanager

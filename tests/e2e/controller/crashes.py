@@ -8,15 +8,16 @@ SIGKILL: it has changed the cluster, and nobody knows.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tests.e2e.controller import processes
 from tests.e2e.controller.apiproxy import Hold, Where, Write
 from tests.e2e.controller.beds import Bed
 from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller.leadership import made_twice
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.states import State, difference, state
 from tests.kube.errors import ClusterError
@@ -51,6 +52,7 @@ All writes of an undisturbed job's life, in their order. The lease is no matter 
 """
 
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
+ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
 
 # Several times what a life and a change of leaders take.
 _COMES_WITHIN = 180.0
@@ -78,8 +80,19 @@ class Peace:
     running: Future[State] = field(default_factory=Future)
     ended: Future[State] = field(default_factory=Future)
 
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let those that wait for a state know if there will be none."""
+        try:
+            yield
+        except BaseException as error:
+            for told in (self.running, self.ended):
+                if not told.done():
+                    told.set_exception(error)
+            raise
 
-@dataclass
+
+@dataclass(repr=False)
 class Course:
     """One job's life, and what is to be said of it."""
 
@@ -96,29 +109,35 @@ class Course:
 
     def made_twice(self) -> list[str]:
         """Objects that the API server has made more than once."""
-        made = Counter(f"{write.kind} {write.name}" for write in self._writes() if write.made_it)
-        return [name for name, count in made.items() if count > 1]
+        return made_twice(self._writes())
 
     def life(self) -> list[str]:
-        """What was written for the job, in the words of LIFE. What was written again is said once."""
-        return list(dict.fromkeys(words(write) for write in self._writes()))
+        """What has been written for the job, in the words of LIFE. What was written again is said once."""
+        return list(dict.fromkeys(words(write) for write in self._writes() if write.is_good))
 
     def live(self) -> None:
         """See the job through to its end."""
-        self.job.wait_for("Running", within=_COMES_WITHIN)
+        self.run()
         self.while_running = self._difference(self.peace.running)
         self.let_end()
-        self.job.wait_for_end()
+        self.end()
 
     def live_in_peace(self) -> None:
         """The same, for the job that others are compared with."""
-        self.job.wait_for("Running", within=_COMES_WITHIN)
+        with self.peace.told():
+            self.run()
+            self.peace.running.set_result(self._state())
+            self.let_end()
+            self._wait_for(LIFE[-1])
+            self.peace.ended.set_result(self._state())
+
+    def run(self) -> None:
+        """Wait until it is said that the launcher runs."""
         self._wait_for(LIFE[RUNNING])
-        self.peace.running.set_result(self._state())
-        self.let_end()
-        self.job.wait_for_end()
-        self._wait_for(LIFE[-1])
-        self.peace.ended.set_result(self._state())
+
+    def end(self) -> None:
+        """Wait until it is said that the job has succeeded."""
+        self._wait_for(LIFE[ENDED])
 
     def kill_at(self, hold: Hold) -> None:
         """Kill the controller when its write is held up."""
@@ -134,7 +153,10 @@ class Course:
         self.bed.namespace.kubectl("exec", f"job/{self.job.name}-launcher", "--", "touch", GO)
 
     def _wait_for(self, what: str) -> None:
-        until(lambda: what in self.life(), within=_SETTLES_WITHIN, what=f"{what}; there is {self.life()}")
+        try:
+            until(lambda: what in self.life(), within=_COMES_WITHIN, what=what)
+        except ClusterError as error:
+            raise ClusterError(f"{error}; there is {self.life()}: {self.job.body()}") from error
 
     def _difference(self, peace: Future[State]) -> str:
         """What differs once everything has had its time to become equal."""
@@ -164,6 +186,11 @@ def start(bed: Bed, peace: Peace, name: str) -> Course:
     return Course(bed, job, peace)
 
 
+def hold_up(bed: Bed, name: str, where: Where, target: str) -> Hold:
+    """Hold up a write for the job of that name."""
+    return bed.proxy.hold(where, lambda write: name in write.name and words(write) == target)
+
+
 def live_in_peace(bed: Bed, peace: Peace) -> Course:
     """The life that others are compared with."""
     course = start(bed, peace, job_name("crash"))
@@ -174,7 +201,7 @@ def live_in_peace(bed: Bed, peace: Peace) -> Course:
 def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
     """A life in which the controller is killed at a write, wherever in it that comes."""
     name = job_name("crash")
-    hold = bed.proxy.hold(Where.AFTER, lambda write: name in write.name and words(write) == target)
+    hold = hold_up(bed, name, Where.AFTER, target)
     course = start(bed, peace, name)
     with ThreadPoolExecutor(1) as aside:
         killed = aside.submit(course.kill_at, hold)

@@ -35,7 +35,7 @@ _DIFFERS = (
     (re.compile(r"containerd://[0-9a-f]{64}"), "CONTAINER"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\bnode-\d+\b"), "NODE"),
-    (re.compile(r"\b(JOB-launcher|JOB-launcher-token|kube-api-access)-[a-z0-9]{5}\b"), r"\1-SUFFIX"),
+    (re.compile(r"\b(JOB-launcher-token|JOB-launcher|kube-api-access)-[a-z0-9]{5}\b"), r"\1-SUFFIX"),
     (re.compile(r"\bJOB-worker-[0-9a-f]{8,10}\b"), "JOB-worker-REVISION"),
 )
 

@@ -63,8 +63,8 @@ def disturbed(free: Queue[Bed], peace: Peace, write: str) -> Course:
 def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: dict[str, Course], write: str) -> None:
     course = courses[write]
 
-    assert course.while_running == ""
-    assert course.at_the_end() == ""
+    assert not course.while_running, course.while_running
+    assert not (at_the_end := course.at_the_end()), at_the_end
 
 
 @pytest.mark.parametrize("write", WRITES)
