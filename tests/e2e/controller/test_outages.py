@@ -168,6 +168,4 @@ class TestTheController:
     def test_no_probe_has_ended_it(self, outage: Outage) -> None:
         events = outage.bed.namespace.kubectl.get("events", "--field-selector=reason=Killing")
 
-        assert [
-            event["message"] for event in events if "mpirt-controller" in event["involvedObject"]["name"]
-        ] == []
+        assert [event["message"] for event in events if NAME in event["involvedObject"]["name"]] == []
