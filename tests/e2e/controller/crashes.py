@@ -137,7 +137,7 @@ class Course:
 
     def end(self) -> None:
         """Wait until it is said that the job has succeeded."""
-        self._wait_for(LIFE[ENDED])
+        self._wait_for(LIFE[ENDED], LIFE[-1])
 
     def kill_at(self, hold: Hold) -> None:
         """Kill the controller when its write is held up."""
@@ -152,9 +152,9 @@ class Course:
         """Say the word that the launcher waits for."""
         self.bed.namespace.kubectl("exec", f"job/{self.job.name}-launcher", "--", "touch", GO)
 
-    def _wait_for(self, what: str) -> None:
+    def _wait_for(self, *any_of: str) -> None:
         try:
-            until(lambda: what in self.life(), within=_COMES_WITHIN, what=what)
+            until(lambda: {*any_of} & {*self.life()}, within=_COMES_WITHIN, what=" or ".join(any_of))
         except ClusterError as error:
             raise ClusterError(f"{error}; there is {self.life()}: {self.job.body()}") from error
 

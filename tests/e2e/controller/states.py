@@ -28,11 +28,13 @@ _OBJECTS = (
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed", "Created", "Started", "Killing"})
 _OWN = "mpirt-controller"
 
-_LEFT_OUT = frozenset({"resourceVersion", "selfLink", "managedFields", "data", "ca.crt"})
+_LEFT_OUT = frozenset({"resourceVersion", "selfLink", "managedFields", "controller.kubernetes.io/hash"})
 _DIFFERS = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (re.compile(r"containerd://[0-9a-f]{64}"), "CONTAINER"),
+    # What a node has under an image's name, which somebody else may have loaded meanwhile.
+    (re.compile(r"\"docker\.io/[^\"]+\"|\"sha256:[0-9a-f]{64}\""), '"IMAGE"'),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\bnode-\d+\b"), "NODE"),
     (re.compile(r"\b(JOB-launcher-token|JOB-launcher|kube-api-access)-[a-z0-9]{5}\b"), r"\1-SUFFIX"),
@@ -70,9 +72,9 @@ def _event(event: Body) -> str:
 
 
 def _object(item: Body) -> str:
-    kept = {"Secret": _LEFT_OUT, "ConfigMap": _LEFT_OUT - {"data"}}.get(item["kind"], _LEFT_OUT - {"data"})
     managers = {(field["manager"], field["operation"]) for field in item["metadata"].get("managedFields", [])}
-    plain = _without(item, kept) | {"managers": sorted(managers)}
+    left_out = _LEFT_OUT | ({"data"} if item["kind"] == "Secret" else set())
+    plain = _without(item, left_out) | {"managers": sorted(managers)}
     return json.dumps({"kind": plain.pop("kind")} | plain, sort_keys=True)
 
 
