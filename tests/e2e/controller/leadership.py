@@ -1,8 +1,7 @@
 """
 Who held the lease when, and who wrote when, by what passed through the proxy.
 
-Owns: the comparison. Processes are told apart by the addresses of their pods, and two of one pod by the names that
-they put into the lease.
+Owns: the comparison. Processes are told apart by the addresses of their pods: of two of one pod the first is dead.
 """
 
 from __future__ import annotations
