@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.kube.wait import until
 
 _PROGRAM = b"/mpirt-controller\0"
@@ -29,7 +31,12 @@ class Process:
 
     @property
     def is_over(self) -> bool:
-        return not _place(self.pid).exists()
+        try:
+            process = psutil.Process(self.pid)
+            # Whoever has to reap it may be busy; its sockets are closed when its last thread is gone.
+            return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
+        except psutil.NoSuchProcess:
+            return True
 
     def kill(self) -> None:
         """End it by SIGKILL; returns when nothing of it is left."""
@@ -46,7 +53,7 @@ class Process:
         os.kill(self.pid, signal.SIGCONT)
 
     def _stands_still(self) -> bool:
-        threads = (path.read_text() for path in (_place(self.pid) / "task").glob("*/stat"))
+        threads = (path.read_text() for path in Path("/proc", str(self.pid), "task").glob("*/stat"))
         return all(text.rpartition(")")[2].split()[0] == "T" for text in threads)
 
 
@@ -63,7 +70,3 @@ def _at(address: str) -> Iterator[Process]:
             is_ours = _PROGRAM in (place / "cmdline").read_bytes()
             if is_ours and f"|-- {address}\n" in (place / "net/fib_trie").read_text():
                 yield Process(address, int(place.name))
-
-
-def _place(pid: int) -> Path:
-    return Path("/proc", str(pid))
