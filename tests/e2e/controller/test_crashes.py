@@ -20,7 +20,7 @@ from tests.e2e.ground import Ground
 WRITES = LIFE if os.environ.get("MPIRT_TEST_CRASHES") == "all" else LIFE[1::4]
 
 # Each has its own controller, and a life is mostly waiting: for pods, and for a lease to run out.
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 3
 PEACE = "no kill"
 
 pytestmark = pytest.mark.usefixtures("own_cluster")

@@ -21,7 +21,6 @@ from tests.e2e.controller.crashes import LIFE, RUNNING, Course, Peace, hold_up, 
 from tests.e2e.controller.deployed import LABEL, NAME, job_name
 from tests.e2e.controller.leadership import is_for_job
 from tests.e2e.ground import Ground
-from tests.kube import cluster as kube
 from tests.kube import faults
 from tests.kube.wait import until
 
@@ -48,7 +47,7 @@ class Outage:
     lives: dict[str, list[str]]
     """What had been written for each when the API server went away."""
     acted_after: float
-    """Seconds from the API server's return to the first write."""
+    """Seconds from when the API server was ready again to the first write."""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +59,7 @@ def outage(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         names = {point: job_name("outage") for point in POINTS}
         holds = hold_all_up(bed, names)
         courses = bring_to_their_points(bed, peace, names, holds)
+        gone = time.monotonic()
         with api_server_away():
             lives = {point: course.life() for point, course in courses.items()}
             # Who waits for an answer will get none: there is nobody any more to give it.
@@ -73,8 +73,8 @@ def outage(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         ]
         for end in ends:
             end.result()
-        acted = next(write.at for write in bed.proxy.writes() if write.at > back and is_for_job(write))
-        yield Outage(bed, leader, courses, lives, acted - back)
+        acted = next(w.at for w in bed.proxy.writes() if w.at > gone + AWAY and w.is_good and is_for_job(w))
+        yield Outage(bed, leader, courses, lives, max(0.0, acted - back))
 
 
 def hold_all_up(bed: Bed, names: dict[str, str]) -> dict[str, Hold]:
@@ -116,7 +116,7 @@ def api_server_away() -> Iterator[None]:
         yield
         until(lambda: time.monotonic() - begun >= AWAY, within=AWAY + WITHIN, what="the end of the outage")
     finally:
-        kube.up()
+        faults.start("apiserver")
 
 
 @pytest.mark.usefixtures("own_cluster")
