@@ -87,7 +87,8 @@ e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBE
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
 crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
-	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py $(PYTEST_ARGS)
+	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
+	  tests/e2e/controller/test_outages.py $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)

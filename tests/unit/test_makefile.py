@@ -90,7 +90,9 @@ class TestWhatIsStarted:
 
         done = checkout.run("make", "crashes")
 
-        assert checkout.calls() == ["python -m pytest tests/e2e/controller/test_crashes.py"]
+        assert checkout.calls() == [
+            "python -m pytest tests/e2e/controller/test_crashes.py tests/e2e/controller/test_outages.py"
+        ]
         assert "crashes: all\n" in done.stdout
 
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:

@@ -6,6 +6,7 @@ What is done to the controller's writes at that moment is told by crashes.py's w
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +22,15 @@ from tests.e2e.controller.crashes import LIFE, RUNNING, Course, Peace, hold_up, 
 from tests.e2e.controller.deployed import LABEL, NAME, job_name
 from tests.e2e.controller.leadership import is_for_job
 from tests.e2e.ground import Ground
-from tests.kube import faults
+from tests.kube import controlplane, faults
 from tests.kube.wait import until
 
 AWAY = 30.0
 WITHIN = 60.0
+
+KILLED, FROZEN = "killed", "frozen"
+# Who is killed refuses; who is frozen takes what comes, and does it when it is thawed, however late that is.
+HARMS = (KILLED, FROZEN) if os.environ.get("MPIRT_TEST_CRASHES") == "all" else (KILLED,)
 
 NOTHING_IS_MADE = "nothing is made yet"
 CONFIG_MAP_IS_MADE = "the ConfigMap was made, and nobody knows"
@@ -50,8 +55,10 @@ class Outage:
     """Seconds from when the API server was ready again to the first write."""
 
 
-@pytest.fixture(scope="module")
-def outage(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
+@pytest.fixture(scope="module", params=HARMS)
+def outage(
+    request: pytest.FixtureRequest, cluster: Ground, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Outage]:
     """Five jobs at five points, the API server away, and all of them at their ends."""
     with beds(cluster, tmp_path_factory.mktemp("outages"), 1) as [bed], ThreadPoolExecutor() as aside:
         peace = Peace()
@@ -60,7 +67,7 @@ def outage(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         holds = hold_all_up(bed, names)
         courses = bring_to_their_points(bed, peace, names, holds)
         gone = time.monotonic()
-        with api_server_away():
+        with api_server_away(request.param):
             lives = {point: course.life() for point, course in courses.items()}
             # Who waits for an answer will get none: there is nobody any more to give it.
             for hold in holds.values():
@@ -108,15 +115,17 @@ def bring_to_their_points(
 
 
 @contextmanager
-def api_server_away() -> Iterator[None]:
-    """Kill the API server, and start it again after half a minute."""
-    faults.kill("apiserver")
+def api_server_away(harm: str) -> Iterator[None]:
+    """Do harm to the API server, and undo it after half a minute; returns when it is ready again."""
+    do, undo = (faults.freeze, faults.thaw) if harm == FROZEN else (faults.kill, faults.start)
+    do("apiserver")
     begun = time.monotonic()
     try:
         yield
         until(lambda: time.monotonic() - begun >= AWAY, within=AWAY + WITHIN, what="the end of the outage")
     finally:
-        faults.start("apiserver")
+        undo("apiserver")
+        until(controlplane.is_ready, within=WITHIN, what="the API server")
 
 
 @pytest.mark.usefixtures("own_cluster")
