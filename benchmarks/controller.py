@@ -54,6 +54,19 @@ _OWNED, _PODS = tuple(_OBJECTS)[:-1], "Pod"
 _MPI_JOBS = "apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
 
 
+_PROMISED = {
+    "writes_per_job": "25 at most",
+    "quiet_requests": f"none in {_QUIET_SECONDS:g} s, watches and the lease aside",
+    "restart_writes": "none, the lease aside",
+    "restart_ready_s": "30 at most",
+}
+_PROMISED_OF_JOBS = {
+    f"create_{JOBS}_s": "180 at most",
+    "rss_mb": f"250 at most with {JOBS} jobs",
+    "idle_cpu_percent": f"2 at most with {JOBS} jobs",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """Something measured, and how busy the machine was meanwhile."""
@@ -75,15 +88,7 @@ class Costs:
 
     def lines(self) -> list[str]:
         """The same for people, each with the load of the machine and what is promised."""
-        promised = {
-            "writes_per_job": "25 at most",
-            "quiet_requests": f"none in {_QUIET_SECONDS:g} s, watches and the lease aside",
-            f"create_{self.jobs}_s": f"180 at most for {JOBS} jobs",
-            "rss_mb": f"250 at most with {JOBS} jobs",
-            "idle_cpu_percent": "2 at most",
-            "restart_writes": "none, the lease aside",
-            "restart_ready_s": "30 at most",
-        }
+        promised = {**_PROMISED, **(_PROMISED_OF_JOBS if self.jobs == JOBS else {})}
         return [
             f"{name:20} {round(figure.value, 2):8g}   load {figure.load:4.1f}   {promised.get(name, '')}".rstrip()
             for name, figure in self.measured.items()
@@ -95,9 +100,11 @@ def measure(controller: Deployed, jobs: int) -> Costs:
     found: dict[str, Figure] = {}
     found |= _noted(_plain_life(controller))
     before = _counts(controller.namespace)
-    with _memory(controller) as most:
+    most: dict[str, float] = {}
+    with _looking_at_memory(controller, most):
         found |= _noted(_many(controller, before, jobs))
-        found |= _noted(_idle(controller))
+    found |= _noted(_idle(controller))
+    with _looking_at_memory(controller, most):
         found |= _noted(_restart(controller, jobs))
     leader, standby = sorted(most.values(), reverse=True)[:2]
     found |= _noted({"rss_mb": leader, "standby_rss_mb": standby})
@@ -189,9 +196,8 @@ def _ready_pods(controller: Deployed, before: list[str]) -> int:
 
 
 @contextmanager
-def _memory(controller: Deployed) -> Iterator[dict[str, float]]:
-    """The most that each pod of the controller was seen to hold while the block ran, in MB."""
-    most: dict[str, float] = {}
+def _looking_at_memory(controller: Deployed, most: dict[str, float]) -> Iterator[None]:
+    """Note the most that each pod of the controller is seen to hold while the block runs, in MB."""
     end = threading.Event()
 
     def look() -> None:
@@ -205,7 +211,7 @@ def _memory(controller: Deployed) -> Iterator[dict[str, float]]:
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look)
         try:
-            yield most
+            yield
         finally:
             end.set()
     looking.result()
