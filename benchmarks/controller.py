@@ -19,8 +19,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.measure import Unmeasured
 from tests.e2e.controller.deployed import LABEL, Deployed
-from tests.e2e.controller.scraped import Rest, requests_of, scrape
+from tests.e2e.controller.scraped import Rest, Scrape, requests_of, scrape
 from tests.e2e.ground import Namespace
 from tests.e2e.manifests import IDLE
 from tests.kube.errors import ClusterError
@@ -39,6 +40,7 @@ _BETWEEN_SAMPLES = 2.0
 _AT_ONCE = 4
 
 _CPU = "process_cpu_seconds_total"
+_MEMORY = "process_resident_memory_bytes"
 
 # Where they are asked for. What the controller makes, and what a StatefulSet makes of that.
 _OBJECTS = {
@@ -157,16 +159,16 @@ def _many(controller: Deployed, before: Mapping[str, int], jobs: int) -> dict[st
     return {
         **took,
         "writes_until_rest": now.writes() - at_first.writes(),
-        "cpu_until_rest_s": now.value(_CPU) - at_first.value(_CPU),
+        "cpu_until_rest_s": _said(now, _CPU) - _said(at_first, _CPU),
     }
 
 
 def _idle(controller: Deployed) -> dict[str, float]:
     pods, leader = controller.pods(), controller.leader()
     with step("idle"):
-        before = {pod: scrape(controller, pod).value(_CPU) for pod in pods}
+        before = {pod: _said(scrape(controller, pod), _CPU) for pod in pods}
         time.sleep(_IDLE_SECONDS)
-        used = {pod: (scrape(controller, pod).value(_CPU) - before[pod]) / _IDLE_SECONDS * 100 for pod in before}
+        used = {pod: (_said(scrape(controller, pod), _CPU) - before[pod]) / _IDLE_SECONDS * 100 for pod in before}
     return {"idle_cpu_percent": used.pop(leader), "standby_cpu_percent": max(used.values())}
 
 
@@ -184,6 +186,13 @@ def _restart(controller: Deployed, jobs: int) -> dict[str, float]:
         time.sleep(_IDLE_SECONDS / 2)
         writes = sum(scrape(controller, pod).writes() for pod in controller.pods())
     return {"restart_writes": writes, "restart_ready_s": ready, "restart_looked_s": looked}
+
+
+def _said(found: Scrape, name: str) -> float:
+    """What a process says of itself; no process uses nothing."""
+    if not (value := found.value(name)):
+        raise Unmeasured(f"the controller does not tell its {name}; is its image of this checkout?")
+    return value
 
 
 def _looks(controller: Deployed) -> float:
@@ -205,7 +214,7 @@ def _looking_at_memory(controller: Deployed, most: dict[str, float]) -> Iterator
             # A pod that is about to go or not yet up, an API server that is busy: there is a next time.
             with suppress(ClusterError):
                 for pod in controller.pods():
-                    now = scrape(controller, pod).value("process_resident_memory_bytes") / 2**20
+                    now = _said(scrape(controller, pod), _MEMORY) / 2**20
                     most[pod] = max(now, most.get(pod, 0))
 
     with ThreadPoolExecutor(1) as pool:
