@@ -15,7 +15,7 @@ def test_each_figure_stands_beside_the_load_and_what_is_promised() -> None:
     assert COSTS.lines() == [
         "writes_per_job             15   load  1.2   25 at most",
         "create_500_s           103.46   load 12.0   180 at most",
-        "second_rss_mb           61.2   load  0.0",
+        "second_rss_mb            61.2   load  0.0",
     ]
 
 
