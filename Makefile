@@ -95,6 +95,11 @@ cluster: venv ## start the test cluster, or heal the one that runs, and load its
 cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; caches stay (root)
 	$(BIN)/python -m tests.kube down
 
+# CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
+.PHONY: demo
+demo: venv ## an MPI job on the test cluster, from nothing to its ranks (root); CLUSTER=current: on a cluster of yours
+	@$(BIN)/python -m demo
+
 # ---- what they stand on --------------------------------------------------------------------------------------
 
 .PHONY: may-test
