@@ -74,7 +74,9 @@ def _current(variables: Mapping[str, str]) -> Place:
     found = shutil.which("kubectl")
     if found is None:
         raise ClusterError("there is no kubectl on PATH", remedy="install kubectl")
-    context = run(found, "config", "current-context").stdout.strip()
+    context = run(found, "config", "current-context", check=False).stdout.strip()
+    if not context:
+        raise ClusterError("kubectl has no current context", remedy="choose one: kubectl config use-context NAME")
     kubectl = Kubectl(found, (f"--context={context}",))
     where = f"context {context}, {_server(kubectl)}"
     images = named_images(variables)
