@@ -46,7 +46,7 @@ def make_demo(*variables: str, **environment: str) -> subprocess.CompletedProces
 
 def namespace_in(text: str) -> str:
     [name] = set(re.findall(r"mpirt-demo-[0-9a-f]+", text))
-    return name
+    return str(name)
 
 
 def test_it_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: Ground) -> None:
