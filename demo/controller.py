@@ -7,6 +7,7 @@ Owns: whether it may be installed beside what is there, and the manifests with t
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -127,14 +128,13 @@ def _troubles(inside: Kubectl) -> str:
 
 
 def _leave(kubectl: Kubectl, name: str, *, keep: bool) -> None:
-    removal = f"kubectl delete namespace {name}"
+    removal = f"To remove it: {shlex.join(kubectl.argv('delete', 'namespace', name))}"
     if keep:
-        print(f"\nNamespace {name} stays with all that is in it. To remove it: {removal}", flush=True)
+        looking = shlex.join(kubectl.inside(name).argv("get", "mpijobs,pods"))
+        print(f"\nNamespace {name} stays with all that is in it.\nTo look at it: {looking}\n{removal}", flush=True)
         return
     done = kubectl("delete", "namespace", name, "--wait=false", check=False)
     if done.returncode == 0:
         print(f"\nNamespace {name} is being removed.", flush=True)
     else:
-        print(
-            f"\nNamespace {name} could not be removed: {done.stderr.strip()}\nTo remove it: {removal}", flush=True
-        )
+        print(f"\nNamespace {name} could not be removed: {done.stderr.strip()}\n{removal}", flush=True)

@@ -26,6 +26,7 @@ _IMAGES = {
     "pi": ("PI_IMAGE", "examples/pi/Dockerfile"),
 }
 _TAG = "demo"
+_KUBECTL = "kubectl"
 
 
 class Unsaid(Exception):
@@ -71,13 +72,12 @@ def _test_cluster() -> Place:
 
 
 def _current(variables: Mapping[str, str]) -> Place:
-    found = shutil.which("kubectl")
-    if found is None:
-        raise ClusterError("there is no kubectl on PATH", remedy="install kubectl")
-    context = run(found, "config", "current-context", check=False).stdout.strip()
+    if shutil.which(_KUBECTL) is None:
+        raise ClusterError(f"there is no {_KUBECTL} on PATH", remedy="install it")
+    context = run(_KUBECTL, "config", "current-context", check=False).stdout.strip()
     if not context:
         raise ClusterError("kubectl has no current context", remedy="choose one: kubectl config use-context NAME")
-    kubectl = Kubectl(found, (f"--context={context}",))
+    kubectl = Kubectl(_KUBECTL, (f"--context={context}",))
     where = f"context {context}, {_server(kubectl)}"
     images = named_images(variables)
     if images is None:

@@ -84,7 +84,9 @@ def test_on_the_current_context_it_uses_the_images_that_it_is_told_and_leaves_wh
     workers = inside.get("pods", "--selector=training.kubeflow.org/job-role=worker")
     ready.kubectl("delete", "namespace", name, "--wait=false")
     assert (done.returncode, len(_ROW.findall(done.stdout))) == (0, 3)
-    assert f"To remove it: kubectl delete namespace {name}\n" in done.stdout
+    assert re.search(
+        rf"^To remove it: kubectl --context=\S+ .* delete namespace {name}$", done.stdout, re.MULTILINE
+    )
     assert [each["type"] for each in job["status"]["conditions"] if each["status"] == "True"] == [
         "Created",
         "Succeeded",

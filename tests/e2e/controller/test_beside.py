@@ -26,14 +26,14 @@ def their_crd(own_cluster: Ground, jobs: Namespace) -> Iterator[Namespace]:
     kubectl = own_cluster.kubectl
     ours = kubectl.get("crd", CRD)
     with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
-        replace(kubectl, published.crd(kubectl), versions=["v2beta1"])
+        replace(kubectl, published.crd(kubectl), versions={"v2beta1"})
         try:
             yield jobs
         finally:
-            replace(kubectl, ours, versions=["v2beta1", "v1"])
+            replace(kubectl, ours, versions={"v2beta1", "v1"})
 
 
-def replace(kubectl: Kubectl, crd: Manifest, *, versions: list[str]) -> None:
+def replace(kubectl: Kubectl, crd: Manifest, *, versions: set[str]) -> None:
     """The CRD, when it is served. Deleting it would delete all jobs."""
     crd["metadata"] = {
         name: crd["metadata"][name] for name in ("name", "labels", "annotations") if name in crd["metadata"]
@@ -41,16 +41,16 @@ def replace(kubectl: Kubectl, crd: Manifest, *, versions: list[str]) -> None:
     crd.pop("status", None)
     kubectl("replace", "--filename=-", stdin=json.dumps(crd))
     until(
-        lambda: [each["version"] for each in kubectl_group(kubectl)] == versions,
+        lambda: served(kubectl) == versions,
         within=30,
         what=f"the API server to serve MPIJobs as {versions}",
     )
 
 
-def kubectl_group(kubectl: Kubectl) -> list[Manifest]:
+def served(kubectl: Kubectl) -> set[str]:
+    """The versions of MPIJob that the API server offers now."""
     said = kubectl("get", "--raw", "/apis/kubeflow.org", check=False)
-    found: list[Manifest] = json.loads(said.stdout)["versions"] if said.returncode == 0 else []
-    return found
+    return {each["version"] for each in json.loads(said.stdout)["versions"]} if said.returncode == 0 else set()
 
 
 def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:

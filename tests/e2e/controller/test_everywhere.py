@@ -33,11 +33,11 @@ def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     for name in ("controller", "runtime"):
         text = text.replace(f"mpirt/{name}:latest", own_cluster.image(name))
     deployment.write_text(text, encoding="utf-8")
-    kubectl = own_cluster.kubectl
+    kubectl = own_cluster.kubectl.inside(SYSTEM)
     is_old = "policy/v1\n" not in kubectl("api-versions").stdout
-    kubectl("apply", "--kustomize", str(tmp_path / ("deploy/kubernetes-1.20" if is_old else "deploy")))
     try:
-        kubectl.inside(SYSTEM)("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
+        kubectl("apply", "--kustomize", str(tmp_path / ("deploy/kubernetes-1.20" if is_old else "deploy")))
+        kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield own_cluster
     finally:
         kubectl("delete", "namespace", SYSTEM, timeout=180)

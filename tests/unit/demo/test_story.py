@@ -8,6 +8,8 @@ import pytest
 
 from tests.unit.demo.story import HAPPY, NAMED, Stage, items, job
 
+REMOVE = "kubectl --context=prod --namespace=default delete namespace"
+
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
@@ -45,7 +47,7 @@ class TestToItsEnd:
         done = stage.run(KEEP="yes", **NAMED)
 
         [made] = namespaces(stage.calls(), "create")
-        assert f"To remove it: kubectl delete namespace {made}" in done.stdout
+        assert f"To remove it: {REMOVE} {made}\n" in done.stdout
         assert namespaces(stage.calls(), "delete") == []
 
     def test_it_stays_in_the_context_that_was_current_when_it_began(self, stage: Stage) -> None:
@@ -144,4 +146,4 @@ class TestWhenItCannot:
 
         [made] = namespaces(stage.calls(), "create")
         assert f"Namespace {made} could not be removed: no way\n" in done.stdout
-        assert f"To remove it: kubectl delete namespace {made}\n" in done.stdout
+        assert f"To remove it: {REMOVE} {made}\n" in done.stdout
