@@ -97,7 +97,7 @@ cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; 
 
 # CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
 .PHONY: demo
-demo: venv ## an MPI job on the test cluster, from nothing to its ranks (root); CLUSTER=current: on a cluster of yours
+demo: venv ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
 	@$(BIN)/python -m demo
 
 # ---- what they stand on --------------------------------------------------------------------------------------

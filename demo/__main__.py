@@ -27,6 +27,7 @@ Variables, for make or in the environment:
   KEEP=yes            leave the namespace, to look around in it
 """
 _INTERRUPTED = 128
+_NO = frozenset({"", "0", "false", "no"})
 
 
 def main() -> int:
@@ -51,7 +52,7 @@ def main() -> int:
 
 def _tell(begun: float) -> int:
     where = place.find(os.environ)
-    with controller.installed(where, keep=bool(os.environ.get("KEEP"))) as kubectl:
+    with controller.installed(where, keep=os.environ.get("KEEP", "no") not in _NO) as kubectl:
         print("\n$ kubectl apply -f examples/pi/pi.yaml", flush=True)
         job.submit(kubectl, where.images.pi)
         lines = job.follow(kubectl)
