@@ -88,18 +88,19 @@ class Stage:
     def interrupted(self, at: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run it, and send it SIGINT once the stub has been called with these words and said so in a pipe."""
         os.mkfifo(self.root / "reached")
-        with subprocess.Popen(
-            self._argv(),
-            env=self._environment(variables),
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        # Not into pipes: a stub that was just being started may outlive the demo, and would keep them open.
+        with (
+            (self.root / "out").open("w") as out,
+            (self.root / "err").open("w") as err,
+            subprocess.Popen(
+                self._argv(), env=self._environment(variables), cwd=PROJECT, stdout=out, stderr=err
+            ) as process,
+        ):
             assert (self.root / "reached").read_text(encoding="utf-8").strip() == at
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+            code = process.wait(timeout=60)
+        said = [(self.root / name).read_text(encoding="utf-8") for name in ("out", "err")]
+        return subprocess.CompletedProcess(process.args, code, *said)
 
     def stops_here(self, at: str) -> str:
         """A script that tells `interrupted` that it has come so far, and then stays."""
