@@ -25,6 +25,7 @@ _LAUNCHER = f"job/{_NAME}-launcher"
 _LABELS = f"training.kubeflow.org/job-name={_NAME},training.kubeflow.org/job-role="
 _STARTS_WITHIN = 240.0
 _ENDS_WITHIN = 120.0
+_LOOK = "to look at it, run the demo again with KEEP=yes"
 _ENDS = ("Succeeded", "Failed")
 _RANK = re.compile(r"rank (\d+) of \d+ runs on (\S+)")
 
@@ -65,7 +66,7 @@ def wait_for_end(kubectl: Kubectl) -> None:
     until(lambda: _has_any(_job(kubectl), _ENDS), within=_ENDS_WITHIN, what="the job to end")
     job = _job(kubectl)
     if not _holds(job, "Succeeded"):
-        raise ClusterError(f"the job has failed: {_message(job, 'Failed')}")
+        raise ClusterError(f"the job has failed: {_message(job, 'Failed')}", remedy=_LOOK)
 
 
 def ranks(lines: Iterable[str], workers: Sequence[Mapping[str, Any]]) -> list[Rank]:
@@ -105,7 +106,7 @@ def _wait_for_launcher(kubectl: Kubectl) -> None:
             said = message
         return False
 
-    until(has_started, within=_STARTS_WITHIN, what="the launcher to start")
+    until(has_started, within=_STARTS_WITHIN, what="the launcher to start", remedy=_LOOK)
 
 
 def _has_any(job: Mapping[str, Any], kinds: Sequence[str]) -> bool:

@@ -121,9 +121,12 @@ class TestWhenItCannot:
 
         done = stage.run(**NAMED)
 
-        assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        assert (done.returncode, done.stderr.splitlines()[-2:]) == (
             1,
-            "error: the job has failed: launcher pi-launcher-x: exit code 9",
+            [
+                "error: the job has failed: launcher pi-launcher-x: exit code 9",
+                "  to look at it, run the demo again with KEEP=yes",
+            ],
         )
         assert len(namespaces(stage.calls(), "delete")) == 1
 
