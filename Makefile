@@ -99,6 +99,11 @@ cluster: venv ## start the test cluster, or heal the one that runs, and load its
 cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; caches stay (root)
 	$(BIN)/python -m tests.kube down
 
+# CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
+.PHONY: demo
+demo: venv ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
+	@$(BIN)/python -m demo
+
 # ---- what they stand on --------------------------------------------------------------------------------------
 
 .PHONY: may-test
