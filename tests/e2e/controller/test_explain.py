@@ -48,27 +48,24 @@ def test_kubectl_explains_every_field(jobs: Namespace, version: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize(
-    ("place", "answer"),
-    [
-        ("", "images need nothing but /bin/sh and the MPI"),
-        (
-            ".spec.launcherCreationPolicy",
-            "WaitForWorkersReady, the default: when all workers of the current template",
-        ),
-        (
-            ".spec.runPolicy.cleanPodPolicy",
-            "None, the default: no pod. Running: the workers. All: the launcher's, too",
-        ),
-        (".spec.runPolicy.ttlSecondsAfterFinished", "after its end the job is deleted"),
-        (".spec.runPolicy.backoffLimit", "Default is 6."),
-        (".spec.sshAuthMountPath", "Accepted and not used."),
-        (".spec.mpiReplicaSpecs.Worker.restartPolicy", "another policy is told by an event and not kept"),
-        (".spec.mpiReplicaSpecs.Worker.template.spec", "see: kubectl explain pod.spec"),
-        (".status.conditions", "The last one is what holds now."),
-    ],
-)
-def test_what_a_person_would_ask_is_answered(jobs: Namespace, place: str, answer: str) -> None:
+ANSWERS = {
+    "what must be in an image": ("", "images need nothing but /bin/sh and the MPI"),
+    "when the launcher starts": (".spec.launcherCreationPolicy", "WaitForWorkersReady, the default: when all"),
+    "which MPIs there are": (".spec.mpiImplementation", "the others are Intel and MPICH"),
+    "what is cleaned up": (".spec.runPolicy.cleanPodPolicy", "Running: the workers. All: the launcher's, too"),
+    "what a TTL removes": (".spec.runPolicy.ttlSecondsAfterFinished", "after its end the job is deleted"),
+    "how often it is tried": (".spec.runPolicy.backoffLimit", "Default is 6."),
+    "whether ssh is needed": (".spec.sshAuthMountPath", "Nothing here needs ssh."),
+    "what is not honoured": (".spec.mpiReplicaSpecs.Worker.restartPolicy", "told by an event and not kept"),
+    "what a template may hold": (".spec.mpiReplicaSpecs.Worker.template.spec", "see: kubectl explain pod.spec"),
+    "what holds now": (".status.conditions", "The last one is what holds now."),
+}
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_what_a_person_would_ask_is_answered(jobs: Namespace, question: str) -> None:
+    place, answer = ANSWERS[question]
+
     said = jobs.kubectl("explain", f"mpijob{place}").stdout
 
     assert answer in " ".join(said.split())
