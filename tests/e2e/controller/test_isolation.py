@@ -22,9 +22,11 @@ OWNED = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,job
 
 
 @pytest.fixture(scope="module")
-def elsewhere(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+def elsewhere(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """A second controller, in a namespace of its own."""
-    return deployed.install(cluster, tmp_path_factory.mktemp("elsewhere"))
+    installed = deployed.install(cluster, tmp_path_factory.mktemp("elsewhere"))
+    yield installed
+    installed.remove()
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,22 @@ HOME = [{"name": "HOME", "value": "/tmp"}]
 # Says of each rank in which pod it runs, even where pods have no host names of their own.
 POD = {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 NODE = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+# Two jobs at a time: there is no port on which one could be in the other's way.
+WHO_IS_ON_IT = {
+    "workers": {"worker": {"hostNetwork": True}},
+    "workers and launcher": {"worker": {"hostNetwork": True}, "launcher": {"hostNetwork": True}},
+}
+
+
+@pytest.fixture(scope="module")
+def on_hosts(controller: Deployed) -> dict[str, MpiJob]:
+    """Jobs on the hosts' network."""
+    where = [*OPENMPI[:-1], "/bin/sh", "-c", 'echo "rank in $POD on $NODE"']
+    env = {"env": [POD, NODE]}
+    return {
+        who: submit(controller.namespace, job_name("host"), "openmpi4", where, container=env, **pods)
+        for who, pods in WHO_IS_ON_IT.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +109,9 @@ def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     assert any("-launcher" in host for host in hosts)
 
 
-@pytest.mark.parametrize(
-    "launcher",
-    [
-        pytest.param({}, id="the launcher elsewhere"),
-        pytest.param({"hostNetwork": True}, id="the launcher, too"),
-    ],
-)
-def test_workers_on_the_hosts_network_run_the_ranks(jobs: Namespace, launcher: dict[str, Any]) -> None:
-    where = ("/bin/sh", "-c", 'echo "rank in $POD on $NODE"')
-    job = submit(
-        jobs,
-        job_name("host"),
-        "openmpi4",
-        [*OPENMPI[:-1], *where],
-        worker={"hostNetwork": True},
-        launcher=launcher,
-        container={"env": [POD, NODE]},
-    )
+@pytest.mark.parametrize("who", WHO_IS_ON_IT)
+def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict[str, MpiJob], who: str) -> None:
+    job = on_hosts[who]
     job.wait_for_end()
 
     workers = [(pod["metadata"]["name"], pod["spec"]["nodeName"]) for pod in job.pods("worker")]
