@@ -20,7 +20,7 @@ HOME = [{"name": "HOME", "value": "/tmp"}]
 POD = {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 NODE = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 # Two jobs at a time: there is no port on which one could be in the other's way.
-WHO_IS_ON_IT = {
+WHO_IS_ON_IT: dict[str, dict[str, Any]] = {
     "workers": {"worker": {"hostNetwork": True}},
     "workers and launcher": {"worker": {"hostNetwork": True}, "launcher": {"hostNetwork": True}},
 }
