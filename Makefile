@@ -76,7 +76,7 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-.PHONY: unit protocol e2e
+.PHONY: unit protocol e2e crashes
 unit: venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
@@ -85,6 +85,10 @@ protocol: venv ## tests against a loopback API server
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+
+crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
+	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
+	  tests/e2e/controller/test_outages.py $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)

@@ -126,12 +126,15 @@ def runtime(*, as_json: bool, runs: int, access: str) -> None:
 
 @cli.command()
 @_json
-def controller(*, as_json: bool) -> None:
-    """mpirt-controller alone: writes a job, requests in peace, 500 jobs at once, memory, idle CPU, a restart."""
+@click.option(
+    "--jobs", type=click.IntRange(1), default=upkeep.JOBS, show_default=True, help="Jobs created at once."
+)
+def controller(*, as_json: bool, jobs: int) -> None:
+    """The controller's Deployment: writes a job, requests in peace, many jobs at once, memory, CPU, a restart."""
     machine = _machine()
-    with place.fresh_namespace() as namespace:
-        costs = upkeep.measure(namespace)
-    click.echo(f"\n{machine}\n")
+    with place.fresh_controller() as installed:
+        costs = upkeep.measure(installed, jobs)
+    click.echo(f"\n{machine}; the load beside a figure is that of its last minute\n")
     for line in costs.lines():
         click.echo(line)
     if as_json:

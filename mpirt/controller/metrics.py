@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -43,6 +43,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
+        # Memory, CPU time and open files of this process, under the names that every process has.
+        ProcessCollector(registry=registry)
         self._transitions = {
             str(Reason.CREATED): Counter("mpi_operator_jobs_created", "MPI jobs created", registry=registry),
             str(Reason.SUCCEEDED): Counter(

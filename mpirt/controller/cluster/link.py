@@ -41,6 +41,14 @@ class Away(Exception):
     """No answer came: whether the request was carried out is not known."""
 
 
+class _NotSent(Exception):
+    """It may no longer be sent."""
+
+
+def _always() -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the API server said."""
@@ -73,6 +81,8 @@ class Request:
     content: str = JSON
     within: float = 10.0
     """Seconds without a byte after which no answer will come."""
+    may: Callable[[], bool] = _always
+    """Asked when the connection stands and nothing is left but to send it; if not, it isn't sent."""
 
 
 Count = Callable[[str, str, int], None]
@@ -122,7 +132,9 @@ class Link:
     def __init__(self, configuration: client.Configuration, count: Count) -> None:
         self._configuration = configuration
         self._count = count
+        self._asked = threading.local()
         self._rest = RESTClientObject(configuration)
+        self._rest.pool_manager.pool_classes_by_scheme = _pools(lambda: bool(self._asked.may()))
         self._credentials = threading.Lock()
 
     def ask(self, request: Request) -> Answer:
@@ -151,6 +163,7 @@ class Link:
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
+        self._asked.may = request.may
         code = 0
         try:
             asked = self._rest.request(
@@ -162,6 +175,8 @@ class Link:
             )
             response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
+        except _NotSent as error:
+            raise Away("it was not sent: this process may no longer act") from error
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise Away(_said(error)) from error
         finally:
@@ -176,6 +191,34 @@ class Link:
         if token:
             headers["Authorization"] = token
         return headers
+
+
+def _pools(may: Callable[[], bool]) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """
+    Pools whose connections ask at the last moment.
+
+    Between a question that is asked earlier and the first byte there may be a name, a connection and a handshake,
+    each of which waits for others.
+    """
+
+    class Plain(urllib3.connection.HTTPConnection):
+        def request(self, *words: Any, **fields: Any) -> None:
+            if self.sock is None:
+                self.connect()
+            if not may():
+                raise _NotSent
+            super().request(*words, **fields)
+
+    class Secure(Plain, urllib3.connection.HTTPSConnection):
+        pass
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:

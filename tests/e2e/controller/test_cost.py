@@ -1,0 +1,93 @@
+"""
+What a job costs the API server, as the controller's own /metrics tell: few writes, and in peace nothing.
+
+The controller is this module's own, so that every request that it counts is for the one job here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.controller import deployed
+from tests.e2e.controller.deployed import NAME, Deployed
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.scraped import Rest, Scrape, page, scrape
+from tests.e2e.ground import Ground
+from tests.kube.wait import until
+
+# Runs over both workers, and stays until it is told to end.
+COMMAND = ("/bin/sh", "-c", "mpirun --allow-run-as-root -n 2 hostname && until [ -e /tmp/end ]; do sleep 1; done")
+
+QUIET_SECONDS = 20.0
+MOST_WRITES = 25
+# Mere counts and words in a status may be kept back for ten seconds.
+LONGEST_DELAY = 11.0
+
+
+@pytest.fixture(scope="module")
+def alone(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A controller that nobody else has jobs for."""
+    controller = deployed.install(cluster, tmp_path_factory.mktemp("alone"))
+    yield controller
+    controller.namespace.kubectl("delete", "deployment", NAME, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def running(alone: Deployed) -> MpiJob:
+    """A job whose ranks have run, and whose launcher runs on."""
+    job = submit(alone.namespace, "plain", "openmpi4", COMMAND)
+    job.wait_for("Running")
+    until(lambda: len(job.log()) == 2, within=60, what="two ranks")
+    return job
+
+
+@pytest.fixture(scope="module")
+def ended(alone: Deployed, running: MpiJob) -> Scrape:
+    """What the leader has counted when the job is over and nothing is left to be said about it."""
+    running.namespace.kubectl("exec", f"job/{running.name}-launcher", "--container=mpi", "--", "touch", "/tmp/end")
+    running.wait_for_end()
+    rest = Rest(alone)
+    until(lambda: rest.seconds() > LONGEST_DELAY, within=60, what="the controller to come to rest")
+    return scrape(alone, alone.leader())
+
+
+def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Deployed, running: MpiJob) -> None:
+    rest = Rest(alone)
+
+    # It may have something left to say about the start. Who asked regularly would never be at rest.
+    until(lambda: rest.seconds() > QUIET_SECONDS, within=60, what=f"{QUIET_SECONDS:g} s without a request")
+
+    assert running.holds("Running")
+
+
+def test_replicas_say_that_they_are_well(alone: Deployed) -> None:
+    said = {(pod, path): page(alone, pod, path) for pod in alone.pods() for path in ("/healthz", "/readyz")}
+
+    assert len(said) == 4
+    assert set(said.values()) == {"ok\n"}
+
+
+def test_a_running_job_is_counted_under_the_names_of_mpi_operator(alone: Deployed, running: MpiJob) -> None:
+    replicas = [scrape(alone, pod) for pod in alone.pods()]
+    launcher = {"launcher": f"{running.name}-launcher", "namespace": running.namespace.name}
+
+    assert sorted(each.value("mpi_operator_is_leader") for each in replicas) == [0, 1]
+    assert [each.value("mpi_operator_job_info", **launcher) for each in replicas] == [1, 1]
+
+
+def test_a_plain_jobs_whole_life_takes_few_writes(ended: Scrape) -> None:
+    print(f"{ended.writes()} writes, {ended.requests()} requests other than watches")
+
+    assert 0 < ended.writes() <= MOST_WRITES
+
+
+def test_an_ended_job_is_counted_under_the_names_of_mpi_operator(ended: Scrape) -> None:
+    names = [f"mpi_operator_jobs_{what}_total" for what in ("created", "failed", "successful")]
+
+    assert {name: ended.value(name) for name in names} == {
+        "mpi_operator_jobs_created_total": 1,
+        "mpi_operator_jobs_failed_total": 0,
+        "mpi_operator_jobs_successful_total": 1,
+    }
