@@ -1,4 +1,4 @@
-"""A controller for the whole run, from its real image."""
+"""A controller for the whole run, from its real image, and the table of how fast it was."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ import pytest
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground, Namespace
+from tests.kube.status import table
+
+_ROWS = pytest.StashKey[list[list[str]]]()
+_HEADING = ["WHAT", "SECONDS"]
+
+
+class Times:
+    """Collects what is printed at the end of the run."""
+
+    def __init__(self, rows: list[list[str]]) -> None:
+        self._rows = rows
+
+    def add(self, what: str, seconds: float) -> None:
+        self._rows.append([what, f"{seconds:.2f}"])
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +37,16 @@ def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def jobs(controller: Deployed) -> Namespace:
     """The namespace that the controller looks at."""
     return controller.namespace
+
+
+@pytest.fixture
+def times(request: pytest.FixtureRequest) -> Times:
+    return Times(request.config.stash.setdefault(_ROWS, []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    rows = config.stash.get(_ROWS, [])
+    if rows:
+        terminalreporter.section("from the event to what the controller promises after it")
+        for line in table([_HEADING, *rows]):
+            terminalreporter.line(line)
