@@ -48,7 +48,7 @@ _CORE = (
     "starting states stdin streams wrapper"
 )
 _CONTROLLER = (
-    "actions announcing cleaning conditions decide digests drift election facts healing kinds launching "
+    "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "
     "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store trials "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "

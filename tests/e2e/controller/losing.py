@@ -1,42 +1,54 @@
-"""What a running job can lose, and what is told of it."""
+"""What a running job can lose."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.controller import longrun
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
+from tests.e2e.manifests import idle_container
 from tests.kube import faults, nodes
-from tests.kube.wait import until
-
-RUNS_WITHIN = 180.0
 
 COMMAND = ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", longrun.SOURCE)
 
 Strike = Callable[[MpiJob], None]
 
 
-def start(namespace: Namespace, name: str, *, retries: int, **how: Any) -> MpiJob:
-    """A job whose first attempt takes half a minute and whose next ones a second."""
-    return submit(namespace, name, "openmpi4", COMMAND, runPolicy={"backoffLimit": retries}, **how)
+def start(
+    namespace: Namespace, name: str, *, retries: int, limits: Mapping[str, str] | None = None, **pods: Any
+) -> MpiJob:
+    """A job whose first attempt takes minutes, and the next ones a second; `limits` are the workers'."""
+    idle = {**idle_container(namespace.ground.image("openmpi4")), "resources": {"limits": dict(limits or {})}}
+    worker = {"containers": [idle], **pods.pop("worker", {})}
+    policy = {"backoffLimit": retries}
+    return submit(namespace, name, "openmpi4", COMMAND, worker=worker, runPolicy=policy, **pods)
 
 
 def wait_until_ranks_run(job: MpiJob) -> None:
     """Until every worker has said that its rank has begun: they have found each other by then."""
-    hosts = {f"{job.name}-worker-{n} runs first" for n in (0, 1)}
-    until(lambda: hosts <= set(said(job)), within=RUNS_WITHIN, what=f"{hosts} in the launcher's log")
+    awaited = {f"{job.name}-worker-{n} runs first" for n in (0, 1)}
+    argv = job.namespace.kubectl.argv("logs", "--follow", f"job/{job.name}-launcher")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        for line in following.stdout:
+            awaited.discard(line.rstrip())
+            if not awaited:
+                break
+        following.terminate()
+    assert not awaited, f"the launcher's log has no word of {awaited}"
 
 
 def said(job: MpiJob) -> list[str]:
-    """What the launcher has said so far; nothing while it isn't there."""
-    return job.namespace.kubectl("logs", f"job/{job.name}-launcher", check=False).stdout.splitlines()
+    """What the newest launcher pod has said."""
+    pods = sorted(job.pods("launcher"), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return job.namespace.kubectl("logs", pods[-1]["metadata"]["name"]).stdout.splitlines()
 
 
 def worker(job: MpiJob) -> str:
@@ -64,12 +76,13 @@ def evict_worker(job: MpiJob) -> None:
     job.namespace.kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(body))
 
 
+# Several times what Open MPI itself writes.
+LITTLE_DISK = {"ephemeral-storage": "64Mi"}
+
+
 def fill_disk_of_worker(job: MpiJob) -> None:
-    """Its node evicts it for that: the job has to be started with DISK as its workers' limit."""
-    job.namespace.kubectl("exec", worker(job), "--", "dd", "if=/dev/zero", "of=/big", "bs=1M", "count=8")
-
-
-DISK = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
+    """Its node evicts it for that, if it has LITTLE_DISK."""
+    job.namespace.kubectl("exec", worker(job), "--", "dd", "if=/dev/zero", "of=/big", "bs=1M", "count=96")
 
 
 def kill_launcher(job: MpiJob) -> None:
@@ -86,19 +99,3 @@ def command(pid: int) -> str:
 
 def delete_launcher(job: MpiJob) -> None:
     job.namespace.kubectl("delete", "pod", launcher(job), "--wait=false")
-
-
-@dataclass(frozen=True)
-class Told:
-    """An event about a job."""
-
-    kind: str
-    reason: str
-    message: str
-
-
-def events(job: MpiJob) -> Sequence[Told]:
-    """In the order in which they were told."""
-    found = job.namespace.kubectl.get("events", f"--field-selector=involvedObject.name={job.name}")
-    found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
-    return [Told(one["type"], one["reason"], one["message"]) for one in found]

@@ -1,8 +1,8 @@
 """
-What becomes of one object, as the API server tells it.
+What becomes of an object, or of several, as the API server tells it.
 
-Each of its states is kept with the moment at which it was told, so that what lies between two of them is the time
-of who acted and not that of the kubectl which asks.
+Each of their states is kept with the moment at which it was told, so that what lies between two of them is the
+time of who acted and not that of the kubectl which asks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEGINS_WITHIN = 30.0
 
 @dataclass(frozen=True)
 class State:
-    """The object at a moment; `body` is the last of it where it was deleted."""
+    """An object at a moment; `body` is the last of it where it was deleted."""
 
     at: float
     deleted: bool
@@ -41,7 +41,7 @@ class State:
 
 
 class Watch:
-    """All states of an object since the watch began, the first of them included."""
+    """All states of what is watched since the watch began, the first of them included."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.states: list[State] = []
@@ -73,14 +73,14 @@ class Watch:
 
 
 @contextmanager
-def watch(namespace: Namespace, kind: str, name: str) -> Iterator[Watch]:
-    """Watch an object that is there; it may go and come back."""
-    argv = namespace.kubectl.argv("get", kind, name, "--watch", "--output-watch-events", "--output=json")
+def watch(namespace: Namespace, kind: str, which: str) -> Iterator[Watch]:
+    """Watch an object, by its name, or several, by a selector; it may go and come back."""
+    argv = namespace.kubectl.argv("get", kind, which, "--watch", "--output-watch-events", "--output=json")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as kubectl:
         assert kubectl.stdout is not None
         watching = Watch(kubectl.stdout)
         try:
-            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"the watch of {kind} {name} to begin")
+            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"the watch of {kind} {which} to begin")
             yield watching
         finally:
             kubectl.terminate()

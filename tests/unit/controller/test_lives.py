@@ -492,7 +492,7 @@ class TestFailure:
 
         assert world.state() == "Restarting"
         assert world.condition("Restarting")[2] == (
-            "launcher pod train-launcher-1 ended with code 137: mpirt-rsh: train-worker-1: OOM"
+            "launcher pod train-launcher-1 ended with code 137 (SIGKILL): mpirt-rsh: train-worker-1: OOM"
         )
         assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
 
@@ -515,8 +515,8 @@ class TestFailure:
         world.later(5)
 
         assert world.condition("Restarting")[2] == (
-            "launcher pod train-launcher-1 ended with code 1; "
-            "train-worker-1: container worker ended with code 137 (OOMKilled)"
+            "train-worker-1: container worker ended with code 137 (OOMKilled); "
+            "launcher pod train-launcher-1 ended with code 1"
         )
 
     def test_and_what_the_pod_that_took_its_place_can_not_tell(self) -> None:
@@ -530,7 +530,9 @@ class TestFailure:
 
         world.later(5)
 
-        assert world.condition("Restarting")[2] == "train-worker-1 was evicted: low on memory"
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1 was evicted: low on memory; launcher pod train-launcher-1 is gone"
+        )
 
     def test_when_it_runs_again_it_says_so(self) -> None:
         world = World()
@@ -615,7 +617,7 @@ class TestFailure:
         world.launcher_is()
         world.later(5)
 
-        assert world.condition("Restarting")[2] == "the launcher's pod is gone"
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 is gone"
 
 
 class TestTheEnd:
