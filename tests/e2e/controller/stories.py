@@ -29,10 +29,13 @@ class Story:
     job: MpiJob
     told: Watch
 
-    def until(self, kind: str, *, within: float = ENDS_WITHIN) -> State:
-        """The first status in which that condition held."""
+    def until(self, kind: str, *, after: float = 0.0) -> State:
+        """The first status after a moment in which that condition held."""
         return self.told.wait(
-            lambda state: kind in held(state), within=within, what=f"{self.job.name} to be {kind}"
+            lambda state: kind in held(state),
+            after=after,
+            within=ENDS_WITHIN,
+            what=f"{self.job.name} to be {kind}",
         )
 
     def end(self) -> State:

@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.stories import Story, condition, story
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.manifests import IDLE
 from tests.kube.kubectl import is_ready
@@ -26,8 +27,8 @@ _TEMPLATE = "/spec/mpiReplicaSpecs/{}/template/spec/containers/0/{}"
 
 
 @pytest.fixture(scope="module")
-def running(controller: Deployed) -> Iterator[MpiJob]:
-    """A job whose launcher goes on for as long as the tests need."""
+def life(controller: Deployed) -> Iterator[Story]:
+    """Of a job whose launcher goes on for as long as the tests need."""
     quick = {"terminationGracePeriodSeconds": 2}
     job = submit(
         controller.namespace,
@@ -37,13 +38,15 @@ def running(controller: Deployed) -> Iterator[MpiJob]:
         worker=quick,
         launcher=quick,
     )
-    job.wait_for("Running")
-    yield job
+    with story(job) as told:
+        told.until("Running")
+        yield told
     controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
 @pytest.mark.parametrize("count", [3, 2], ids=["up", "down"])
-def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(running: MpiJob, count: int) -> None:
+def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(life: Story, count: int) -> None:
+    running = life.job
     before = launcher(running)
     hosts = [f"{running.name}-worker-{n}" for n in range(count)]
 
@@ -62,14 +65,15 @@ def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(running: MpiJo
     assert launcher(running) == before
 
 
-def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_workers(running: MpiJob) -> None:
+def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_workers(life: Story) -> None:
+    running = life.job
     workers = {uid(pod) for pod in running.pods("worker")}
     old = launcher(running)
 
     with watched_pods(running, "launcher") as pods:
         change(running, "Launcher", "env", [{"name": "CHANGED", "value": "1"}])
         new = pods.wait(lambda state: name(state.body) != old, within=ROLLED_WITHIN, what="another launcher pod")
-    running.wait_for("Running")
+    life.until("Running", after=new.at)
 
     before_that = [state for state in pods.states if name(state.body) == old and state.version < new.version]
     assert variable(new.body, "CHANGED") == "1"
@@ -78,8 +82,9 @@ def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_worker
 
 
 def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_starts(
-    running: MpiJob, times: Times
+    life: Story, times: Times
 ) -> None:
+    running = life.job
     old = {uid(pod) for pod in running.pods("worker")}
     listed = hostfile(running)
 
@@ -96,7 +101,7 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
             what="another launcher Job",
         )
         then = as_of(workers, started.version)
-    running.wait_for("Running")
+    life.until("Running", after=started.at)
 
     times.add("workers' template changed: two workers rolled and another launcher", started.at - begun)
     assert sorted(then) == listed
@@ -112,20 +117,21 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
     assert hostfile(running) == sorted(name(pod) for pod in running.pods("worker"))
 
 
-def test_a_template_that_can_not_start_is_told_of_and_the_next_one_is_rolled_out(running: MpiJob) -> None:
+def test_a_template_that_can_not_start_is_told_of_and_the_next_one_is_rolled_out(life: Story) -> None:
+    running = life.job
     right = running.namespace.ground.image("openmpi4")
     last = f"{running.name}-worker-1"
 
     change(running, "Worker", "image", "mpirt-test/there-is-none:dev")
-    until(
-        lambda: f"{last}: container mpi: ImagePullBackOff" in running.condition("Running").get("message", ""),
+    stuck = life.told.wait(
+        lambda state: f"{last}: container mpi: ImagePullBackOff" in condition(state, "Running")["message"],
         within=ROLLED_WITHIN,
         what="a message that names pod and cause",
     )
-    assert running.condition("Running")["status"] == "False"
     change(running, "Worker", "image", right)
 
-    running.wait_for("Running")
+    assert condition(stuck, "Running")["status"] == "False"
+    life.until("Running", after=stuck.at)
     assert {pod["metadata"]["labels"][REVISION] for pod in running.pods("worker")} == {wanted_revision(running)}
 
 
