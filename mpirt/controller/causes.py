@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mpirt.controller import kinds
 from mpirt.controller.conditions import JobStatus, Reason, Type
-from mpirt.controller.facts import JobEnd, is_outdated
+from mpirt.controller.facts import JobEnd, is_finished, is_outdated
 from mpirt.controller.objectnames import worker_name
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
@@ -47,14 +47,21 @@ def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
 
 
 def known_later(observed: Observed, told: str, end: JobEnd) -> str:
-    """What was told at the end, with workers' deaths that their nodes had not reported yet."""
+    """What was told at the end, with what nodes had not reported yet: workers' deaths, or the launcher's."""
     last = last_failed(observed)
     if last is None or last.began is None or end.at is None:
         return told
     head, mark, tail = told.partition(LAUNCHER_POD)
+    launcher = f"{mark}{tail}" if mark else launcher_end(last)
     late = [container_death(pod, last.began, end.at) for pod in observed.workers]
     workers = _with(head.removesuffix("; "), [words for words in late if words])
-    return f"{workers}; {mark}{tail}" if workers and mark else told
+    return "; ".join(filter(None, (workers, launcher)))
+
+
+def is_awaited(observed: Observed, end: JobEnd) -> bool:
+    """Whether the Job has failed and its pod has not been seen to fail: the cause is still on its way."""
+    is_seen = last_failed(observed) is not None and all(pod.is_over for pod in observed.launchers)
+    return not (end.succeeded or is_finished(observed.status) or is_seen)
 
 
 def last_failed(observed: Observed) -> Pod | None:

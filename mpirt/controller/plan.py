@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from mpirt.controller import kinds
 from mpirt.controller.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
 from mpirt.controller.announcing import announcements, is_due
+from mpirt.controller.causes import is_awaited
 from mpirt.controller.cleaning import expiry, launcher_cleanup, wants_workers
 from mpirt.controller.conditions import JobStatus, Reason
 from mpirt.controller.dialects.base import Dialect
@@ -34,6 +35,8 @@ from mpirt.controller.trials import refused_field, trials, workers_as_job
 
 # Objects of others are not watched, and a refusal may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
+# A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
+CAUSE_WITHIN = timedelta(seconds=5)
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
@@ -43,6 +46,8 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     if expires is not None and expires <= now:
         why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
+    if (awaited := _awaited(observed, end)) is not None and now < awaited:
+        return Plan(again=awaited)
     wanted = _wanted(spec, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
     if refusal is not None and refusal.final:
@@ -63,6 +68,13 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     said, write_again = _status_actions(dialect, spec, observed, status, now=now)
     look = now + LOOK_AGAIN if obstacle is not None else None
     return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))
+
+
+def _awaited(observed: Observed, end: JobEnd | None) -> datetime | None:
+    """Until when the end is not told, for its cause is still on its way."""
+    if end is None or end.at is None or not is_awaited(observed, end):
+        return None
+    return end.at + CAUSE_WITHIN
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:

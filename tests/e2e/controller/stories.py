@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,12 @@ def story(job: MpiJob) -> Iterator[Story]:
     """The job's life from now on."""
     with watch(job.namespace, "mpijobs.kubeflow.org", job.name) as told:
         yield Story(job, told)
+
+
+def pods_of(job: MpiJob, role: str) -> AbstractContextManager[Watch]:
+    """A watch of all of the job's pods of that role."""
+    labels = f"training.kubeflow.org/job-name={job.name},training.kubeflow.org/job-role={role}"
+    return watch(job.namespace, "pods", f"--selector={labels}")
 
 
 def held(state: State) -> dict[str, str]:

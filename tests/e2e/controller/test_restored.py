@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.stories import pods_of
 from tests.e2e.controller.watching import State, watch
 from tests.kube.wait import until
 
@@ -158,6 +159,34 @@ def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is
 
     assert back.body["spec"]["parallelism"] == 0
     assert let_go.version > over.version
+
+
+def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
+    """Whoever replaces the pod, and however long that one takes to end."""
+    [old] = [pod["metadata"]["name"] for pod in whole.pods("launcher") if pod["status"]["phase"] == "Running"]
+    with pods_of(whole, "launcher") as pods:
+        whole.namespace.kubectl("delete", "pod", old, "--wait=false")
+        over = pods.wait(
+            lambda state: is_named(state, old) and is_over(state), within=WHOLE_WITHIN, what=f"the end of {old}"
+        )
+        known = {state.uid for state in pods.states if state.version < over.version}
+        started = pods.wait(
+            lambda state: state.uid != over.uid and state.body["status"]["phase"] == "Running",
+            within=WHOLE_WITHIN,
+            what="another launcher that runs",
+        )
+
+    assert started.version > over.version
+    assert started.uid in known or "podReplacementPolicy" in job_spec(whole)
+
+
+def is_named(state: State, name: str) -> bool:
+    return bool(state.body["metadata"]["name"] == name)
+
+
+def job_spec(job: MpiJob) -> dict[str, Any]:
+    spec: dict[str, Any] = job.namespace.kubectl.get(*named(job, "job/-launcher"))["spec"]
+    return spec
 
 
 def is_over(pod: State) -> bool:

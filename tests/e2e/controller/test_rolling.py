@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import Story, condition, story
+from tests.e2e.controller.stories import Story, condition, pods_of, story
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.manifests import IDLE
 from tests.kube.kubectl import is_ready
@@ -70,7 +70,7 @@ def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_worker
     workers = {uid(pod) for pod in running.pods("worker")}
     old = launcher(running)
 
-    with watched_pods(running, "launcher") as pods:
+    with pods_of(running, "launcher") as pods:
         change(running, "Launcher", "env", [{"name": "CHANGED", "value": "1"}])
         new = pods.wait(lambda state: name(state.body) != old, within=ROLLED_WITHIN, what="another launcher pod")
     life.until("Running", after=new.at)
@@ -89,7 +89,7 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
     listed = hostfile(running)
 
     with (
-        watched_pods(running, "worker") as workers,
+        pods_of(running, "worker") as workers,
         watch(running.namespace, "job", f"{running.name}-launcher") as launchers,
         watch(running.namespace, "configmap", f"{running.name}-config") as config,
     ):
@@ -141,11 +141,6 @@ def change(job: MpiJob, role: str, field: str, value: object) -> None:
     job.namespace.kubectl(
         "patch", "mpijobs.kubeflow.org", job.name, "--type=json", f"--patch={json.dumps([operation])}"
     )
-
-
-def watched_pods(job: MpiJob, role: str) -> Any:
-    labels = f"training.kubeflow.org/job-name={job.name},training.kubeflow.org/job-role={role}"
-    return watch(job.namespace, "pods", f"--selector={labels}")
 
 
 def as_of(pods: Watch, version: int) -> dict[str, State]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, container, mpi_job, template
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template
 from tests.unit.controller.world import World
 
 RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
@@ -218,6 +218,29 @@ class TestWhenTheJobHasFailed:
         message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
         assert world.condition("Failed")[2] == world.condition("Running")[2] == message
         assert world.later(60) == []
+
+    def test_nothing_is_told_before_the_launchers_pod_is_seen_to_have_failed(self) -> None:
+        world = started()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        assert world.state() == "Running"
+        assert (world.plan().actions, world.plan().again) == ((), at(world.seconds + 5))
+
+        world.launcher_is(end_of(3), **world.get("Job")["status"])
+        world.settle()
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
+        assert world.events[-1][2] == world.condition("Failed")[2]
+
+    def test_what_is_not_seen_in_time_is_told_later(self) -> None:
+        world = started()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world.later(5)
+        assert world.condition("Failed")[2] == "Limit"
+
+        world.launcher_is(end_of(3), **world.get("Job")["status"])
+        world.later(15)
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
 
     def test_a_worker_that_is_deleted_afterwards_is_not(self) -> None:
         world = started()

@@ -584,6 +584,7 @@ class TestFailure:
         world.launcher_is()
 
         world.finish("Failed", reason="DeadlineExceeded", message="Job was active too long")
+        world.later(5)
 
         assert world.condition("Failed") == (True, "DeadlineExceeded", "Job was active too long")
 
