@@ -72,6 +72,8 @@ def launcher_end(pod: Pod) -> str:
     """How a launcher's pod ended, with the last that it said, or is ending."""
     if pod.reason:
         return f"{LAUNCHER_POD}{pod.name} {_failed(pod)}"
+    if pod.cut_off is not None and not pod.is_over:
+        return f"{LAUNCHER_POD}{pod.name} was lost with its node {pod.node}"
     if pod.deleted is not None and not pod.is_over:
         return f"{LAUNCHER_POD}{pod.name} {_deleted(pod)}"
     end = next((one.ended for one in pod.containers if one.ended is not None and one.ended.code != 0), None)

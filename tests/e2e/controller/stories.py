@@ -50,6 +50,17 @@ class Story:
         """What was said while that condition held."""
         return [held(state)[kind] for state in self.told.states if kind in held(state)]
 
+    def lines(self) -> str:
+        """All that its status said, with the seconds from when it was looked at, for whom a test fails."""
+        begun, seen, told = self.told.states[0].at, set[tuple[str, ...]](), list[str]()
+        for state in self.told.states:
+            for row in _conditions(state):
+                said = tuple(str(row[field]) for field in ("type", "status", "reason", "message"))
+                if said not in seen:
+                    seen.add(said)
+                    told.append(f"{state.at - begun:6.1f}  " + "  ".join(said).partition("\n")[0])
+        return "\n".join(told)
+
     def events(self, reason: str) -> list[Told]:
         """Those whose reason begins so, in the order in which they were told."""
         found = self.job.namespace.kubectl.get("events", f"--field-selector=involvedObject.name={self.job.name}")

@@ -90,7 +90,7 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
 
     assert "Succeeded" in held(end), end.body["status"]
     cause = one.messages("Restarting")[-1]
-    print(f"{loss.name}: {cause}")
+    print(one.lines())
     assert re.search(loss.says.format(job=one.job.name), cause)
     [event] = one.events("MPIJobRestarting")
     assert event.kind == "Warning"
@@ -108,7 +108,7 @@ def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Los
         what=f"{says} in {held(end)}",
     )
 
-    print(f"{loss.name}: {held(state)['Failed']}")
+    print(one.lines())
     assert condition(state, "Failed")["reason"].startswith("BackoffLimitExceeded")
     assert condition(state, "Running")["status"] == "False"
     [event] = one.events("BackoffLimitExceeded")

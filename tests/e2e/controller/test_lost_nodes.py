@@ -118,7 +118,7 @@ def pod_on(node: str, job: MpiJob) -> str:
 def test_a_job_that_may_not_try_again_fails_with_worker_and_node(lives: Lives, times: Times) -> None:
     end = lives.impatient.end()
 
-    print(held(end)["Failed"])
+    print(lives.impatient.lines())
     times.add("worker's node lost, no retries: Failed", end.at - lives.at)
     assert condition(end, "Failed")["reason"].startswith("BackoffLimitExceeded")
     assert re.search(f"node {LOST} of pod {lives.lost_pods[lives.impatient.job.name]}", held(end)["Failed"])
@@ -130,7 +130,7 @@ def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(lives: Lives, t
     one = lives.patient
     end, pod = one.end(), lives.lost_pods[one.job.name]
 
-    print(one.messages("Restarting")[-1])
+    print(one.lines())
     times.add("worker's node lost: Succeeded", end.at - lives.at)
     assert "Succeeded" in held(end)
     assert re.search(f"{pod} was lost with its node {LOST}; launcher pod ", one.messages("Restarting")[-1])
@@ -144,7 +144,7 @@ def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(
     one = lives.led
     end, pod = one.end(), lives.lost_pods[one.job.name]
 
-    print(one.messages("Restarting")[-1])
+    print(one.lines())
     times.add("launcher's node lost: Succeeded", end.at - lives.at)
     assert "Succeeded" in held(end)
     assert one.messages("Restarting")[-1] == f"launcher pod {pod} was lost with its node {LOST}"

@@ -193,6 +193,11 @@ class TestHowALauncherEnded:
             ),
             pytest.param(pods.launcher(deleted=20), "launcher pod train-launcher-1 was deleted", id="deleted"),
             pytest.param(
+                pods.launcher(deleted=20, conditions=pods.lost(9)),
+                "launcher pod train-launcher-1 was lost with its node node-1",
+                id="deleted by us because its node is lost",
+            ),
+            pytest.param(
                 pods.launcher(
                     phase="Failed", inits=[pods.ended("mpirt-wait", 244, message="no way")], containers=[]
                 ),
