@@ -8,6 +8,8 @@ there is another launcher. Workers come first in a sentence, for the launcher's 
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mpirt.controller import kinds
 from mpirt.controller.conditions import JobStatus, Reason, Type
 from mpirt.controller.facts import JobEnd, is_finished, is_outdated
@@ -58,10 +60,19 @@ def known_later(observed: Observed, told: str, end: JobEnd) -> str:
     return "; ".join(filter(None, (workers, launcher)))
 
 
-def is_awaited(observed: Observed, end: JobEnd) -> bool:
-    """Whether the Job has failed and its pod has not been seen to fail: the cause is still on its way."""
+def unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
+    """When the Job failed, if its pod has not been seen to fail: the cause is still on its way."""
     is_seen = last_failed(observed) is not None and all(pod.is_over for pod in observed.launchers)
-    return not (end.succeeded or is_finished(observed.status) or is_seen)
+    return None if end.succeeded or is_finished(observed.status) or is_seen else end.at
+
+
+def exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:
+    """When the last attempt that the job may make failed; None while there may be another."""
+    pods = observed.launchers
+    may_try = len(pods) <= spec.run.retries or any(pod.phase != "Failed" for pod in pods)
+    if may_try or observed.live(kinds.JOB) is None:
+        return None
+    return max((one.ended.at for one in pods[-1].containers if one.ended and one.ended.at), default=None)
 
 
 def last_failed(observed: Observed) -> Pod | None:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from mpirt.controller import kinds
 from mpirt.controller.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
 from mpirt.controller.announcing import announcements, is_due
-from mpirt.controller.causes import is_awaited
+from mpirt.controller.causes import exhausted_since, unexplained_since
 from mpirt.controller.cleaning import expiry, launcher_cleanup, wants_workers
 from mpirt.controller.conditions import JobStatus, Reason
 from mpirt.controller.dialects.base import Dialect
@@ -46,7 +46,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     if expires is not None and expires <= now:
         why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
-    if (awaited := _awaited(observed, end)) is not None and now < awaited:
+    if (awaited := _awaited(spec, observed, end)) is not None and now < awaited:
         return Plan(again=awaited)
     wanted = _wanted(spec, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
@@ -70,11 +70,10 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))
 
 
-def _awaited(observed: Observed, end: JobEnd | None) -> datetime | None:
-    """Until when the end is not told, for its cause is still on its way."""
-    if end is None or end.at is None or not is_awaited(observed, end):
-        return None
-    return end.at + CAUSE_WITHIN
+def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime | None:
+    """Until when nothing is told of an end, for one half of what makes it is still on its way."""
+    since = exhausted_since(spec, observed) if end is None else unexplained_since(observed, end)
+    return None if since is None else since + CAUSE_WITHIN
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:

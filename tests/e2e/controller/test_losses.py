@@ -111,6 +111,7 @@ def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Los
     print(one.lines())
     assert condition(state, "Failed")["reason"].startswith("BackoffLimitExceeded")
     assert condition(state, "Running")["status"] == "False"
+    assert one.events("MPIJobRestarting") == []
     [event] = one.events("BackoffLimitExceeded")
     assert event.kind == "Warning"
     assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)

@@ -231,6 +231,24 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
         assert world.events[-1][2] == world.condition("Failed")[2]
 
+    def test_nor_that_it_starts_again_when_its_last_attempt_has_failed(self) -> None:
+        world = started(runPolicy={"backoffLimit": 0})
+        world.launcher_is(end_of(3, since=12, at=18))
+        assert (world.plan().actions, world.plan().again) == ((), at(23))
+
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+
+        assert world.state() == "Failed"
+        assert "MPIJobRestarting" not in world.told()
+
+    def test_unless_the_job_says_nothing_for_long(self) -> None:
+        world = started(runPolicy={"backoffLimit": 0})
+        world.launcher_is(end_of(3, since=12, at=18))
+
+        world.later(10)
+
+        assert world.state() == "Restarting"
+
     def test_what_is_not_seen_in_time_is_told_later(self) -> None:
         world = started()
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
