@@ -25,6 +25,8 @@ _WARNINGS = frozenset({
     Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
     Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED,
 })  # fmt: skip
+# Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
+_CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
 # Worth telling although they make nothing true.
 _TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED})
 
@@ -65,6 +67,10 @@ def _telling_reason(condition: Condition) -> str:
     return condition.reason if condition.status or condition.reason in _TOLD_WHEN_FALSE else ""
 
 
+def _cause(condition: Condition) -> str:
+    return condition.message if condition.status and condition.type in _CAUSES else ""
+
+
 def _notice(owner: Owner, notice: str, *, now: datetime) -> Create:
     body = event(
         owner, digest(owner.uid, notice), warning=True, reason=Reason.NOT_HONOURED, message=notice, now=now
@@ -84,7 +90,7 @@ def _essence(condition: Condition) -> tuple[Type, bool, str]:
 def _what_counts(status: JobStatus) -> object:
     """What is to be known at once. Why something is not so may wait."""
     return (
-        {kind: (one.status, _telling_reason(one)) for kind, one in status.conditions.items()},
+        {kind: (one.status, _telling_reason(one), _cause(one)) for kind, one in status.conditions.items()},
         status.started,
         status.completed,
         _message(status),

@@ -166,6 +166,22 @@ class TestWhenTheLauncherStartsAgain:
             "launcher pod train-launcher-1 ended with code 249: mpirt-rsh: node node-2 is not heard of"
         )
 
+    def test_a_cause_that_is_known_a_second_later_is_told_at_once(self) -> None:
+        world = started()
+        world.launcher_is(end_of(205, "ORTE has lost communication", since=12, at=18), failed=1)
+        world.later(5)
+        assert world.condition("Restarting")[2].startswith("launcher pod")
+
+        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)])
+        world.workers_are(pods.worker(0), dead)
+        world.later(1)
+
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1: container worker ended with code 137 (OOMKilled); "
+            "launcher pod train-launcher-1 ended with code 205: ORTE has lost communication"
+        )
+        assert world.told().count("MPIJobRestarting") == 1
+
     def test_a_launcher_job_that_is_being_deleted_was_deleted(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=50), active=1)
