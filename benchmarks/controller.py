@@ -249,10 +249,17 @@ def _remove_all(namespace: Namespace, before: Mapping[str, int], jobs: int) -> d
     """All jobs by one request, and what they own by Kubernetes, as for everybody who deletes a job."""
     begun = time.monotonic()
     with step(f"removing {jobs} jobs"):
-        namespace.kubectl("delete", "--raw", "/" + _MPI_JOBS.format(namespace.name))
+        until(lambda: _are_asked_to_go(namespace), within=_WITHIN, what="the end of all jobs")
         for kind in _OBJECTS:
             _wait_for(namespace, kind, before[kind], operator.le)
     return {"removed_after_s": time.monotonic() - begun}
+
+
+def _are_asked_to_go(namespace: Namespace) -> bool:
+    """Whether no job is left. The API server deletes one after the other, and gives up after half a minute."""
+    where = "/" + _MPI_JOBS.format(namespace.name)
+    namespace.kubectl("delete", "--raw", where, check=False)
+    return not json.loads(namespace.kubectl("get", "--raw", f"{where}?limit=1").stdout)["items"]
 
 
 def _wait_for(namespace: Namespace, kind: str, wanted: int, holds: Callable[[int, int], bool]) -> None:
