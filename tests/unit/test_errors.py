@@ -72,7 +72,7 @@ def test_a_value_that_cannot_be_says_where_it_stands() -> None:
 
 def test_an_error_that_nobody_foresaw_is_told_by_its_place_and_never_by_its_text() -> None:
     with pytest.raises(KeyError) as caught:
-        {}["a password, say"]
+        dict[str, str]()["a password, say"]
 
     line = errors.our_mistake(caught.value)
 
