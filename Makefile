@@ -76,7 +76,7 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-.PHONY: unit protocol e2e
+.PHONY: unit protocol e2e crashes
 unit: venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
@@ -86,6 +86,10 @@ protocol: venv ## tests against a loopback API server
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
+crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
+	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
+	  tests/e2e/controller/test_outages.py $(PYTEST_ARGS)
+
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)
 	$(BIN)/python -m tests.kube up
@@ -94,6 +98,11 @@ cluster: venv ## start the test cluster, or heal the one that runs, and load its
 # An environment that is out of date must not keep a cluster from being removed.
 cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; caches stay (root)
 	$(BIN)/python -m tests.kube down
+
+# CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
+.PHONY: demo
+demo: venv ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
+	@$(BIN)/python -m demo
 
 # ---- what they stand on --------------------------------------------------------------------------------------
 

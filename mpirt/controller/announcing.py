@@ -22,7 +22,8 @@ from mpirt.controller.spec import JobSpec, Owner
 BETWEEN_WRITES = timedelta(seconds=10)
 
 _WARNINGS = frozenset({
-    Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED, Reason.NOT_HONOURED,
+    Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
+    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED,
 })  # fmt: skip
 # Worth telling although they make nothing true.
 _TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED})

@@ -80,7 +80,7 @@ class Daemon:
             dialect,
             options.settings,
             store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, dialect.resource),
+            cluster=Writer(link, kinds.RESOURCES, dialect.resource, may_act=self.leads),
             log=log,
             witness=metrics,
             clock=lambda: datetime.now(UTC),

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from mpirt.controller import kinds
 from mpirt.controller.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
 from mpirt.controller.announcing import announcements, is_due
+from mpirt.controller.causes import exhausted_since, unexplained_since
 from mpirt.controller.cleaning import expiry, launcher_cleanup, wants_workers
 from mpirt.controller.conditions import JobStatus, Reason
 from mpirt.controller.dialects.base import Dialect
@@ -21,7 +22,7 @@ from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
 from mpirt.controller.facts import JobEnd, job_end, readiness
 from mpirt.controller.healing import healing
-from mpirt.controller.launching import launcher_actions, launcher_trial
+from mpirt.controller.launching import launcher_actions
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
@@ -30,9 +31,12 @@ from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.observe import Observed
 from mpirt.controller.spec import JobSpec, Settings
 from mpirt.controller.status import Obstacle, invalid_status, job_status
+from mpirt.controller.trials import refused_field, trials, workers_as_job
 
 # Objects of others are not watched, and a refusal may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
+# A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
+CAUSE_WITHIN = timedelta(seconds=5)
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
@@ -42,15 +46,21 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     if expires is not None and expires <= now:
         why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
+    if (awaited := _awaited(spec, observed, end)) is not None and now < awaited:
+        return Plan(again=awaited)
     wanted = _wanted(spec, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
     if refusal is not None and refusal.final:
-        return plan_of_invalid(dialect, _refused_field(refusal), observed, now=now)
+        return plan_of_invalid(dialect, _refused(refusal, spec, settings), observed, now=now)
     obstacle = _obstacle(observed, refusal, wanted)
     workers = readiness(spec, observed)
     changes: list[Action] = []
     if obstacle is None:
-        changes = [*_object_actions(spec, observed, settings, wanted), *_removals(observed, wanted)]
+        changes = [
+            *trials(spec, observed, settings),
+            *_object_actions(observed, wanted),
+            *_removals(observed, wanted),
+        ]
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
@@ -58,6 +68,12 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     said, write_again = _status_actions(dialect, spec, observed, status, now=now)
     look = now + LOOK_AGAIN if obstacle is not None else None
     return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))
+
+
+def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime | None:
+    """Until when nothing is told of an end, for one half of what makes it is still on its way."""
+    since = exhausted_since(spec, observed) if end is None else unexplained_since(observed, end)
+    return None if since is None else since + CAUSE_WITHIN
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
@@ -80,13 +96,8 @@ def _wanted(spec: JobSpec, settings: Settings, end: JobEnd | None) -> list[Manif
     ]
 
 
-def _object_actions(
-    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]
-) -> list[Action]:
+def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     actions: list[Action] = []
-    is_new = kinds.JOB not in observed.mine and kinds.STATEFUL_SET not in observed.mine
-    if is_new and not spec.run.suspended:
-        actions.append(launcher_trial(spec, settings))
     for manifest in wanted:
         live = observed.mine.get(str(manifest["kind"]))
         if live is None:
@@ -110,14 +121,13 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     """What the API server has refused of what is still wanted."""
     if not observed.refusals:
         return None
-    asked = {digest(manifest) for manifest in [*wanted, launcher_job(spec, settings)]}
+    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), workers_as_job(spec, settings))}
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 
-def _refused_field(refusal: Refusal) -> str:
-    replica = "Launcher" if refusal.kind == kinds.JOB else "Worker"
-    field = f"spec.mpiReplicaSpecs.{replica}.template: " if refusal.kind in (kinds.JOB, kinds.STATEFUL_SET) else ""
-    return f"{field}the API server refuses it: {refusal.message}"
+def _refused(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
+    field = refused_field(refusal, spec, settings)
+    return f"{field}{': ' if field else ''}the API server refuses it: {refusal.message}"
 
 
 def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Manifest]) -> Obstacle | None:

@@ -100,7 +100,8 @@ def read_pod(body: Body) -> Pod:
         revision=text(labels, names.REVISION_LABEL),
         phase=text(status, "phase"),
         reason=text(status, "reason"),
-        message=text(status, "message"),
+        # Some of Kubernetes' sentences have an end, most have none; ours go on after it.
+        message=text(status, "message").rstrip(". \n"),
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
         deleted=moment(metadata, "deletionTimestamp"),

@@ -7,14 +7,23 @@ does: what a node says in turns (ErrImagePull, ImagePullBackOff) is said in one 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from mpirt.controller.pods import Container, Ended, Pod
 
 # What is no trouble yet.
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 _IMAGE_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
-_SHOWN = 3
+SHOWN = 3
+"""So many pods are told of, of the others how many they are."""
+LAUNCHER_POD = "launcher pod "
+"""How a sentence about a launcher begins."""
+
+# What a shell, mpirun and a container runtime say of a process that a signal has ended.
+_SIGNALS = {129: "SIGHUP", 130: "SIGINT", 134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
+# By this mpirt-rsh begins its lines; among a launcher's it is the one that names a cause.
+_AGENT = "mpirt-rsh: "
+_ANY_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 def trouble(pod: Pod) -> str:
@@ -46,30 +55,47 @@ def death(pod: Pod, since: datetime) -> str:
     if pod.cut_off is not None:
         return f"{pod.name} was lost with its node {pod.node}"
     if pod.deleted is not None:
-        return f"{pod.name} was deleted{f' ({pod.disruption})' if pod.disruption else ''}"
+        return f"{pod.name} {_deleted(pod)}"
+    return container_death(pod, since)
+
+
+def container_death(pod: Pod, since: datetime, until: datetime = _ANY_TIME) -> str:
+    """How a container of the pod died between two moments; nothing if none did."""
     for one in pod.containers:
         for end in (one.ended, one.before):
-            if end is not None and end.at is not None and end.at >= since:
+            if end is not None and end.at is not None and since <= end.at <= until:
                 return f"{pod.name}: container {one.name} {_ended(end)}"
-    if pod.created is not None and pod.created > since:
-        return f"{pod.name} was made again"
     return ""
 
 
 def launcher_end(pod: Pod) -> str:
-    """How a launcher's pod ended, with the last that it said."""
+    """How a launcher's pod ended, with the last that it said, or is ending."""
     if pod.reason:
-        return f"launcher pod {pod.name} {_failed(pod)}"
+        return f"{LAUNCHER_POD}{pod.name} {_failed(pod)}"
+    if pod.cut_off is not None and not pod.is_over:
+        return f"{LAUNCHER_POD}{pod.name} was lost with its node {pod.node}"
+    if pod.deleted is not None and not pod.is_over:
+        return f"{LAUNCHER_POD}{pod.name} {_deleted(pod)}"
     end = next((one.ended for one in pod.containers if one.ended is not None and one.ended.code != 0), None)
     if end is None:
-        return f"launcher pod {pod.name} failed"
-    return f"launcher pod {pod.name} {_ended(end)}{f': {end.message}' if end.message else ''}"
+        return f"{LAUNCHER_POD}{pod.name} failed"
+    words = _cause_first(end.message)
+    return f"{LAUNCHER_POD}{pod.name} {_ended(end)}{f': {words}' if words else ''}"
 
 
 def listed(sentences: list[str]) -> str:
     """The first of them, and how many more there are."""
-    more = len(sentences) - _SHOWN
-    return "; ".join([*sentences[:_SHOWN], *([f"and {more} more"] if more > 0 else [])])
+    more = len(sentences) - SHOWN
+    return "; ".join([*sentences[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _deleted(pod: Pod) -> str:
+    return f"was deleted{f' ({pod.disruption})' if pod.disruption else ''}"
+
+
+def _cause_first(lines: str) -> str:
+    """What mpirt-rsh said, and then the rest: the job's own words, and what launchers make of it."""
+    return "\n".join(sorted(lines.splitlines(), key=lambda line: not line.startswith(_AGENT)))
 
 
 def _failed(pod: Pod) -> str:
@@ -79,8 +105,8 @@ def _failed(pod: Pod) -> str:
 
 def _ended(end: Ended) -> str:
     # Kubernetes calls everything that isn't 0 an Error: the code says it.
-    reason = "" if end.reason in ("", "Error") else f" ({end.reason})"
-    return f"ended with code {end.code}{reason}"
+    reason = end.reason if end.reason not in ("", "Error") else _SIGNALS.get(end.code, "")
+    return f"ended with code {end.code}{f' ({reason})' if reason else ''}"
 
 
 def _container_trouble(one: Container) -> str:

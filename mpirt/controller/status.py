@@ -1,8 +1,8 @@
 """
 What is true of a job, and how it is said.
 
-Owns: the state, and the conditions with their reasons and messages. Nothing here is remembered but what the last
-status says: that a job has run before, and what was known of a worker's death that the objects no longer show.
+Owns: the state, and the conditions with their reasons and messages; why something died is causes.py's. Nothing
+here is remembered but what the last status says: that a job has run before, and what was told at its end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from mpirt.controller import kinds
+from mpirt.controller import causes, kinds
 from mpirt.controller.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.facts import (
     JobEnd,
@@ -27,7 +27,7 @@ from mpirt.controller.facts import (
 )
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
-from mpirt.controller.sentences import death, launcher_end, listed, trouble
+from mpirt.controller.sentences import trouble
 from mpirt.controller.spec import JobSpec
 
 
@@ -72,21 +72,21 @@ def job_status(
 ) -> JobStatus:
     """The status as it is to be."""
     before = observed.status
-    state, end = state_of(spec, observed), job_end(observed)
+    state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
     said = {Type.CREATED: _created(spec), **_past(before)}
     match state:
         case State.FINISHED if end is not None:
-            said |= finished(observed, end)
+            said |= finished(spec, observed, end)
         case State.SUSPENDED:
             message = f"{_title(observed)} is suspended."
             said |= {
                 Type.SUSPENDED: (True, Reason.SUSPENDED, message),
                 Type.RUNNING: (False, Reason.SUSPENDED, message),
             }
-        case State.RUNNING:
-            said[Type.RUNNING] = _running(spec, observed, workers)
+        case State.RUNNING if launcher is not None:
+            said[Type.RUNNING] = _running(spec, observed, workers, launcher)
         case State.RESTARTING:
-            said[Type.RESTARTING] = (True, Reason.RESTARTING, _cause(spec, observed))
+            said[Type.RESTARTING] = (True, Reason.RESTARTING, causes.of_restart(spec, observed))
             said[Type.RUNNING] = _not_running(observed, workers)
         case _:
             said[Type.RUNNING] = _not_running(observed, workers)
@@ -109,7 +109,7 @@ def invalid_status(problem: str, observed: Observed, *, now: datetime) -> JobSta
     said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
     said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
     if end is not None:
-        said |= {**_past(before), **finished(observed, end)}
+        said |= {**_past(before), **finished(None, observed, end)}
     elif kinds.JOB in observed.mine:
         message = f"The changed spec is not acted on, what ran before goes on: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), Reason.INVALID, message)
@@ -129,22 +129,29 @@ def invalid_status(problem: str, observed: Observed, *, now: datetime) -> JobSta
 _HOLDING = (Type.SUSPENDED, Type.RUNNING, Type.RESTARTING, Type.SUCCEEDED)
 
 
-def finished(observed: Observed, end: JobEnd) -> dict[Type, Said]:
+def finished(spec: JobSpec | None, observed: Observed, end: JobEnd) -> dict[Type, Said]:
     """The conditions of a job that is over. What was said when it ended stays: its pods may be gone by now."""
     before = observed.status
     if is_finished(before) and before.completed == end.at:
-        return {kind: _as_it_was(one) for kind, one in before.conditions.items() if kind is not Type.CREATED}
+        return {
+            kind: (one.status, one.reason, _with_late_news(observed, one, end))
+            for kind, one in before.conditions.items()
+            if kind is not Type.CREATED
+        }
     if end.succeeded:
         message = f"{_title(observed)} successfully completed."
         return {
             Type.SUCCEEDED: (True, Reason.SUCCEEDED, message),
             Type.RUNNING: (False, Reason.SUCCEEDED, message),
         }
-    last = _last_failed(observed)
-    reason = f"{end.reason or Reason.FAILED}{_pod_reason(last)}"
-    told = [end.message, *_told_of_failure(observed, last)]
-    message = "; ".join(one for one in told if one)
+    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(causes.last_failed(observed))}"
+    message = causes.of_end(spec, observed, end)
     return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
+
+
+def _with_late_news(observed: Observed, told: Condition, end: JobEnd) -> str:
+    is_of_end = not end.succeeded and told.type in (Type.FAILED, Type.RUNNING)
+    return causes.known_later(observed, told.message, end) if is_of_end else told.message
 
 
 def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -> dict[Type, Condition]:
@@ -187,13 +194,15 @@ def _past(before: JobStatus) -> dict[Type, Said]:
     return {kind: one for kind, one in untrue.items() if kind in before.conditions}
 
 
-def _running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
-    launcher = running_launcher(observed)
-    running = f"Launcher pod {launcher.name} runs on node {launcher.node}" if launcher is not None else ""
+def _running(spec: JobSpec, observed: Observed, workers: Readiness, launcher: Pod) -> Said:
     is_well = spec.workers.elastic is not None and workers.ready >= workers.wanted
-    deaths = [] if launcher is None or is_well else _deaths(observed, launcher)
+    deaths = "" if is_well else causes.while_running(spec, observed, launcher)
+    if launcher.cut_off is not None:
+        lost = f"Launcher pod {launcher.name} was lost with its node {launcher.node}"
+        return True, Reason.LAUNCHER_FAILED, f"{lost}; {deaths}" if deaths else lost
+    running = f"Launcher pod {launcher.name} runs on node {launcher.node}"
     if deaths:
-        return True, Reason.WORKER_FAILED, f"{running}; {listed(deaths)}"
+        return True, Reason.WORKER_FAILED, f"{running}; {deaths}"
     return True, Reason.RUNNING, f"{running}; {workers.ready} of {workers.wanted} workers are Ready"
 
 
@@ -210,52 +219,3 @@ def _not_running(observed: Observed, workers: Readiness) -> Said:
     else:
         told = "the launcher is being removed" if job.deleting else "the launcher's pod is not there yet"
     return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"
-
-
-def _cause(spec: JobSpec, observed: Observed) -> str:
-    """Why the launcher has to start again. Once it is known it stays, until there is a newer one."""
-    told = _told_of_failure(observed, _last_failed(observed))
-    if told:
-        return "; ".join(told)
-    before = observed.status.conditions.get(Type.RESTARTING)
-    if before is not None and before.status:
-        return before.message
-    job = observed.mine.get(kinds.JOB)
-    if job is None:
-        return "the launcher Job was deleted"
-    return is_outdated(spec, job) or "the launcher's pod is gone"
-
-
-def _last_failed(observed: Observed) -> Pod | None:
-    failed = [pod for pod in observed.launchers if pod.phase == "Failed"]
-    return failed[-1] if failed else None
-
-
-def _told_of_failure(observed: Observed, last: Pod | None) -> list[str]:
-    """How the last attempt ended and which workers died before it."""
-    if last is None:
-        return _worker_told_before(observed)
-    return [launcher_end(last), *(_deaths(observed, last) or _worker_told_before(observed))]
-
-
-def _deaths(observed: Observed, launcher: Pod) -> list[str]:
-    began = launcher.began
-    if began is None:
-        return []
-    return [words for pod in observed.workers if (words := death(pod, began))]
-
-
-def _worker_told_before(observed: Observed) -> list[str]:
-    """A worker's death that was seen while the launcher ran. A pod that was replaced tells nothing any more."""
-    running = observed.status.conditions.get(Type.RUNNING)
-    if running is None or running.reason != Reason.WORKER_FAILED:
-        return []
-    return [running.message.partition("; ")[2]]
-
-
-def _pod_reason(pod: Pod | None) -> str:
-    """What made the last attempt fail, in a word, as mpi-operator adds it."""
-    if pod is None:
-        return ""
-    reasons = [pod.reason, *(one.ended.reason for one in pod.containers if one.ended is not None)]
-    return next((f"/{reason}" for reason in reasons if reason not in ("", "Error", "Completed")), "")

@@ -79,7 +79,7 @@ class Store:
                 self._deleted[uid] = kind
 
     def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> None:
-        """An object that stands in a job's way and that no watch brings, because it lacks our labels."""
+        """An object that stands in a job's way and that no watch brings, because it lacks our labels or its."""
         with self._lock:
             self._lent.setdefault(key, {})[_place(kind, body)] = (slim(kind, body), until)
 
@@ -115,7 +115,8 @@ class Store:
 
     def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
         lent = self._lent.pop(key, {})
-        held = {place: each for place, each in lent.items() if now < each[1] and place not in self._of}
+        # One that a watch brings as another job's stands in the way as well: somebody has changed its label.
+        held = {place: each for place, each in lent.items() if now < each[1] and self._of.get(place) != key}
         if held:
             self._lent[key] = held
         for place, (body, _) in held.items():

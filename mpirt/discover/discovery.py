@@ -8,7 +8,7 @@ I/O, no clock: what it is told is all it knows.
 from __future__ import annotations
 
 from mpirt import names
-from mpirt.errors import SpecError
+from mpirt.errors import NotReady, SpecError
 from mpirt.hosts import Host, parse_count
 from mpirt.values import value
 
@@ -67,6 +67,18 @@ def discover(pods: Iterable[Pod], criteria: Criteria, *, asked: str) -> Found:
         hosts=tuple(Host(pod.name, slots_of(pod, criteria)) for pod, reason in judged if not reason),
         left_out=tuple(LeftOut(pod.name, reason) for pod, reason in judged if reason),
     )
+
+
+def check_older_have_ended(pods: Iterable[Pod], own: str) -> None:
+    """
+    Raises NotReady while a pod that is older than our own has not ended.
+
+    Of two that wait for each other one would wait for ever: the younger one waits.
+    """
+    ages = {pod.name: (pod.created, pod.name) for pod in pods if not pod.ended}
+    older = [name for name, age in ages.items() if own in ages and age < ages[own]]
+    if older:
+        raise NotReady(f"pod {older[0]} came before this one and has not ended yet")
 
 
 def ordinal(pod: Pod) -> tuple[str, int, str]:

@@ -14,7 +14,7 @@ import sys
 import time
 
 from mpirt import names
-from mpirt.discover.discovery import Criteria, discover
+from mpirt.discover.discovery import Criteria, check_older_have_ended, discover
 from mpirt.discover.drivers import Mark, find_driver, folders
 from mpirt.discover.options import read_options, wants_text
 from mpirt.discover.ownjob import job_at_hand, job_of_pod, own_pod
@@ -70,6 +70,8 @@ What to print:
 How long:
   --timeout S            end after S seconds with what is known then (4)
   --wait N [--timeout S] wait until N workers are Ready, for S seconds at most (600)
+  --wait N --after LABELS
+                         wait, too, until pods with these labels that are older than our own have ended
 
   -v, --verbose          say on stderr why each of the other pods is left out
   -h, --help, --version
@@ -84,6 +86,7 @@ Environment:
   MPIRT_JOB, MPIRT_STATEFULSET, MPIRT_SELECTOR   as the options; one of them
   MPIRT_POD_LABELS                the launcher pod's labels from the downward API (/etc/podinfo/labels)
   MPIRT_CONTAINER                 the container whose GPUs count, where a pod has several
+  MPIRT_POD                       the name of our own pod, for --after
   MPIRT_DISCOVER_TIMEOUT          as --timeout without --wait
   MPIRT_DISCOVER_FIRST_TIMEOUT    how long the first call of a horovodrun waits for a first host (60); 0: no call
                                   waits
@@ -190,6 +193,8 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
         nonlocal selection
         if selection is None:
             selection = job_of_pod(environ, host, pods, deadline)
+        if options.after is not None:
+            check_older_have_ended(pods.select(options.after, deadline), options.own)
         selected = pods.select(selection, deadline)
         if not selected and not call.has_hosts:
             raise NoPod(f"{selection.asked}: no pod in namespace {namespace} belongs to it; is the name right?")

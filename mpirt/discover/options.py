@@ -26,7 +26,7 @@ _LONGEST_SECONDS = 7 * 86400.0
 
 _WITH_VALUE = (
     "--job", "--statefulset", "--selector", "--namespace", "--slots", "--format", "--revision", "--wait",
-    "--timeout",
+    "--timeout", "--after",
 )  # fmt: skip
 _FLAGS = ("--verbose", "--help", "--version")
 _SHORT = {"-l": "--selector", "-n": "--namespace", "-v": "--verbose", "-h": "--help"}
@@ -56,6 +56,10 @@ class Options:
     first_seconds: float
     """How long the first call of a horovodrun may wait for a host; with 0 no call ever waits."""
     verbose: bool
+    after: Selection | None = None
+    """Pods of which those that are older than our own have to end first."""
+    own: str = ""
+    """The name of our own pod; known where it is needed."""
 
 
 def wants_text(words: Sequence[str]) -> str:
@@ -70,6 +74,8 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
     wait = _whole("--wait", given.get("--wait", "0"))
     if "--wait" in given and wait < 1:
         raise UsageError("--wait 0: expected the number of workers to wait for, at least 1")
+    if "--after" in given and not (wait and environ.get(names.POD_VARIABLE)):
+        raise UsageError(f"--after needs --wait, and our own pod's name in {names.POD_VARIABLE}")
     timeout = given.get("--timeout", "")
     seconds = _seconds(names.TIMEOUT_VARIABLE, environ.get(names.TIMEOUT_VARIABLE, "") or str(DEFAULT_SECONDS))
     if timeout and not wait:
@@ -85,6 +91,8 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
         wait_seconds=_seconds("--timeout", timeout) if timeout else DEFAULT_WAIT_SECONDS,
         first_seconds=_first_seconds(environ.get(names.FIRST_VARIABLE, "")),
         verbose="--verbose" in given,
+        after=by_selector(given["--after"], origin="--after") if "--after" in given else None,
+        own=environ.get(names.POD_VARIABLE, ""),
     )
 
 

@@ -28,6 +28,7 @@ _ROLE_LABELS = (
 _GPU = "/gpu"
 # What every container says before it runs, and so nothing about why it doesn't.
 _ON_ITS_WAY = ("ContainerCreating", "PodInitializing")
+_ENDED = ("Succeeded", "Failed")
 
 
 @value
@@ -61,6 +62,10 @@ class Pod:
     container: str
     gpus: tuple[tuple[str, str], ...]
     """Names and limits of the container's GPUs, as they are written."""
+    created: str
+    """When it was made, as it is written: later is greater."""
+    ended: bool
+    """Whether nothing of it will run any more."""
 
     @property
     def role(self) -> str:
@@ -91,6 +96,8 @@ def read_pod(body: Object, *, container: str = "") -> Pod:
         slots=text(annotations, names.SLOTS_ANNOTATION) if names.SLOTS_ANNOTATION in annotations else None,
         container=text(used, "name"),
         gpus=tuple(_gpus(used)),
+        created=text(metadata, "creationTimestamp"),
+        ended=text(status, "phase") in _ENDED,
     )
 
 
@@ -120,7 +127,7 @@ def _waits_for(spec: Object, status: Object, conditions: Mapping[str, Object]) -
     scheduled = conditions.get("PodScheduled", {})
     if text(scheduled, "status") == "False":
         return text(scheduled, "reason") or "not scheduled"
-    if phase in ("Succeeded", "Failed"):
+    if phase in _ENDED:
         reason = text(status, "reason")
         return f"{phase}: {reason}" if reason else phase
     containers = [*rows(status, "initContainerStatuses"), *rows(status, "containerStatuses")]

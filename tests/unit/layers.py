@@ -48,8 +48,8 @@ _CORE = (
     "starting states stdin streams wrapper"
 )
 _CONTROLLER = (
-    "actions announcing cleaning conditions decide digests drift election facts healing kinds launching "
-    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store "
+    "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "
+    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store trials "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/service manifests/workers"
@@ -141,8 +141,8 @@ def _broken_rule(source: Source, name: str) -> str:
     top, _, below = name.partition(".")
     if source.parts[:2] == ("tests", "kube"):
         return "the test cluster serves any project and imports nothing of mpirt" if top == "mpirt" else ""
-    if source.parts[0] == "benchmarks":
-        return "benchmarks start programs as users do and import nothing of mpirt" if top == "mpirt" else ""
+    if source.parts[0] in {"benchmarks", "demo"}:
+        return f"{source.parts[0]} does as users do and imports nothing of mpirt" if top == "mpirt" else ""
     if top == "mpirt":
         return _broken_rule_of_house(source, below)
     if top in sys.stdlib_module_names:

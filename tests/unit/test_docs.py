@@ -24,7 +24,9 @@ DOCUMENTS = [
     "docs/elastic.md",
     "docs/mpijob.md",
     "docs/operations.md",
+    "docs/standalone.md",
     "examples/horovod-elastic/README.md",
+    "examples/pi/README.md",
 ]
 
 

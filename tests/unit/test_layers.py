@@ -10,7 +10,7 @@ from tests.unit import layers
 from tests.unit.layers import PROJECT, Source, sources
 
 MPIRT = sources("mpirt")
-HOUSE = sources("mpirt", "tests/kube", "benchmarks", "images")
+HOUSE = sources("mpirt", "tests/kube", "benchmarks", "demo", "images")
 
 
 def _path(source: Source) -> str:
@@ -193,8 +193,11 @@ class TestImportRules:
             pytest.param(
                 "benchmarks/rsh.py",
                 "from mpirt.rsh import main",
-                "benchmarks start programs as users do and import nothing of mpirt",
+                "benchmarks does as users do and imports nothing of mpirt",
                 id="benchmarks",
+            ),
+            pytest.param(
+                "demo/job.py", "import mpirt", "demo does as users do and imports nothing of mpirt", id="demo"
             ),
             pytest.param(
                 "images/runtime/install.py",

@@ -85,6 +85,23 @@ class TestWhatIsStarted:
 
         assert checkout.calls() == ["python -m pytest tests/e2e -k mpirun -x"]
 
+    def test_the_demo_is_told_what_make_was_told(self, checkout: Checkout) -> None:
+        checkout.stub(".venv/bin/python", f"echo $CLUSTER $REGISTRY >> {checkout.root}/calls")
+
+        checkout.run("make", "demo", "CLUSTER=current", "REGISTRY=reg/mpirt")
+
+        assert checkout.calls() == ["python -m demo", "current reg/mpirt"]
+
+    def test_all_crashes(self, checkout: Checkout) -> None:
+        checkout.stub(".venv/bin/python", 'echo "crashes: $MPIRT_TEST_CRASHES"')
+
+        done = checkout.run("make", "crashes")
+
+        assert checkout.calls() == [
+            "python -m pytest tests/e2e/controller/test_crashes.py tests/e2e/controller/test_outages.py"
+        ]
+        assert "crashes: all\n" in done.stdout
+
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
 

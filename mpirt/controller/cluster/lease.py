@@ -46,7 +46,7 @@ class Elector:
 
     def leads(self) -> bool:
         """Whether this process may act now."""
-        return time.monotonic() < self._until
+        return _now() < self._until
 
     def start(self, *, gained: Callable[[], None], lost: Callable[[], None]) -> None:
         """Begin to try. Each is called at most once, on a thread of the elector's."""
@@ -77,14 +77,14 @@ class Elector:
             self._stopping.wait(self._pause())
 
     def _pause(self) -> float:
-        left = self._until - time.monotonic()
+        left = self._until - _now()
         if left <= 0 or not self._trouble:
             return self._terms.retry
         # What is held is about to end: try more often, and don't sleep through the end.
         return min(self._terms.retry / 4, left)
 
     def _turn(self) -> None:
-        begun = time.monotonic()
+        begun = _now()
         try:
             if self._try(begun):
                 self._until = begun + self._terms.deadline
@@ -117,7 +117,7 @@ class Elector:
         answer = self._link.ask(
             Request("create", "POST", where, _LEASES.plural, body=body, within=self._terms.retry)
         )
-        return self._took(answer, time.monotonic())
+        return self._took(answer, _now())
 
     def _put(self, body: Body, now: float) -> bool:
         return self._took(self._ask("update", "PUT", body), now)
@@ -151,3 +151,8 @@ class Elector:
         if trouble and trouble != self._trouble:
             self._log.warning("lease not renewed", lease="/".join(self._where), error=trouble)
         self._trouble = trouble
+
+
+def _now() -> float:
+    """Seconds by a clock that goes on while the machine sleeps, where there is one: others go on, too."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

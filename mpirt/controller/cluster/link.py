@@ -22,6 +22,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
+from urllib3 import HTTPConnectionPool
 
 from mpirt import names
 from mpirt.controller.kinds import Resource
@@ -39,6 +40,14 @@ _READ_AT_ONCE = 1 << 16
 
 class Away(Exception):
     """No answer came: whether the request was carried out is not known."""
+
+
+class _NotSent(Exception):
+    """It may no longer be sent."""
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class Request:
     content: str = JSON
     within: float = 10.0
     """Seconds without a byte after which no answer will come."""
+    may: Callable[[], bool] = _always
+    """Asked when the connection stands and nothing is left but to send it; if not, it isn't sent."""
 
 
 Count = Callable[[str, str, int], None]
@@ -122,7 +133,12 @@ class Link:
     def __init__(self, configuration: client.Configuration, count: Count) -> None:
         self._configuration = configuration
         self._count = count
+        self._asked = threading.local()
         self._rest = RESTClientObject(configuration)
+        manager = self._rest.pool_manager
+        manager.pool_classes_by_scheme = {
+            scheme: _asking(pool, self._may_send) for scheme, pool in manager.pool_classes_by_scheme.items()
+        }
         self._credentials = threading.Lock()
 
     def ask(self, request: Request) -> Answer:
@@ -149,8 +165,12 @@ class Link:
         """Give back all connections."""
         self._rest.close()
 
+    def _may_send(self) -> bool:
+        return bool(self._asked.may())
+
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
+        self._asked.may = request.may
         code = 0
         try:
             asked = self._rest.request(
@@ -162,6 +182,8 @@ class Link:
             )
             response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
+        except _NotSent as error:
+            raise Away("it was not sent: this process may no longer act") from error
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise Away(_said(error)) from error
         finally:
@@ -176,6 +198,26 @@ class Link:
         if token:
             headers["Authorization"] = token
         return headers
+
+
+def _asking(pool: type[HTTPConnectionPool], may: Callable[[], bool]) -> type[HTTPConnectionPool]:
+    """
+    A kind of pool whose connections ask at the last moment.
+
+    Between a question that is asked earlier and the first byte there may be a name, a connection and a handshake,
+    each of which waits for others.
+    """
+    plain = pool.ConnectionCls
+
+    def request(connection: Any, *words: Any, **fields: Any) -> None:
+        if connection.sock is None:
+            connection.connect()
+        if not may():
+            raise _NotSent
+        plain.request(connection, *words, **fields)
+
+    asking = type(plain.__name__, (plain,), {"request": request})
+    return type(pool.__name__, (pool,), {"ConnectionCls": asking})
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:

@@ -6,35 +6,43 @@ Owns: the request that each action is. Has no opinions: what to do about an outc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mpirt import names
 from mpirt.controller.actions import Action, Create, Delete, Patch, WriteStatus
-from mpirt.controller.cluster.link import JSON_PATCH, Answer, Away, Link, Request, path
+from mpirt.controller.cluster.link import JSON_PATCH, Away, Link, Request, path
 from mpirt.controller.kinds import Resource
 from mpirt.controller.outcomes import Failed, Outcome, outcome
 from mpirt.controller.reading import Body
 from mpirt.controller.spec import JobKey
 
-# Less than the time between a lease that can't be renewed and somebody else's: what was begun is over by then.
+# Less than the time between a lease that can't be renewed and somebody else's: what was sent is over by then.
 WRITE_WITHIN = 5.0
 
 _MANAGER = {"fieldManager": names.CONTROLLER}
 
 
 class Writer:
-    """Writes to one API server. Every method may be called from any thread."""
+    """
+    Writes to one API server, as long as it may. Every method may be called from any thread.
 
-    def __init__(self, link: Link, resources: Mapping[str, Resource], job: Resource) -> None:
+    `may_act` is asked once more when nothing is left of a write but to send it.
+    """
+
+    def __init__(
+        self, link: Link, resources: Mapping[str, Resource], job: Resource, *, may_act: Callable[[], bool]
+    ) -> None:
         self._link = link
+        self._may_act = may_act
         self._resources = {**resources, job.kind: job}
         self._job = job
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
         """Do it for the job, in its namespace."""
         try:
-            answer = self._send(action, key)
+            answer = self._link.ask(replace(self._request(action, key), may=self._may_act))
         except Away as error:
             return Failed(str(error))
         return outcome(action, answer.code, answer.body)
@@ -49,7 +57,7 @@ class Writer:
             return None
         return answer.body if answer.is_good else None
 
-    def _send(self, action: Action, key: JobKey) -> Answer:
+    def _request(self, action: Action, key: JobKey) -> Request:
         match action:
             case Create():
                 return self._create(action, key)
@@ -63,29 +71,25 @@ class Writer:
                 where = path(self._job, key.namespace, key.name, below="status")
                 return self._patch(where, f"{self._job.plural}/status", _status_patch(action))
 
-    def _create(self, action: Create, key: JobKey) -> Answer:
+    def _create(self, action: Create, key: JobKey) -> Request:
         resource = self._resources[action.kind]
         query = _MANAGER | ({"dryRun": "All"} if action.dry_run else {})
         where, body = path(resource, key.namespace), dict(action.manifest)
-        return self._link.ask(
-            Request("create", "POST", where, resource.plural, query=query, body=body, within=WRITE_WITHIN)
+        return Request("create", "POST", where, resource.plural, query=query, body=body, within=WRITE_WITHIN)
+
+    def _patch(self, where: str, plural: str, operations: list[dict[str, Any]]) -> Request:
+        return Request(
+            "patch",
+            "PATCH",
+            where,
+            plural,
+            query=_MANAGER,
+            body=operations,
+            content=JSON_PATCH,
+            within=WRITE_WITHIN,
         )
 
-    def _patch(self, where: str, plural: str, operations: list[dict[str, Any]]) -> Answer:
-        return self._link.ask(
-            Request(
-                "patch",
-                "PATCH",
-                where,
-                plural,
-                query=_MANAGER,
-                body=operations,
-                content=JSON_PATCH,
-                within=WRITE_WITHIN,
-            )
-        )
-
-    def _delete(self, action: Delete, key: JobKey) -> Answer:
+    def _delete(self, action: Delete, key: JobKey) -> Request:
         resource = self._resources[action.kind]
         options: dict[str, Any] = {
             "apiVersion": "v1",
@@ -96,9 +100,7 @@ class Writer:
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
-        return self._link.ask(
-            Request("delete", "DELETE", where, resource.plural, body=options, within=WRITE_WITHIN)
-        )
+        return Request("delete", "DELETE", where, resource.plural, body=options, within=WRITE_WITHIN)
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:

@@ -63,6 +63,11 @@ def workers_selector(spec: JobSpec) -> str:
     return selector(pod_labels(spec.key.name, names.WORKER))
 
 
+def launchers_selector(spec: JobSpec) -> str:
+    """The job's launchers."""
+    return selector(pod_labels(spec.key.name, names.LAUNCHER))
+
+
 def _kubexec() -> str:
     purpose = "Runs a command in a worker: mpirun, mpiexec and horovodrun call it as they would call ssh."
     return _script(names.RSH, purpose) + 'exec "$program" "$@"\n'

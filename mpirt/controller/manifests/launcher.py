@@ -141,15 +141,24 @@ def _runtime_container(spec: JobSpec, settings: Settings) -> list[Any]:
 
 
 def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """Waits for as many Ready workers as are needed when the pod starts, not when the template was written."""
+    """
+    Waits for as many Ready workers as are needed when the pod starts, not when the template was written.
+
+    And for the end of the launcher before it: up to Kubernetes 1.27 a Job replaces a pod that is deleted, or
+    evicted, while that one is still ending.
+    """
     program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": config.NEEDED}
     image = settings.runtime_image or pods.main_container(spec.launcher.template)["image"]
     return {
         **_helper(spec, WAIT_CONTAINER, image, settings),
         "command": [program],
-        "args": ["--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)],
+        "args": [
+            *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
+            *("--after", config.launchers_selector(spec)),
+        ],
         "env": [
+            {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],

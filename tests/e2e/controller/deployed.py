@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,24 @@ class Deployed:
             lines += [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         return lines
 
+    def remove(self) -> None:
+        """
+        Let it go, and its namespace with all jobs in it.
 
-def install(cluster: Ground, folder: Path) -> Deployed:
-    """Install the CRD and a controller in a new namespace; returns when both replicas are Ready."""
+        Jobs and pods first: the namespace controller looks ever more rarely while some are left.
+        """
+        kubectl = self.namespace.kubectl
+        kubectl("delete", "mpijobs.kubeflow.org", "--all", "--wait=false")
+        kubectl("delete", "deployments,statefulsets,jobs,pods", "--all", "--grace-period=1", "--wait=false")
+        self.namespace.ground.kubectl("delete", "namespace", self.namespace.name, "--wait=false")
+
+
+def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | None = None) -> Deployed:
+    """
+    Install the CRD and a controller in a new namespace; returns when both replicas are Ready.
+
+    `environment` holds variables that its processes get besides.
+    """
     with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
         cluster.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
     until(
@@ -65,7 +81,7 @@ def install(cluster: Ground, folder: Path) -> Deployed:
         what="the API server to serve MPIJobs",
     )
     namespace = ground.fresh_namespace(cluster, folder)
-    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name))
+    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
     namespace.kubectl("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_WITHIN}", timeout=180)
     deployed = Deployed(namespace)
     until(deployed.leader, within=30, what="a controller that leads")
@@ -77,7 +93,7 @@ def job_name(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(2)}"
 
 
-def _manifests(cluster: Ground, namespace: str) -> str:
+def _manifests(cluster: Ground, namespace: str, environment: Mapping[str, str]) -> str:
     """deploy/namespaced for this namespace, with this run's images."""
     text = cluster.kubectl("kustomize", str(PROJECT / "deploy/namespaced")).stdout
     changes = {
@@ -87,6 +103,9 @@ def _manifests(cluster: Ground, namespace: str) -> str:
     }
     if "policy/v1\n" not in cluster.kubectl("api-versions").stdout:
         changes["apiVersion: policy/v1\n"] = "apiVersion: policy/v1beta1\n"
+    first = "- name: MPIRT_RUNTIME_IMAGE\n"
+    more = [f"- {json.dumps({'name': name, 'value': value})}\n" for name, value in environment.items()]
+    changes[first] = f"{' ' * 8}".join([*more, first])
     for before, after in changes.items():
         assert before in text
         text = text.replace(before, after)

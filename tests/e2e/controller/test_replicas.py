@@ -1,28 +1,140 @@
-"""Two replicas, of which one acts."""
+"""
+Two replicas, of which one acts, also while jobs are being made and one is killed or stands still.
+
+All that controllers write passes through a proxy, whose record is the evidence: who wrote what when, who held the
+lease then, and what the API server answered.
+"""
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from tests.e2e.controller.deployed import Deployed
-from tests.e2e.ground import Faults
+import pytest
+
+from mpirt.errors import ExitCode
+from tests.e2e.controller import processes
+from tests.e2e.controller.apiproxy import Hold, Where, Write
+from tests.e2e.controller.beds import Bed, beds
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.leadership import intruders, is_for_job, made_twice
+from tests.e2e.controller.mpijobs import MpiJob, manifest
+from tests.e2e.controller.processes import Process
+from tests.e2e.ground import Ground
 from tests.kube.wait import until
 
 # Twenty seconds are promised; a machine that is busy with other things gets more.
 WITHIN = 45.0
+ACTS_AT_ALL_WITHIN = 180.0
+
+JOBS = 5
+# In the midst of making them: each takes nine writes before its workers are Ready.
+WRITES = 20
 
 
-def test_when_the_leader_is_killed_another_process_leads(controller: Deployed, fault: Faults) -> None:
-    holder = controller.holder()
-    assert len(controller.pods()) == 2
+@dataclass(frozen=True)
+class Change:
+    """One process stopped in the midst of its work, and another one acted."""
 
-    # Its process gets SIGKILL, so it can't give the lease back. The kubelet starts a successor in the same pod,
-    # and that may be the one that gets it.
+    jobs: list[MpiJob]
+    process: Process
+    took: float
+    """Seconds to the first write of the other."""
+    over: float
+    """When the process was dead, or went on."""
+
+
+@pytest.fixture(scope="module")
+def bed(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    with beds(cluster, tmp_path_factory.mktemp("replicas"), 1) as [made]:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def running(bed: Bed) -> MpiJob:
+    """A job that runs while others come and controllers go."""
+    [job] = submit(bed, [job_name("runs")], "sleep", "1000")
+    job.wait_for("Running")
+    return job
+
+
+@pytest.fixture(scope="module")
+def killed(bed: Bed, running: MpiJob) -> Change:
+    """The leader was killed while it made jobs, none of its threads knowing what became of a write."""
+    jobs, hold = make_jobs(bed)
+    process = processes.at(hold.wait(WITHIN).address)
+    process.kill()
     begun = time.monotonic()
-    fault.oom(controller.namespace.kubectl, controller.leader())
-    until(lambda: controller.holder() not in ("", holder), within=WITHIN, what="another leader")
+    hold.release()
+    return Change(jobs, process, others_act(bed, begun) - begun, begun)
 
-    print(f"another leader after {time.monotonic() - begun:.1f} s")
+
+@pytest.fixture(scope="module")
+def frozen(bed: Bed, killed: Change) -> Change:
+    """The next leader stood still while it made jobs, until the other acted; then it went on."""
+    bed.wait_until_whole()
+    jobs, hold = make_jobs(bed)
+    process = processes.at(hold.wait(WITHIN).address)
+    process.freeze()
+    begun = time.monotonic()
+    try:
+        took = others_act(bed, begun) - begun
+        # All its threads will find their answers, and go on in the midst of a plan.
+        hold.release()
+    finally:
+        over = time.monotonic()
+        process.thaw()
+    return Change(jobs, process, took, over)
+
+
+@pytest.mark.usefixtures("own_cluster")
+class TestWhileJobsAreMade:
+    def test_when_the_leader_is_killed_another_process_acts(self, killed: Change) -> None:
+        print(f"another process acted {killed.took:.1f} s after the leader was killed")
+
+        assert killed.took < WITHIN
+
+    def test_when_the_leader_stands_still_another_process_acts(self, frozen: Change) -> None:
+        print(f"another process acted {frozen.took:.1f} s after the leader had been stopped")
+
+        assert frozen.took < WITHIN
+
+    def test_a_leader_that_goes_on_when_another_acts_writes_nothing_and_ends(
+        self, bed: Bed, frozen: Change
+    ) -> None:
+        process = frozen.process
+        until(lambda: process.is_over, within=WITHIN, what="the end of the process that was stopped")
+
+        late = [w for w in bed.proxy.writes() if w.address == process.address and w.at > frozen.over]
+        assert [f"{write} {write.name}" for write in late if is_for_job(write)] == []
+        until(lambda: exit_code(bed, process) == ExitCode.UNREACHABLE, within=WITHIN, what="its exit code")
+
+    def test_every_job_is_run_once(self, killed: Change, frozen: Change) -> None:
+        for job in (*killed.jobs, *frozen.jobs):
+            job.wait_for_end()
+
+        launchers = [job.pods("launcher") for job in (*killed.jobs, *frozen.jobs)]
+        assert [len(pods) for pods in launchers] == [1] * JOBS * 2
+        assert {starts(pod) for [pod] in launchers} == {1}
+
+    @pytest.mark.usefixtures("frozen")
+    def test_a_job_that_ran_meanwhile_runs_on(self, running: MpiJob) -> None:
+        [launcher] = running.pods("launcher")
+
+        assert (launcher["status"]["phase"], starts(launcher)) == ("Running", 1)
+        assert running.holds("Running")
+
+    def test_no_object_is_made_by_both(self, bed: Bed, frozen: Change) -> None:
+        writers = [{write.address for write in writes_for(bed, job)} for job in frozen.jobs]
+
+        assert max(map(len, writers)) == 2, "no job was begun by one and ended by the other"
+        assert made_twice(bed.proxy.writes()) == []
+
+    @pytest.mark.usefixtures("frozen")
+    def test_nobody_writes_who_does_not_hold_the_lease(self, bed: Bed) -> None:
+        assert intruders(bed.proxy.writes()) == []
 
 
 def test_who_is_asked_to_end_leaves_the_lease_to_the_other(controller: Deployed) -> None:
@@ -34,11 +146,62 @@ def test_who_is_asked_to_end_leaves_the_lease_to_the_other(controller: Deployed)
     until(lambda: len(controller.pods()) == 2, within=WITHIN, what="two replicas again")
 
 
-def test_no_object_is_made_by_both(controller: Deployed) -> None:
-    made = [
-        (line["job"], line["kind"], line["name"])
-        for line in controller.log()
-        if line.get("action") == "create" and "outcome" not in line and line["kind"] == "StatefulSet"
-    ]
+def submit(bed: Bed, names: Sequence[str], *command: str) -> list[MpiJob]:
+    """Create jobs of one worker at once."""
+    image = bed.namespace.ground.image("busybox")
+    nothing: dict[str, object] = {}
+    worker: dict[str, object] = {"topologySpreadConstraints": []}
+    bed.namespace.kubectl.apply(
+        *(
+            manifest(name, image, command, workers=1, worker=worker, launcher=nothing, container=nothing)
+            for name in names
+        )
+    )
+    return [MpiJob(bed.namespace, name) for name in names]
 
-    assert len(made) == len(set(made))
+
+def make_jobs(bed: Bed) -> tuple[list[MpiJob], Hold]:
+    """Create jobs, and hold up the answers to the controller from some write in their midst on."""
+    names = [job_name("many") for _ in range(JOBS)]
+    numbers, leader = itertools.count(1), set[str]()
+
+    def is_late(write: Write) -> bool:
+        if not any(name in write.name for name in names) or next(numbers) < WRITES:
+            return False
+        leader.update([] if leader else [write.address])
+        return write.address in leader
+
+    hold = bed.proxy.hold(Where.AFTER, is_late)
+    return submit(bed, names, "true"), hold
+
+
+def others_act(bed: Bed, begun: float) -> float:
+    """Wait for another process to write, and tell when it did."""
+
+    def first() -> Write | None:
+        later = (write for write in bed.proxy.writes() if write.at > begun and write.is_good)
+        return next(filter(is_for_job, later), None)
+
+    found = until(first, within=ACTS_AT_ALL_WITHIN, what="another process to act")
+    assert found is not None
+    return found.at
+
+
+def writes_for(bed: Bed, job: MpiJob) -> list[Write]:
+    return [write for write in bed.proxy.writes() if job.name in write.name]
+
+
+def starts(pod: dict[str, object]) -> int:
+    """How often the main container of a pod was started."""
+    status = pod["status"]
+    assert isinstance(status, dict)
+    return 1 + int(status["containerStatuses"][0]["restartCount"])
+
+
+def exit_code(bed: Bed, process: Process) -> int | None:
+    """With which the last process of a pod ended; None if that isn't known yet."""
+    for pod in bed.namespace.kubectl.get("pods"):
+        if pod["status"].get("podIP") == process.address:
+            ended: dict[str, int] = pod["status"]["containerStatuses"][0]["lastState"].get("terminated", {})
+            return ended.get("exitCode")
+    return None

@@ -166,6 +166,19 @@ class TestWaiting:
 
         assert [host["name"] for host in json.loads(ended.output)] == ["w-0", "w-2", "w-10"]
 
+    def test_goes_on_until_older_pods_have_ended(self, program: Program) -> None:
+        older = pod("l-1", labels={"role": "launcher"})
+        program.server.world.put(older, pod("l-2", labels={"role": "launcher"}))
+
+        ended = program.job("--wait=3", "--timeout=2", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
+
+        assert (ended.code, ended.output) == (253, "")
+        assert ended.last == "pod l-1 came before this one and has not ended yet"
+        older["status"]["phase"] = "Failed"
+        program.server.world.put(older)
+        again = program.job("--wait=3", "--timeout=30", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
+        assert again.output == "w-0:1\nw-2:4\nw-10:1\n"
+
     def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, program: Program) -> None:
         program.server.world.put(worker(2, ready=False))
 

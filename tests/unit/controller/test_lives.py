@@ -18,6 +18,7 @@ class TestAPlainJob:
 
         assert writes(done) == [
             "try Job",
+            "try Job",
             "create ConfigMap",
             "create ServiceAccount",
             "create Role",
@@ -377,7 +378,7 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done)[:2] == ["patch StatefulSet", "delete Job"]
+        assert writes(done)[:3] == ["try Job", "patch StatefulSet", "delete Job"]
         assert "Job" not in world.kinds()
         assert world.condition("Restarting")[2] == "the workers' template was changed"
         world.workers_are(pods.worker(0), pods.worker(1))
@@ -391,8 +392,25 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done) == ["patch StatefulSet", "patch Job"]
+        assert writes(done) == ["try Job", "patch StatefulSet", "patch Job"]
         assert world.get("Job")["metadata"]["uid"] == "uid-of-Job"
+
+    def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
+        world = World()
+        world.start()
+        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+
+        done = world.settle()
+
+        assert writes(done) == ["try Job", "tell MPIJobFailedValidation", "status"]
+        is_running, reason, message = world.condition("Running")
+        assert (is_running, reason) == (True, "MPIJobFailedValidation")
+        assert message == (
+            "The changed spec is not acted on, what ran before goes on: spec.mpiReplicaSpecs.Worker.template: "
+            "the API server refuses it: image: Required value"
+        )
 
     def test_of_a_finished_job_start_nothing(self) -> None:
         world = World()
@@ -474,7 +492,7 @@ class TestFailure:
 
         assert world.state() == "Restarting"
         assert world.condition("Restarting")[2] == (
-            "launcher pod train-launcher-1 ended with code 137: mpirt-rsh: train-worker-1: OOM"
+            "launcher pod train-launcher-1 ended with code 137 (SIGKILL): mpirt-rsh: train-worker-1: OOM"
         )
         assert world.condition("Running")[1] == "MPIJobLauncherNotRunning"
 
@@ -497,8 +515,8 @@ class TestFailure:
         world.later(5)
 
         assert world.condition("Restarting")[2] == (
-            "launcher pod train-launcher-1 ended with code 1; "
-            "train-worker-1: container worker ended with code 137 (OOMKilled)"
+            "train-worker-1: container worker ended with code 137 (OOMKilled); "
+            "launcher pod train-launcher-1 ended with code 1"
         )
 
     def test_and_what_the_pod_that_took_its_place_can_not_tell(self) -> None:
@@ -512,7 +530,9 @@ class TestFailure:
 
         world.later(5)
 
-        assert world.condition("Restarting")[2] == "train-worker-1 was evicted: low on memory"
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1 was evicted: low on memory; launcher pod train-launcher-1 is gone"
+        )
 
     def test_when_it_runs_again_it_says_so(self) -> None:
         world = World()
@@ -564,6 +584,7 @@ class TestFailure:
         world.launcher_is()
 
         world.finish("Failed", reason="DeadlineExceeded", message="Job was active too long")
+        world.later(5)
 
         assert world.condition("Failed") == (True, "DeadlineExceeded", "Job was active too long")
 
@@ -597,7 +618,7 @@ class TestFailure:
         world.launcher_is()
         world.later(5)
 
-        assert world.condition("Restarting")[2] == "the launcher's pod is gone"
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 is gone"
 
 
 class TestTheEnd:
@@ -751,6 +772,17 @@ class TestWhatCantBeDone:
         assert world.plan().again == at(30)
 
     def test_so_are_workers(self) -> None:
+        world = World()
+        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+
+        world.settle()
+
+        assert world.kinds() == []
+        assert world.condition("Failed")[2] == (
+            "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: image: Required value"
+        )
+
+    def test_workers_that_would_do_for_a_job_but_not_for_a_stateful_set_are_found_then(self) -> None:
         world = World()
         world.refuse["StatefulSet"] = Refusal("StatefulSet", "", "no", final=True)
 

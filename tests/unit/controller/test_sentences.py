@@ -28,7 +28,7 @@ class TestWhyAPodIsNotReady:
             pytest.param(pods.worker(0), "", id="it is"),
             pytest.param(pods.worker(0, deleted=9), "train-worker-0 is being deleted", id="deleted"),
             pytest.param(
-                pods.worker(0, conditions={}, phase="Failed", reason="Evicted", message="low on memory"),
+                pods.worker(0, conditions={}, phase="Failed", reason="Evicted", message="low on memory. "),
                 "train-worker-0 was evicted: low on memory",
                 id="evicted",
             ),
@@ -157,7 +157,7 @@ class TestHowAPodDied:
                 id="ended",
             ),
             pytest.param(pods.worker(0, containers=[pods.restarted("main", 1, at=10)]), "", id="before that time"),
-            pytest.param(pods.worker(0, created=20), "train-worker-0 was made again", id="another pod"),
+            pytest.param(pods.worker(0, created=20), "", id="another pod, which knows nothing"),
         ],
     )
     def test_it_is_said_with_the_cause(self, body: Body, said: str) -> None:
@@ -177,6 +177,25 @@ class TestHowALauncherEnded:
                 pods.launcher(phase="Failed", containers=[pods.ended("mpi", 137, "OOMKilled")]),
                 "launcher pod train-launcher-1 ended with code 137 (OOMKilled)",
                 id="without",
+            ),
+            pytest.param(
+                pods.launcher(phase="Failed", containers=[pods.ended("mpi", 143)]),
+                "launcher pod train-launcher-1 ended with code 143 (SIGTERM)",
+                id="by a signal",
+            ),
+            pytest.param(
+                pods.launcher(
+                    phase="Failed",
+                    containers=[pods.ended("mpi", 249, message="step 7\nmpirt-rsh: node-2 is lost\nORTE\n")],
+                ),
+                "launcher pod train-launcher-1 ended with code 249: mpirt-rsh: node-2 is lost\nstep 7\nORTE",
+                id="the agent's line first",
+            ),
+            pytest.param(pods.launcher(deleted=20), "launcher pod train-launcher-1 was deleted", id="deleted"),
+            pytest.param(
+                pods.launcher(deleted=20, conditions=pods.lost(9)),
+                "launcher pod train-launcher-1 was lost with its node node-1",
+                id="deleted by us because its node is lost",
             ),
             pytest.param(
                 pods.launcher(

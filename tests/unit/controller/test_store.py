@@ -177,3 +177,13 @@ class TestWhatIsInTheWay:
         store.put("Service", thing("train", "6"))
 
         assert versions(store.around(KEY, at(1))) == {"Service": ["6"]}
+
+    def test_so_is_what_the_watch_brings_as_another_jobs_until_it_has_this_ones_label(self, store: Store) -> None:
+        store.put("Service", thing("train", "6", job="other"))
+        store.lend(KEY, "Service", thing("train", "6", job="other"), at(30))
+        assert versions(store.around(KEY, at(1))) == {"Service": ["6"]}
+
+        store.put("Service", thing("train", "7"))
+
+        assert versions(store.around(KEY, at(1))) == {"Service": ["7"]}
+        assert store.around(OTHER, at(1)) == {}

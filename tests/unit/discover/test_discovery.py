@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mpirt.discover.discovery import Criteria, Found, LeftOut, discover
+from mpirt.discover.discovery import Criteria, Found, LeftOut, check_older_have_ended, discover
 from mpirt.discover.pods import Pod
-from mpirt.errors import SpecError
+from mpirt.errors import NotReady, SpecError
 from mpirt.hosts import Host
 from tests.unit.discover.pods import WORKERS, condition, labelled, owned, pod
 
@@ -179,3 +179,32 @@ class TestTwoJobs:
         launcher = pod("l", metadata={"labels": {"mpirt.dev/role": "launcher"}, "ownerReferences": [OTHER]})
 
         assert names(found(launcher, pod("w-0"))) == ["w-0"]
+
+
+def launcher(name: str, created: str, **status: Any) -> Pod:
+    return pod(name, metadata={"creationTimestamp": created}, **status)
+
+
+class TestOlderPods:
+    def test_that_have_not_ended_are_named(self) -> None:
+        pods = [launcher("l-2", "2026-05-04T12:00:09Z"), launcher("l-1", "2026-05-04T12:00:01Z", phase="Pending")]
+
+        with pytest.raises(NotReady, match="pod l-1 came before this one and has not ended yet"):
+            check_older_have_ended(pods, "l-2")
+        check_older_have_ended(pods, "l-1")
+
+    def test_of_the_same_second_have_an_order(self) -> None:
+        pods = [launcher("l-2", "2026-05-04T12:00:01Z"), launcher("l-1", "2026-05-04T12:00:01Z")]
+
+        with pytest.raises(NotReady):
+            check_older_have_ended(pods, "l-2")
+        check_older_have_ended(pods, "l-1")
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_that_have_ended_are_not_waited_for(self, phase: str) -> None:
+        pods = [launcher("l-1", "2026-05-04T12:00:01Z", phase=phase), launcher("l-2", "2026-05-04T12:00:09Z")]
+
+        check_older_have_ended(pods, "l-2")
+
+    def test_are_not_known_where_our_own_is_not(self) -> None:
+        check_older_have_ended([launcher("l-1", "2026-05-04T12:00:01Z")], "l-2")

@@ -121,6 +121,10 @@ class TestThePod:
         assert pod(launcher=template(container("mpi"), sidecar))["containers"][1] == sidecar
 
 
+LAUNCHERS = (
+    "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
+    "training.kubeflow.org/job-role=launcher"
+)
 SELECTOR = (
     "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
     "training.kubeflow.org/job-role=worker"
@@ -155,8 +159,9 @@ class TestBeforeItStarts:
                 "name": "mpirt-wait",
                 **HELPER,
                 "command": ["/opt/mpirt/bin/mpirt-discover"],
-                "args": ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800"],
+                "args": ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800", "--after", LAUNCHERS],
                 "env": [
+                    {"name": "MPIRT_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     {"name": "MPIRT_SELECTOR", "value": SELECTOR},
                     {
                         "name": "MPIRT_WORKERS_NEEDED",

@@ -1,0 +1,156 @@
+"""
+Why a launcher is gone, and which workers died.
+
+Owns: putting what the objects show together with what the last status told. A pod that took another one's place
+tells nothing of it, and what is known first is often the most: what was told of a launcher's workers stays until
+there is another launcher. Workers come first in a sentence, for the launcher's last lines are long.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mpirt.controller import kinds
+from mpirt.controller.conditions import JobStatus, Reason, Type
+from mpirt.controller.facts import JobEnd, is_finished, is_outdated
+from mpirt.controller.objectnames import worker_name
+from mpirt.controller.observe import Observed
+from mpirt.controller.pods import Pod
+from mpirt.controller.reading import table, text
+from mpirt.controller.sentences import LAUNCHER_POD, SHOWN, container_death, death, launcher_end, listed
+from mpirt.controller.spec import JobSpec
+
+# What is said when a launcher runs and something of the job doesn't.
+_TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
+
+
+def while_running(spec: JobSpec, observed: Observed, launcher: Pod) -> str:
+    """The workers that died since the launcher began; nothing if none did."""
+    return _with(_known(observed.status, launcher), _deaths(spec, observed, launcher))
+
+
+def of_restart(spec: JobSpec, observed: Observed) -> str:
+    """Why the launcher has to start again. Once it is known it stays, until there is a newer cause."""
+    job, before = observed.mine.get(kinds.JOB), _true(observed.status, Type.RESTARTING)
+    if job is not None and (outdated := is_outdated(spec, job)):
+        return outdated
+    if job is None or job.deleting:
+        return before or "the launcher Job was deleted"
+    last = _last_gone(observed)
+    if last is not None and f"{last.name} was deleted" not in before:
+        return _of_attempt(spec, observed, last)
+    return before or _of_vanished(observed.status)
+
+
+def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
+    """Why the job has failed for good. Without a spec what workers show now is not looked at."""
+    last = last_failed(observed)
+    return "; ".join(filter(None, (end.message, _of_attempt(spec, observed, last) if last is not None else "")))
+
+
+def known_later(observed: Observed, told: str, end: JobEnd) -> str:
+    """What was told at the end, with what nodes had not reported yet: workers' deaths, or the launcher's."""
+    last = last_failed(observed)
+    if last is None or last.began is None or end.at is None:
+        return told
+    head, mark, tail = told.partition(LAUNCHER_POD)
+    launcher = f"{mark}{tail}" if mark else launcher_end(last)
+    late = [container_death(pod, last.began, end.at) for pod in observed.workers]
+    workers = _with(head.removesuffix("; "), [words for words in late if words])
+    return "; ".join(filter(None, (workers, launcher)))
+
+
+def unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
+    """When the Job failed, if its pod has not been seen to fail: the cause is still on its way."""
+    is_seen = last_failed(observed) is not None and all(pod.is_over for pod in observed.launchers)
+    return None if end.succeeded or is_finished(observed.status) or is_seen else end.at
+
+
+def exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:
+    """When the last attempt that the job may make failed; None while there may be another."""
+    pods = observed.launchers
+    may_try = len(pods) <= spec.run.retries or any(pod.phase != "Failed" for pod in pods)
+    if may_try or observed.live(kinds.JOB) is None:
+        return None
+    return max((one.ended.at for one in pods[-1].containers if one.ended and one.ended.at), default=None)
+
+
+def last_failed(observed: Observed) -> Pod | None:
+    """The newest of the launcher's pods that failed."""
+    return next((pod for pod in reversed(observed.launchers) if pod.phase == "Failed"), None)
+
+
+def reason_of(pod: Pod | None) -> str:
+    """What made the last attempt fail, in a word, as mpi-operator adds it."""
+    if pod is None:
+        return ""
+    reasons = [pod.reason, *(one.ended.reason for one in pod.containers if one.ended is not None)]
+    return next((f"/{reason}" for reason in reasons if reason not in ("", "Error", "Completed")), "")
+
+
+def _of_attempt(spec: JobSpec | None, observed: Observed, launcher: Pod) -> str:
+    """How an attempt ended, and which workers died before that."""
+    deaths = [] if spec is None else _deaths(spec, observed, launcher)
+    workers = _with(_known(observed.status, launcher), deaths)
+    return "; ".join(filter(None, (workers, launcher_end(launcher))))
+
+
+def _of_vanished(status: JobStatus) -> str:
+    """The same of a launcher whose pod is there no more, as far as it was told of."""
+    launcher, _, rest = _true(status, Type.RUNNING).partition("; ")
+    if not launcher:
+        return "the launcher's pod is gone"
+    is_troubled = status.conditions[Type.RUNNING].reason in _TROUBLED
+    name, runs, _ = launcher.partition(" runs on ")
+    gone = f"{name} is gone" if runs else launcher
+    return "; ".join(filter(None, (rest if is_troubled else "", f"{gone[:1].lower()}{gone[1:]}")))
+
+
+def _last_gone(observed: Observed) -> Pod | None:
+    """The newest of the launcher's pods that failed or is being deleted."""
+    gone = [pod for pod in observed.launchers if pod.phase == "Failed" or pod.deleted is not None]
+    return gone[-1] if gone else None
+
+
+def _deaths(spec: JobSpec, observed: Observed, launcher: Pod) -> list[str]:
+    """The workers' deaths that show now, less those that were asked for."""
+    began = launcher.began
+    if began is None:
+        return []
+    found = (death(pod, began) for pod in observed.workers if not _is_asked_to_go(spec, observed, pod))
+    return [words for words in found if words]
+
+
+def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
+    """Whether it goes because the job was scaled, or its workers' template changed."""
+    workers = observed.mine.get(kinds.STATEFUL_SET)
+    revision = text(table(workers.body, "status"), "updateRevision") if workers is not None else ""
+    wanted = {worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)}
+    return pod.deleted is not None and (pod.name not in wanted or pod.revision != revision)
+
+
+def _known(status: JobStatus, launcher: Pod) -> str:
+    """What was told of workers that died while this launcher ran."""
+    running, restarting = _true(status, Type.RUNNING), _true(status, Type.RESTARTING)
+    if launcher.name in running and status.conditions[Type.RUNNING].reason in _TROUBLED:
+        return running.partition("; ")[2]
+    if launcher.name in restarting:
+        return restarting.partition(LAUNCHER_POD)[0].removesuffix("; ")
+    return ""
+
+
+def _with(known: str, deaths: list[str]) -> str:
+    """What is known already, with the deaths of other pods."""
+    fresh = [words for words in deaths if words.partition(" ")[0].rstrip(":") not in _pods_in(known)]
+    room = max(0, SHOWN - len(known.split("; ")))
+    return "; ".join([known, *fresh[:room]]) if known else listed(fresh)
+
+
+def _pods_in(told: str) -> set[str]:
+    return {word.rstrip(":") for word in told.split()}
+
+
+def _true(status: JobStatus, kind: Type) -> str:
+    """The message of a condition that holds."""
+    found = status.conditions.get(kind)
+    return found.message if found is not None and found.status else ""

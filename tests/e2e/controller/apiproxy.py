@@ -1,0 +1,274 @@
+"""
+An API server's doorstep: a proxy between controllers and the API server that sees every write and every answer.
+
+It speaks TLS on both sides, by the API server's own certificate, so controllers need no other credentials than
+those of every pod. Owns: the bytes, the record of the writes, and holding a chosen one up. What a write means and
+what is done to who sent it is others' matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.kube import layout, pki
+
+_WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_ENDS_WITHIN = 10.0
+_PIECE = 1 << 16
+
+
+@dataclass(eq=False)
+class Write:
+    """A request that changes something, and what became of it."""
+
+    at: float
+    """When it had come, by time.monotonic()."""
+    address: str
+    """Of the pod that sent it."""
+    method: str
+    target: str
+    body: bytes = field(repr=False)
+    code: int = 0
+    """What the API server answered; 0 before that."""
+
+    @cached_property
+    def path(self) -> str:
+        return urlsplit(self.target).path
+
+    @cached_property
+    def is_dry(self) -> bool:
+        return "dryRun" in parse_qs(urlsplit(self.target).query)
+
+    @cached_property
+    def content(self) -> Any:
+        return json.loads(self.body or b"{}")
+
+    @cached_property
+    def kind(self) -> str:
+        """The plural, and what is below the object: "mpijobs/status"."""
+        below = self.path.partition("/namespaces/")[2].split("/")
+        return "/".join([below[1], *below[3:]])
+
+    @cached_property
+    def name(self) -> str:
+        """The object's, which is in the path of all but creations."""
+        below = self.path.partition("/namespaces/")[2].split("/")
+        return below[2] if len(below) > 2 else str(self.content["metadata"]["name"])
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the API server did it."""
+        return 200 <= self.code < 300
+
+    @property
+    def made_it(self) -> bool:
+        """Whether the object came into being by it."""
+        return self.method == "POST" and not self.is_dry and self.code == 201
+
+    def __str__(self) -> str:
+        dry = " (dry run)" if self.is_dry else ""
+        return f"{self.method} {self.kind}{dry}"
+
+
+class Where(Enum):
+    """On which side of the API server a write is held up."""
+
+    BEFORE = auto()
+    """It doesn't get there."""
+    AFTER = auto()
+    """It is carried out, and its answer is kept back."""
+
+
+class Hold:
+    """Writes that are held up until it is released: those that a rule is true of."""
+
+    def __init__(self, where: Where, rule: Callable[[Write], bool], loop: asyncio.AbstractEventLoop) -> None:
+        self.where = where
+        self._loop = loop
+        self._rule = rule
+        self._first: Write | None = None
+        self._happened = threading.Event()
+        self._released = asyncio.Event()
+
+    def wants(self, write: Write) -> bool:
+        """Whether it is one of them, which is asked once for each write."""
+        if self._released.is_set() or not self._rule(write):
+            return False
+        self._first = self._first or write
+        return True
+
+    def wait(self, within: float) -> Write:
+        """The first of them, once it stands where it is held up."""
+        if not self._happened.wait(within):
+            raise TimeoutError(f"no write was held up within {within:g} s")
+        assert self._first is not None
+        return self._first
+
+    def release(self) -> None:
+        """Let everything go on its way."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+    async def stand(self) -> None:
+        """Hold until it is released."""
+        self._happened.set()
+        await self._released.wait()
+
+
+class ApiProxy:
+    """One proxy. start() and stop() frame its life; everything else may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._writes: list[Write] = []
+        self._holds: list[Hold] = []
+        self._trust = ssl.create_default_context(cafile=str(pki.CA))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="API proxy", daemon=True)
+        self._server: asyncio.Server | None = None
+        self._links: set[asyncio.Task[None]] = set()
+
+    # -- what a test says and asks -------------------------------------------------------------------------------
+
+    def hold(self, where: Where, rule: Callable[[Write], bool]) -> Hold:
+        """Hold up the writes that the rule is true of, from now on."""
+        made = Hold(where, rule, self._loop)
+        self._holds.append(made)
+        return made
+
+    def writes(self) -> list[Write]:
+        """All writes so far, in the order in which they came; the lease's, too."""
+        return list(self._writes)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which a pod finds this instead of the API server."""
+        assert self._server is not None
+        host, port = self._server.sockets[0].getsockname()
+        return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
+
+    # -- its life ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        trust.load_cert_chain(pki.API_CERTIFICATE, pki.API_KEY)
+        self._thread.start()
+        # The bridge's address is one of those that the API server's certificate is for, and pods reach it.
+        self._server = self._run(asyncio.start_server(self._serve, layout.GATEWAY, 0, ssl=trust))
+
+    def stop(self) -> None:
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_ENDS_WITHIN)
+        self._loop.close()
+
+    def _run(self, doing: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(doing, self._loop).result(_ENDS_WITHIN)
+
+    async def _end(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for link in self._links:
+            link.cancel()
+        await asyncio.gather(*self._links, return_exceptions=True)
+
+    # -- one connection ------------------------------------------------------------------------------------------
+
+    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        try:
+            server, to_server = await asyncio.open_connection(layout.API_ADDRESS, layout.API_PORT, ssl=self._trust)
+        except OSError:
+            to_client.transport.abort()
+            return
+        link = _Link(self._noted, to_client, to_server)
+        task = asyncio.ensure_future(link.pass_on(client, server))
+        self._links.add(task)
+        task.add_done_callback(self._links.discard)
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _noted(self, write: Write) -> list[Hold]:
+        self._writes.append(write)
+        return [hold for hold in self._holds if hold.wants(write)]
+
+
+class _Link:
+    """One connection, both ways: a request, its answer, the next request."""
+
+    def __init__(
+        self,
+        noted: Callable[[Write], list[Hold]],
+        to_client: asyncio.StreamWriter,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
+        self._noted = noted
+        self._to_client = to_client
+        self._to_server = to_server
+        self._address = str(to_client.get_extra_info("peername")[0])
+        self._waiting: Write | None = None
+        self._holds: list[Hold] = []
+
+    async def pass_on(self, client: asyncio.StreamReader, server: asyncio.StreamReader) -> None:
+        """Pass everything on until one side ends."""
+        ways = [asyncio.ensure_future(self._quietly(way)) for way in (self._up(client), self._down(server))]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            self._to_client.transport.abort()
+            self._to_server.transport.abort()
+
+    @staticmethod
+    async def _quietly(way: Awaitable[None]) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await way
+
+    async def _up(self, client: asyncio.StreamReader) -> None:
+        while True:
+            head = await client.readuntil(b"\r\n\r\n")
+            first, *fields = head.decode("latin-1").split("\r\n")
+            method, target, _ = first.split(" ", 2)
+            body = await client.readexactly(_length(fields))
+            if method in _WRITING:
+                write = Write(time.monotonic(), self._address, method, target, body)
+                self._holds = self._noted(write)
+                await self._stand(Where.BEFORE)
+                if client.at_eof():
+                    # Who sent it has given it up.
+                    return
+                self._waiting = write
+            self._to_server.write(head + body)
+            await self._to_server.drain()
+
+    async def _down(self, server: asyncio.StreamReader) -> None:
+        while piece := await server.read(_PIECE):
+            if self._waiting is not None:
+                # A connection carries one request at a time, so this is the beginning of its answer.
+                self._waiting.code = int(piece.split(b" ", 2)[1])
+                self._waiting = None
+                await self._stand(Where.AFTER)
+            self._to_client.write(piece)
+            await self._to_client.drain()
+
+    async def _stand(self, where: Where) -> None:
+        for hold in self._holds:
+            if hold.where is where:
+                await hold.stand()
+
+
+def _length(fields: list[str]) -> int:
+    for line in fields:
+        name, _, value = line.partition(":")
+        if name.strip().lower() == "content-length":
+            return int(value)
+    return 0

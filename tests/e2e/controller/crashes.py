@@ -1,0 +1,209 @@
+"""
+Jobs whose controller is killed at a chosen write, and one that is left in peace.
+
+The write is carried out by the API server, its answer is kept back, and the process that waits for it gets
+SIGKILL: it has changed the cluster, and nobody knows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tests.e2e.controller import processes
+from tests.e2e.controller.apiproxy import Hold, Where, Write
+from tests.e2e.controller.beds import Bed
+from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller.leadership import made_twice
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.states import State, difference, has_workers, state
+from tests.kube.errors import ClusterError
+from tests.kube.wait import until
+
+# The launcher waits for a word, so that nothing ends while no controller looks; then a worker notes each run.
+GO = "/tmp/go"
+RUN = "mpirun --allow-run-as-root -n 1 sh -c 'echo ran >> /tmp/runs; cat /tmp/runs'"
+LAUNCHER = ("/bin/sh", "-c", f"until [ -e {GO} ]; do sleep 0.2; done; {RUN}")
+
+LIFE = (
+    "POST jobs (dry run)",
+    "POST configmaps",
+    "POST serviceaccounts",
+    "POST roles",
+    "POST rolebindings",
+    "POST services",
+    "POST statefulsets",
+    "POST events MPIJobCreated",
+    "PATCH mpijobs/status Created",
+    "POST jobs",
+    "POST events MPIJobRunning",
+    "PATCH mpijobs/status Running",
+    "DELETE statefulsets",
+    "POST events MPIJobSucceeded",
+    "PATCH mpijobs/status Succeeded",
+    "PATCH mpijobs/status Succeeded, its workers gone",
+)
+"""
+All writes of an undisturbed job's life, in their order. The lease is no matter of a job's, and what is said again
+(counts, while workers are slow to come) is left out.
+"""
+
+RUNNING = LIFE.index("PATCH mpijobs/status Running")
+ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
+
+# Several times what a life and a change of leaders take.
+_COMES_WITHIN = 180.0
+_SETTLES_WITHIN = 90.0
+# A controller waits for an answer for as long.
+_GIVEN_UP_AFTER = 5.0
+
+
+def words(write: Write) -> str:
+    """The write as it stands in LIFE."""
+    if write.kind == "events":
+        return f"{write} {write.content['reason']}"
+    if write.kind != "mpijobs/status":
+        return str(write)
+    status = write.content[-1]["value"]
+    holding = [each["type"] for each in status["conditions"] if each["status"] == "True"][-1]
+    is_empty = holding == "Succeeded" and status["replicaStatuses"]["Worker"]["active"] == 0
+    return f"{write} {holding}{', its workers gone' if is_empty else ''}"
+
+
+@dataclass(frozen=True)
+class Peace:
+    """The states of a job that was left in peace, as soon as they are known."""
+
+    running: Future[State] = field(default_factory=Future)
+    ended: Future[State] = field(default_factory=Future)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let those that wait for a state know if there will be none."""
+        try:
+            yield
+        except BaseException as error:
+            for told in (self.running, self.ended):
+                if not told.done():
+                    told.set_exception(error)
+            raise
+
+
+@dataclass(repr=False)
+class Course:
+    """One job's life, and what is to be said of it."""
+
+    bed: Bed
+    job: MpiJob
+    peace: Peace
+    while_running: str = ""
+    """How it differed from the one in peace, when it ran."""
+
+    def at_the_end(self) -> str:
+        """How it differs from the one in peace, now that all is over."""
+        return self._difference(self.peace.ended)
+
+    def made_twice(self) -> list[str]:
+        """Objects that the API server has made more than once."""
+        return made_twice(self._writes())
+
+    def life(self) -> list[str]:
+        """What has been written for the job, in the words of LIFE. What was written again is said once."""
+        return list(dict.fromkeys(words(write) for write in self._writes() if write.is_good))
+
+    def live(self) -> None:
+        """See the job through to its end."""
+        self.run()
+        self.while_running = self._difference(self.peace.running)
+        self.let_end()
+        self.end()
+
+    def live_in_peace(self) -> None:
+        """The same, for the job that others are compared with."""
+        with self.peace.told():
+            self.run()
+            self.peace.running.set_result(self._state())
+            self.let_end()
+            self._wait_for(LIFE[-1])
+            until(lambda: not has_workers(self._state()), within=_SETTLES_WITHIN, what="the end of all workers")
+            self.peace.ended.set_result(self._state())
+
+    def run(self) -> None:
+        """Wait until it is said that the launcher runs."""
+        self._wait_for(LIFE[RUNNING])
+
+    def end(self) -> None:
+        """Wait until it is said that the job has succeeded."""
+        self._wait_for(LIFE[ENDED], LIFE[-1])
+
+    def kill_at(self, hold: Hold) -> None:
+        """Kill the controller when its write is held up."""
+        write = hold.wait(_COMES_WITHIN)
+        processes.at(write.address).kill()
+        # It would have given the write up by itself after a while.
+        assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
+        hold.release()
+
+    def let_end(self) -> None:
+        """Say the word that the launcher waits for."""
+        self.bed.namespace.kubectl("exec", f"job/{self.job.name}-launcher", "--", "touch", GO)
+
+    def _wait_for(self, *any_of: str) -> None:
+        try:
+            until(lambda: {*any_of} & {*self.life()}, within=_COMES_WITHIN, what=" or ".join(any_of))
+        except ClusterError as error:
+            raise ClusterError(f"{error}; there is {self.life()}: {self.job.body()}") from error
+
+    def _difference(self, peace: Future[State]) -> str:
+        """What differs once everything has had its time to become equal."""
+        wanted = peace.result(_COMES_WITHIN)
+        with suppress(ClusterError):
+            until(lambda: self._state() == wanted, within=_SETTLES_WITHIN, what="the same state")
+        return difference(wanted, self._state())
+
+    def _state(self) -> State:
+        return state(self.bed.namespace, self.job.name)
+
+    def _writes(self) -> list[Write]:
+        return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
+
+
+def start(bed: Bed, peace: Peace, name: str) -> Course:
+    """A job of one worker whose launcher waits for a word."""
+    job = submit(
+        bed.namespace,
+        name,
+        "openmpi4",
+        LAUNCHER,
+        workers=1,
+        worker={"topologySpreadConstraints": []},
+        runPolicy={"cleanPodPolicy": "Running"},
+    )
+    return Course(bed, job, peace)
+
+
+def hold_up(bed: Bed, name: str, where: Where, target: str) -> Hold:
+    """Hold up a write for the job of that name."""
+    return bed.proxy.hold(where, lambda write: name in write.name and words(write) == target)
+
+
+def live_in_peace(bed: Bed, peace: Peace) -> Course:
+    """The life that others are compared with."""
+    course = start(bed, peace, job_name("crash"))
+    course.live_in_peace()
+    return course
+
+
+def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
+    """A life in which the controller is killed at a write, wherever in it that comes."""
+    name = job_name("crash")
+    hold = hold_up(bed, name, Where.AFTER, target)
+    course = start(bed, peace, name)
+    with ThreadPoolExecutor(1) as aside:
+        killed = aside.submit(course.kill_at, hold)
+        course.live()
+        killed.result()
+    return course

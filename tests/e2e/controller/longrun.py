@@ -1,0 +1,38 @@
+"""
+An MPI program that runs for a while, as an MPI job that a test can wait for.
+
+Runs in the workers, under their Python: standard library and the MPI library only. Its ranks reduce over all of
+them ten times a second, and wait for each other without taking a processor. The first attempt takes minutes. One
+that finds a trace of an earlier one on any worker, which the ranks agree on by a reduction, is over at once: a
+test sees by what it says that the job was run again.
+"""
+
+from __future__ import annotations
+
+SOURCE = """
+import ctypes, os, socket, time
+
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+def handle(name):
+    return ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, name)))
+world, integer, largest, total = map(
+    handle, ("ompi_mpi_comm_world", "ompi_mpi_int", "ompi_mpi_op_max", "ompi_mpi_op_sum"))
+def over_all(value, how):
+    mine, found, request, done = ctypes.c_int(value), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+    mpi.MPI_Iallreduce(ctypes.byref(mine), ctypes.byref(found), 1, integer, how, world, ctypes.byref(request))
+    while not done.value:
+        time.sleep(0.01)
+        mpi.MPI_Test(ctypes.byref(request), ctypes.byref(done), None)
+    return found.value
+
+trace, host = "/tmp/was-here", socket.gethostname()
+mpi.MPI_Init(None, None)
+again = over_all(os.path.exists(trace), largest)
+open(trace, "w").close()
+print(f"{host} runs {'again' if again else 'first'}", flush=True)
+until, ranks = time.monotonic() + (0 if again else 180), over_all(1, total)
+while over_all(time.monotonic() < until, largest):
+    time.sleep(0.1)
+mpi.MPI_Finalize()
+print(f"{host} is one of {ranks}", flush=True)
+"""

@@ -1,0 +1,101 @@
+"""What a running job can lose."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.controller import longrun
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Namespace
+from tests.e2e.manifests import idle_container
+from tests.kube import faults, nodes
+
+COMMAND = ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", longrun.SOURCE)
+
+Strike = Callable[[MpiJob], None]
+
+
+def start(
+    namespace: Namespace, name: str, *, retries: int, limits: Mapping[str, str] | None = None, **pods: Any
+) -> MpiJob:
+    """A job whose first attempt takes minutes, and the next ones a second; `limits` are the workers'."""
+    idle = {**idle_container(namespace.ground.image("openmpi4")), "resources": {"limits": dict(limits or {})}}
+    worker = {"containers": [idle], **pods.pop("worker", {})}
+    policy = {"backoffLimit": retries}
+    return submit(namespace, name, "openmpi4", COMMAND, worker=worker, runPolicy=policy, **pods)
+
+
+def wait_until_ranks_run(job: MpiJob) -> None:
+    """Until every worker has said that its rank has begun: they have found each other by then."""
+    awaited = {f"{job.name}-worker-{n} runs first" for n in (0, 1)}
+    argv = job.namespace.kubectl.argv("logs", "--follow", f"job/{job.name}-launcher")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        for line in following.stdout:
+            awaited.discard(line.rstrip())
+            if not awaited:
+                break
+        following.terminate()
+    assert not awaited, f"the launcher's log has no word of {awaited}"
+
+
+def said(job: MpiJob) -> list[str]:
+    """What the newest launcher pod has said."""
+    pods = sorted(job.pods("launcher"), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return job.namespace.kubectl("logs", pods[-1]["metadata"]["name"]).stdout.splitlines()
+
+
+def worker(job: MpiJob) -> str:
+    """The worker that is struck."""
+    return f"{job.name}-worker-1"
+
+
+def launcher(job: MpiJob) -> str:
+    [pod] = job.pods("launcher")
+    return str(pod["metadata"]["name"])
+
+
+def kill_worker_for_memory(job: MpiJob) -> None:
+    faults.oom(job.namespace.kubectl, worker(job))
+
+
+def evict_worker(job: MpiJob) -> None:
+    """As `kubectl drain` does it."""
+    body = {
+        "apiVersion": "policy/v1beta1",
+        "kind": "Eviction",
+        "metadata": {"name": worker(job), "namespace": job.namespace.name},
+    }
+    path = f"/api/v1/namespaces/{job.namespace.name}/pods/{worker(job)}/eviction"
+    job.namespace.kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(body))
+
+
+# Several times what Open MPI itself writes.
+LITTLE_DISK = {"ephemeral-storage": "64Mi"}
+
+
+def fill_disk_of_worker(job: MpiJob) -> None:
+    """Its node evicts it for that, if it has LITTLE_DISK."""
+    job.namespace.kubectl("exec", worker(job), "--", "dd", "if=/dev/zero", "of=/big", "bs=1M", "count=96")
+
+
+def kill_launcher(job: MpiJob) -> None:
+    """Its mpirun, by SIGKILL."""
+    [pod] = job.pods("launcher")
+    node = faults.node_named(pod["spec"]["nodeName"])
+    [mpirun] = [pid for pid in nodes.container_pids(node, pod["metadata"]["uid"]) if command(pid) == "mpirun"]
+    os.kill(mpirun, signal.SIGKILL)
+
+
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def delete_launcher(job: MpiJob) -> None:
+    job.namespace.kubectl("delete", "pod", launcher(job), "--wait=false")

@@ -1,0 +1,105 @@
+"""
+All there is of a job in a cluster, without what must differ from one job to another.
+
+Two jobs of the same spec that have come as far have equal states, whatever names, times, nodes and addresses they
+were given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tests.e2e.ground import Namespace
+
+Body = dict[str, Any]
+State = tuple[str, ...]
+"""A line for each fact."""
+
+_OBJECTS = (
+    "configmaps,serviceaccounts,secrets,roles,rolebindings,services,statefulsets,controllerrevisions,jobs,pods,"
+    "mpijobs.kubeflow.org"
+)
+# Of what Kubernetes tells: the making and ending of pods and containers, which tells a second one from the first
+# even when that is gone.
+_TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed", "Created", "Started", "Killing"})
+_OWN = "mpirt-controller"
+_OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
+_WORKER = '"generateName": "JOB-worker-"'
+
+_LEFT_OUT = frozenset({"resourceVersion", "selfLink", "managedFields", "controller.kubernetes.io/hash"})
+_DIFFERS = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"containerd://[0-9a-f]{64}"), "CONTAINER"),
+    # What a node has under an image's name, which somebody else may have loaded meanwhile.
+    (re.compile(r"\"docker\.io/[^\"]+\"|\"sha256:[0-9a-f]{64}\""), '"IMAGE"'),
+    (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "ADDRESS"),
+    (re.compile(r"\bnode-\d+\b"), "NODE"),
+    (re.compile(r"\b(JOB-launcher-token|JOB-launcher|kube-api-access)-[a-z0-9]{5}\b"), r"\1-SUFFIX"),
+    (re.compile(r"\bJOB-worker-[0-9a-f]{8,10}\b"), "JOB-worker-REVISION"),
+)
+
+
+def state(namespace: Namespace, name: str) -> State:
+    """The state of the job of that name, which is part of no other name."""
+    found: list[Body] = namespace.kubectl.get(f"{_OBJECTS},events")
+    told = [_event(item) for item in found if item["kind"] == "Event" and _is_worth_it(item, name)]
+    objects = [_object(item) for item in found if item["kind"] != "Event" and name in item["metadata"]["name"]]
+    lines = (line.replace(namespace.name, "NAMESPACE").replace(name, "JOB") for line in [*objects, *told])
+    return tuple(sorted(map(_without_differences, lines)))
+
+
+def difference(before: State, after: State) -> str:
+    """What is in one of two states only, in words; empty if they are equal."""
+    lines = difflib.unified_diff(_unfolded(before), _unfolded(after), "undisturbed", "disturbed", lineterm="", n=3)
+    return "\n".join(lines)
+
+
+def has_workers(state: State) -> bool:
+    """Whether anything of its workers is left: they go one after the other, their pods last or nearly so."""
+    return any(line.startswith(_OF_WORKERS) or _WORKER in line for line in state)
+
+
+def _is_worth_it(event: Body, name: str) -> bool:
+    is_told = event["source"].get("component") == _OWN or event["reason"] in _TOLD
+    return is_told and name in event["involvedObject"]["name"]
+
+
+def _event(event: Body) -> str:
+    about = event["involvedObject"]
+    return json.dumps({
+        "kind": "Event",
+        "about": [about["kind"], about["name"], about.get("fieldPath", "")],
+        "said": [event["type"], event["reason"], event["message"], event.get("count")],
+    })  # fmt: skip
+
+
+def _object(item: Body) -> str:
+    managers = {(field["manager"], field["operation"]) for field in item["metadata"].get("managedFields", [])}
+    left_out = _LEFT_OUT | ({"data"} if item["kind"] == "Secret" else set())
+    plain = _without(item, left_out) | {"managers": sorted(managers)}
+    return json.dumps({"kind": plain.pop("kind")} | plain, sort_keys=True)
+
+
+def _without(value: Any, names: Iterable[str]) -> Any:
+    match value:
+        case dict():
+            return {key: _without(one, names) for key, one in value.items() if key not in names}
+        case list():
+            return [_without(one, names) for one in value]
+        case _:
+            return value
+
+
+def _without_differences(line: str) -> str:
+    for pattern, word in _DIFFERS:
+        line = pattern.sub(word, line)
+    return line
+
+
+def _unfolded(lines: State) -> list[str]:
+    return [part for line in lines for part in json.dumps(json.loads(line), indent=1).splitlines()]

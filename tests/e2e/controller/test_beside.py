@@ -1,0 +1,75 @@
+"""Where mpi-operator's own CRD is installed, which knows v2beta1 alone, its users' jobs run as they are."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.controller import published
+from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller.mpijobs import submit
+from tests.e2e.ground import Ground, Namespace
+from tests.kube import buildcache
+from tests.kube.kubectl import Kubectl, Manifest
+from tests.kube.wait import until
+
+CRD = "mpijobs.kubeflow.org"
+
+
+@pytest.fixture
+def their_crd(own_cluster: Ground, jobs: Namespace) -> Iterator[Namespace]:
+    """Theirs in the place of ours; the jobs stay. Ours comes back as it was."""
+    kubectl = own_cluster.kubectl
+    ours = kubectl.get("crd", CRD)
+    with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
+        replace(kubectl, published.crd(kubectl), versions={"v2beta1"})
+        try:
+            yield jobs
+        finally:
+            replace(kubectl, ours, versions={"v2beta1", "v1"})
+
+
+def replace(kubectl: Kubectl, crd: Manifest, *, versions: set[str]) -> None:
+    """The CRD, when it is served. Deleting it would delete all jobs."""
+    crd["metadata"] = {
+        name: crd["metadata"][name] for name in ("name", "labels", "annotations") if name in crd["metadata"]
+    }
+    crd.pop("status", None)
+    kubectl("replace", "--filename=-", stdin=json.dumps(crd))
+    until(
+        lambda: served(kubectl) == versions,
+        within=30,
+        what=f"the API server to serve MPIJobs as {versions}",
+    )
+
+
+def served(kubectl: Kubectl) -> set[str]:
+    """The versions of MPIJob that the API server offers now."""
+    said = kubectl("get", "--raw", "/apis/kubeflow.org", check=False)
+    return {each["version"] for each in json.loads(said.stdout)["versions"]} if said.returncode == 0 else set()
+
+
+def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:
+    job = submit(
+        their_crd,
+        job_name("theirs"),
+        "openmpi4",
+        ["mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "hostname"],
+        elastic={"minReplicas": 1},
+    )
+    job.wait_for_end()
+
+    body = job.body()
+    assert len([line for line in job.log() if line.startswith(f"{job.name}-worker-")]) == 2
+    assert "elastic" not in body["spec"], "their CRD cuts off what it doesn't know"
+    assert {each["type"]: each["status"] for each in body["status"]["conditions"]} == {
+        "Running": "False",
+        "Created": "True",
+        "Succeeded": "True",
+    }
+    assert body["status"]["replicaStatuses"]["Launcher"]["succeeded"] == 1
+    assert {"startTime", "completionTime"} <= body["status"].keys()

@@ -1,0 +1,70 @@
+"""The controller for all namespaces, installed and removed as the README says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller.mpijobs import submit
+from tests.e2e.ground import Ground, Namespace
+from tests.kube import paths
+
+SYSTEM = "mpirt-system"
+
+
+@pytest.fixture
+def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
+    """
+    deploy/ with this run's images. It is removed as the README says, which leaves the CRD.
+
+    Meanwhile two controllers see the jobs of the run's own namespace.
+    """
+    for folder in ("crds", "deploy"):
+        shutil.copytree(paths.PROJECT / folder, tmp_path / folder)
+    deployment = tmp_path / "deploy/base/deployment.yaml"
+    text = deployment.read_text(encoding="utf-8")
+    for name in ("controller", "runtime"):
+        text = text.replace(f"mpirt/{name}:latest", own_cluster.image(name))
+    deployment.write_text(text, encoding="utf-8")
+    kubectl = own_cluster.kubectl.inside(SYSTEM)
+    is_old = "policy/v1\n" not in kubectl("api-versions").stdout
+    try:
+        kubectl("apply", "--kustomize", str(tmp_path / ("deploy/kubernetes-1.20" if is_old else "deploy")))
+        kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
+        yield own_cluster
+    finally:
+        kubectl("delete", "namespace", SYSTEM, timeout=180)
+        kubectl("delete", "clusterrole,clusterrolebinding", "mpirt-controller")
+
+
+def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(
+    everywhere: Ground, namespace: Namespace
+) -> None:
+    job = submit(namespace, job_name("any"), "openmpi4", ["mpirun", "--allow-run-as-root", "-n", "2", "hostname"])
+    demo = subprocess.run(
+        [sys.executable, "-m", "demo"],
+        check=False,
+        cwd=paths.PROJECT,
+        env={
+            **os.environ,
+            "CLUSTER": "current",
+            "REGISTRY": "registry.example.com",
+            "KUBECONFIG": str(paths.KUBECONFIG),
+            "PATH": f"{everywhere.kubectl.program.parent}:{os.environ['PATH']}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    job.wait_for_end()
+
+    assert len([line for line in job.log() if line.startswith(f"{job.name}-worker-")]) == 2
+    assert demo.returncode == 1
+    assert f"mpirt-controller in namespace {SYSTEM} acts on the MPIJobs of all namespaces" in demo.stderr

@@ -1,0 +1,117 @@
+"""
+A job loses a pod while its ranks run: it is restarted and succeeds, or fails with the pod and the cause.
+
+All jobs run side by side: most of the time they wait, for Kubernetes lets ten seconds pass between two launchers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.e2e.controller import losing
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.losing import Strike
+from tests.e2e.controller.mpijobs import MpiJob
+from tests.e2e.controller.stories import Story, condition, held, story
+
+# A node reports a container's end after a second, and words alone are written every ten seconds.
+TOLD_WITHIN = 30.0
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What happens to a job that runs, and what has to be said of it."""
+
+    name: str
+    strike: Strike
+    says: str
+    """Where {job} is the job's name."""
+    retries: int = 2
+    limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+OOM = r"{job}-worker-1: container main ended with code 137 \(OOMKilled\)"
+KILLED = r"launcher pod {job}-launcher-\w+ ended with code 137"
+
+SURVIVED = (
+    Loss("worker out of memory", losing.kill_worker_for_memory, OOM),
+    Loss("worker evicted by an administrator", losing.evict_worker, "{job}-worker-1 was (deleted|evicted)"),
+    Loss("launcher killed", losing.kill_launcher, KILLED),
+    Loss("launcher deleted", losing.delete_launcher, r"launcher pod {job}-launcher-\w+ was deleted"),
+)
+FATAL = (
+    Loss("worker out of memory", losing.kill_worker_for_memory, OOM, retries=0),
+    Loss(
+        "worker evicted by its node",
+        losing.fill_disk_of_worker,
+        "{job}-worker-1 was evicted: .*ephemeral",
+        retries=0,
+        limits=losing.LITTLE_DISK,
+    ),
+    Loss("launcher killed", losing.kill_launcher, KILLED, retries=0),
+)
+
+
+@pytest.fixture(scope="module")
+def struck(controller: Deployed) -> Iterator[Mapping[Loss, Story]]:
+    """All jobs, each struck as soon as its ranks run."""
+    losses = (*SURVIVED, *FATAL)
+    with ExitStack() as told, ThreadPoolExecutor(len(losses)) as side_by_side:
+        made = {loss: told.enter_context(story(begin(controller, loss))) for loss in losses}
+        for each in [side_by_side.submit(strike, one, loss) for loss, one in made.items()]:
+            each.result()
+        yield made
+    for one in made.values():
+        controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", one.job.name, "--wait=false")
+
+
+def begin(controller: Deployed, loss: Loss) -> MpiJob:
+    return losing.start(controller.namespace, job_name("lose"), retries=loss.retries, limits=loss.limits)
+
+
+def strike(one: Story, loss: Loss) -> None:
+    one.until("Running")
+    losing.wait_until_ranks_run(one.job)
+    loss.strike(one.job)
+
+
+@pytest.mark.parametrize("loss", SURVIVED, ids=lambda loss: loss.name)
+def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss, Story], loss: Loss) -> None:
+    one = struck[loss]
+    end = one.end()
+
+    assert "Succeeded" in held(end), end.body["status"]
+    cause = one.messages("Restarting")[-1]
+    print(one.lines())
+    assert re.search(loss.says.format(job=one.job.name), cause)
+    [event] = one.events("MPIJobRestarting")
+    assert event.kind == "Warning"
+    assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)
+    assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
+
+
+@pytest.mark.parametrize("loss", FATAL, ids=lambda loss: loss.name)
+def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Loss, Story], loss: Loss) -> None:
+    one = struck[loss]
+    end, says = one.end(), loss.says.format(job=one.job.name)
+    state = one.told.wait(
+        lambda state: bool(re.search(says, held(state).get("Failed", ""))),
+        within=TOLD_WITHIN,
+        what=f"{says} in {held(end)}",
+    )
+
+    print(one.lines())
+    assert condition(state, "Failed")["reason"].startswith("BackoffLimitExceeded")
+    assert condition(state, "Running")["status"] == "False"
+    assert one.events("MPIJobRestarting") == []
+    [event] = one.events("BackoffLimitExceeded")
+    assert event.kind == "Warning"
+    assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)

@@ -1,0 +1,155 @@
+"""
+A node goes away under a job whose ranks run on both: with a worker of it, or with its launcher.
+
+All jobs lose the same node at the same moment: Kubernetes takes 40 s to give a node up, and the controller ten
+more.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller import losing
+from tests.e2e.controller.conftest import Times
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.mpijobs import MpiJob
+from tests.e2e.controller.stories import Story, condition, held, story
+from tests.kube import cluster, faults
+
+LOST, KEPT = "node-2", "node-1"
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+
+
+def on(node: str) -> dict[str, Any]:
+    return {"nodeSelector": {"kubernetes.io/hostname": node}}
+
+
+def rather_on(node: str) -> dict[str, Any]:
+    """There as long as there is such a node, else anywhere."""
+    there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there}]
+            }
+        }
+    }
+
+
+def rather_apart(job: str) -> dict[str, Any]:
+    """Workers on both nodes as long as there are two; what had to hold would leave one of them without a place."""
+    labels = {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": "worker"}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    return {
+        "topologySpreadConstraints": [],
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+            }
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Lives:
+    """The jobs that lost a node, and when they did."""
+
+    patient: Story
+    """A worker was there; the launcher may be tried again."""
+    impatient: Story
+    """The same, but it may not."""
+    led: Story
+    """The launcher was there."""
+    lost_pods: Mapping[str, str]
+    """By the job's name, the pod that was lost."""
+    at: float
+
+
+@pytest.fixture(scope="module")
+def lives(controller: Deployed) -> Iterator[Lives]:
+    """Three jobs, whose node is lost when the ranks of all of them run."""
+    names = [job_name("node") for _ in range(3)]
+    made = [
+        spread(controller, names[0], retries=2),
+        spread(controller, names[1], retries=0),
+        losing.start(
+            controller.namespace, names[2], retries=2, worker={"topologySpreadConstraints": [], **on(KEPT)},
+            launcher=rather_on(LOST),
+        ),
+    ]  # fmt: skip
+    with ExitStack() as told, ThreadPoolExecutor(len(made)) as side_by_side:
+        stories = [told.enter_context(story(job)) for job in made]
+        list(side_by_side.map(run, stories))
+        patient, impatient, led = stories
+        lost_pods = {job.name: pod_on(LOST, job) for job in made}
+        faults.node_lost(faults.node_named(LOST))
+        try:
+            yield Lives(patient, impatient, led, lost_pods, time.monotonic())
+        finally:
+            cluster.up()
+    for job in made:
+        controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+
+
+def spread(controller: Deployed, name: str, *, retries: int) -> MpiJob:
+    """A job that has a worker on each node, and its launcher on the one that is kept."""
+    return losing.start(controller.namespace, name, retries=retries, worker=rather_apart(name), launcher=on(KEPT))
+
+
+def run(one: Story) -> None:
+    one.until("Running")
+    losing.wait_until_ranks_run(one.job)
+
+
+def pod_on(node: str, job: MpiJob) -> str:
+    [pod] = [pod for role in ("worker", "launcher") for pod in job.pods(role) if pod["spec"]["nodeName"] == node]
+    return str(pod["metadata"]["name"])
+
+
+def test_a_job_that_may_not_try_again_fails_with_worker_and_node(lives: Lives, times: Times) -> None:
+    end = lives.impatient.end()
+
+    print(lives.impatient.lines())
+    times.add("worker's node lost, no retries: Failed", end.at - lives.at)
+    assert condition(end, "Failed")["reason"].startswith("BackoffLimitExceeded")
+    assert re.search(f"node {LOST} of pod {lives.lost_pods[lives.impatient.job.name]}", held(end)["Failed"])
+    assert lives.impatient.events("MPIJobRestarting") == []
+    [event] = lives.impatient.events("BackoffLimitExceeded")
+    assert f"node {LOST} of pod" in event.message
+
+
+def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(lives: Lives, times: Times) -> None:
+    one = lives.patient
+    end, pod = one.end(), lives.lost_pods[one.job.name]
+
+    print(one.lines())
+    times.add("worker's node lost: Succeeded", end.at - lives.at)
+    assert "Succeeded" in held(end)
+    # mpirt-rsh knows it after 14 s, Kubernetes after 40: until then the worker seems Ready, and a launcher begins.
+    [event] = one.events("MPIJobRestarting")
+    assert f"mpirt-rsh: node {LOST} of pod {pod} has not answered" in event.message
+    assert f"{pod} was lost with its node {LOST}" in one.lines()
+    assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
+
+
+def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(
+    lives: Lives, times: Times
+) -> None:
+    one = lives.led
+    end, pod = one.end(), lives.lost_pods[one.job.name]
+
+    print(one.lines())
+    times.add("launcher's node lost: Succeeded", end.at - lives.at)
+    assert "Succeeded" in held(end)
+    assert one.messages("Restarting")[-1] == f"launcher pod {pod} was lost with its node {LOST}"
+    assert [event.message for event in one.events("MPIJobRestarting")] == [one.messages("Restarting")[-1]]
+    assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))

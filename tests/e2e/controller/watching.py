@@ -1,0 +1,87 @@
+"""
+What becomes of an object, or of several, as the API server tells it.
+
+Each of their states is kept with the moment at which it was told, so that what lies between two of them is the
+time of who acted and not that of the kubectl which asks.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from tests.e2e.ground import Namespace
+from tests.kube.wait import until
+
+_BEGINS_WITHIN = 30.0
+
+
+@dataclass(frozen=True)
+class State:
+    """An object at a moment; `body` is the last of it where it was deleted."""
+
+    at: float
+    deleted: bool
+    body: dict[str, Any]
+
+    @property
+    def uid(self) -> str:
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def version(self) -> int:
+        """Grows with every write to the cluster, whatever it is of."""
+        return int(self.body["metadata"]["resourceVersion"])
+
+
+class Watch:
+    """All states of what is watched since the watch began, the first of them included."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.states: list[State] = []
+        self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._reader.start()
+
+    def wait(self, question: Callable[[State], bool], *, after: float = 0.0, within: float, what: str) -> State:
+        """The first state after a moment of which it is true."""
+
+        def found() -> State | None:
+            return next((state for state in self.states if state.at > after and question(state)), None)
+
+        state = until(found, within=within, what=what)
+        assert state is not None
+        return state
+
+    def join(self) -> None:
+        self._reader.join(10)
+
+    def _read(self, stream: IO[str]) -> None:
+        text = ""
+        for line in stream:
+            text += line
+            # One line for each, or, by newer kubectls, one for each field.
+            if line[:1] not in "{}" or not line.endswith("}\n"):
+                continue
+            said, text = json.loads(text), ""
+            self.states.append(State(time.monotonic(), said["type"] == "DELETED", said["object"]))
+
+
+@contextmanager
+def watch(namespace: Namespace, kind: str, which: str) -> Iterator[Watch]:
+    """Watch an object, by its name, or several, by a selector; it may go and come back."""
+    argv = namespace.kubectl.argv("get", kind, which, "--watch", "--output-watch-events", "--output=json")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as kubectl:
+        assert kubectl.stdout is not None
+        watching = Watch(kubectl.stdout)
+        try:
+            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"the watch of {kind} {which} to begin")
+            yield watching
+        finally:
+            kubectl.terminate()
+            watching.join()

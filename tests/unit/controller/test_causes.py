@@ -1,0 +1,284 @@
+"""Which pod died and how, in the conditions of a job: told while it shows, and known when it shows no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template
+from tests.unit.controller.world import World
+
+RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
+
+
+def started(**spec: Any) -> World:
+    world = World(mpi_job(**spec))
+    world.start()
+    return world
+
+
+def end_of(code: int, message: str = "", **more: Any) -> Body:
+    """A launcher's pod that has failed."""
+    return pods.launcher(
+        phase="Failed", conditions={}, containers=[pods.ended("mpi", code, message=message, **more)]
+    )
+
+
+class TestWhileTheLauncherRuns:
+    def test_what_was_told_of_a_worker_stays_when_another_pod_has_its_name(self) -> None:
+        world = started()
+        evicted = pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on memory")
+        world.workers_are(pods.worker(0), evicted)
+        world.later(5)
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=30))
+        world.later(15)
+
+        assert world.condition("Running") == (
+            True,
+            "MPIJobWorkerFailed",
+            f"{RUNS}train-worker-1 was evicted: low on memory",
+        )
+
+    def test_another_worker_that_dies_is_added(self) -> None:
+        world = started()
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
+        world.later(5)
+
+        world.workers_are(
+            pods.worker(0, containers=[pods.restarted("worker", 137, "OOMKilled")]), pods.worker(1, deleted=30)
+        )
+        world.later(15)
+
+        assert world.condition("Running")[2] == (
+            f"{RUNS}train-worker-1 was deleted; train-worker-0: container worker ended with code 137 (OOMKilled)"
+        )
+
+    def test_a_worker_that_is_new_because_the_job_was_scaled_up_has_not_died(self) -> None:
+        world = started()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 3
+        world.settle()
+
+        world.workers_are(pods.worker(0), pods.worker(1), pods.worker(2, created=30))
+        world.later(15)
+
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}3 of 3 workers are Ready")
+
+    def test_a_worker_that_goes_because_the_job_was_scaled_down_has_not_failed(self) -> None:
+        world = started()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
+        world.settle()
+
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
+        world.later(15)
+
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}1 of 1 workers are Ready")
+
+    def test_nor_has_one_whose_template_was_changed(self) -> None:
+        world = started(elastic={"minReplicas": 1})
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.settle()
+
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=30), revision="train-worker-new")
+        world.later(15)
+
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}0 of 2 workers are Ready")
+
+    def test_a_launcher_whose_node_is_not_heard_of_is_told_of(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
+
+        world.later(5)
+
+        assert world.condition("Running") == (
+            True,
+            "MPIJobLauncherFailed",
+            "Launcher pod train-launcher-1 was lost with its node node-1",
+        )
+        assert world.events[-1][:2] == ("Warning", "MPIJobLauncherFailed")
+
+
+class TestWhenTheLauncherStartsAgain:
+    def test_a_launcher_that_was_deleted_is_named_until_there_is_another(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=50), active=0)
+        world.later(5)
+        told = world.condition("Restarting")
+
+        world.launcher_is(
+            pods.launcher(deleted=50, phase="Failed", conditions={}, containers=[pods.ended("mpi", 143)]), failed=1
+        )
+        world.later(15)
+        assert world.condition("Restarting") == told
+        world.launcher_is()
+        world.later(15)
+
+        assert world.condition("Restarting") == told
+        assert told[2] == "launcher pod train-launcher-1 was deleted"
+
+    def test_one_that_was_lost_with_its_node_is_named(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
+        world.later(5)
+
+        world.launcher_is(active=0)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 was lost with its node node-1"
+
+    def test_and_so_are_the_workers_that_were_lost_with_it(self) -> None:
+        world = started()
+        world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
+        world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
+        world.later(5)
+        assert world.condition("Running")[2] == (
+            "Launcher pod train-launcher-1 was lost with its node node-1; "
+            "train-worker-1 was lost with its node node-1"
+        )
+
+        world.launcher_is(active=0)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1 was lost with its node node-1; "
+            "launcher pod train-launcher-1 was lost with its node node-1"
+        )
+
+    def test_a_worker_whose_loss_is_known_after_the_launchers_end_is_named_and_stays_named(self) -> None:
+        world = started()
+        world.launcher_is(end_of(249, "mpirt-rsh: node node-2 is not heard of"), failed=1)
+        world.later(5)
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(50)))
+        world.later(15)
+        told = world.condition("Restarting")
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=60))
+        world.later(15)
+
+        assert world.condition("Restarting") == told
+        assert told[2] == (
+            "train-worker-1 was lost with its node node-2; "
+            "launcher pod train-launcher-1 ended with code 249: mpirt-rsh: node node-2 is not heard of"
+        )
+
+    def test_a_launcher_job_that_is_being_deleted_was_deleted(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=50), active=1)
+        world.get("Job")["metadata"]["deletionTimestamp"] = "2026-05-04T12:00:30Z"
+
+        world.later(5)
+
+        assert world.condition("Restarting")[2] == "the launcher Job was deleted"
+
+    def test_a_changed_template_is_the_cause_however_the_launcher_ends(self) -> None:
+        world = started()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.get("Job")["metadata"]["deletionTimestamp"] = "2026-05-04T12:00:30Z"
+        world.launcher_is(end_of(143), failed=1)
+
+        world.settle()
+
+        assert world.condition("Restarting")[2] == "the workers' template was changed"
+
+    def test_one_of_which_nothing_was_ever_told(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(phase="Pending", conditions={}, containers=[]), failed=1)
+        assert world.job is not None
+        world.job["status"]["conditions"] = []
+
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == "the launcher's pod is gone"
+
+
+class TestWhenTheJobHasFailed:
+    @pytest.mark.parametrize(
+        ("died", "told"),
+        [
+            pytest.param(17, "train-worker-1: container worker ended with code 137 (OOMKilled); ", id="before"),
+            pytest.param(40, "", id="after"),
+        ],
+    )
+    def test_a_worker_that_died_before_it_is_named_if_its_node_says_so_later(self, died: float, told: str) -> None:
+        world = started()
+        world.launcher_is(end_of(1, "last words", since=12, at=18), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 1: last words"
+
+        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
+        world.workers_are(pods.worker(0), dead)
+        world.later(15)
+
+        message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
+        assert world.condition("Failed")[2] == world.condition("Running")[2] == message
+        assert world.later(60) == []
+
+    def test_nothing_is_told_before_the_launchers_pod_is_seen_to_have_failed(self) -> None:
+        world = started()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        assert world.state() == "Running"
+        assert (world.plan().actions, world.plan().again) == ((), at(world.seconds + 5))
+
+        world.launcher_is(end_of(3), **world.get("Job")["status"])
+        world.settle()
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
+        assert world.events[-1][2] == world.condition("Failed")[2]
+
+    def test_nor_that_it_starts_again_when_its_last_attempt_has_failed(self) -> None:
+        world = started(runPolicy={"backoffLimit": 0})
+        world.launcher_is(end_of(3, since=12, at=18))
+        assert (world.plan().actions, world.plan().again) == ((), at(23))
+
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+
+        assert world.state() == "Failed"
+        assert "MPIJobRestarting" not in world.told()
+
+    def test_unless_the_job_says_nothing_for_long(self) -> None:
+        world = started(runPolicy={"backoffLimit": 0})
+        world.launcher_is(end_of(3, since=12, at=18))
+
+        world.later(10)
+
+        assert world.state() == "Restarting"
+
+    def test_what_is_not_seen_in_time_is_told_later(self) -> None:
+        world = started()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world.later(5)
+        assert world.condition("Failed")[2] == "Limit"
+
+        world.launcher_is(end_of(3), **world.get("Job")["status"])
+        world.later(15)
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 3"
+
+    def test_a_worker_that_is_deleted_afterwards_is_not(self) -> None:
+        world = started()
+        world.launcher_is(end_of(1), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        said = world.condition("Failed")
+
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=60))
+        world.later(15)
+
+        assert world.condition("Failed") == said
+
+    def test_a_long_list_of_workers_is_cut(self) -> None:
+        world = started(elastic={"minReplicas": 2}, replicas=5)
+        dead = [pods.restarted("worker", 137, "OOMKilled")]
+        world.workers_are(*(pods.worker(n, containers=dead, conditions=pods.not_ready()) for n in range(5)))
+        world.later(5)
+        told = world.condition("Running")[2]
+
+        world.later(30)
+
+        assert world.condition("Running")[2] == told
+        assert told.endswith("train-worker-2: container worker ended with code 137 (OOMKilled); and 2 more")

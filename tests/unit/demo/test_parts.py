@@ -1,0 +1,118 @@
+"""What the demo reads, and what it has in common with the files that a person uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from demo import program
+from demo.controller import manifests, refuse_beside
+from demo.job import FILE, Rank, ranks, rendered
+from demo.place import Images, named_images
+from tests.kube.errors import ClusterError
+from tests.unit.layers import PROJECT
+
+IMAGES = Images("reg/controller:1", "reg/runtime:1", "reg/pi:1")
+
+
+class TestImages:
+    def test_a_registry_names_all(self) -> None:
+        assert named_images({"REGISTRY": "reg/mpirt/"}) == Images(
+            "reg/mpirt/controller:demo", "reg/mpirt/runtime:demo", "reg/mpirt/pi:demo"
+        )
+
+    def test_a_name_of_its_own_wins(self) -> None:
+        found = named_images({"REGISTRY": "reg", "PI_IMAGE": "elsewhere/pi@sha256:0"})
+
+        assert found == Images("reg/controller:demo", "reg/runtime:demo", "elsewhere/pi@sha256:0")
+
+    def test_two_of_three_are_not_enough(self) -> None:
+        assert named_images({"PI_IMAGE": "a", "RUNTIME_IMAGE": "b"}) is None
+
+
+class TestRanks:
+    def test_they_are_in_the_order_of_their_numbers(self) -> None:
+        pods = [{"metadata": {"name": f"w-{n}"}, "spec": {"nodeName": f"n-{n}"}} for n in (0, 1)]
+
+        found = ranks(["[w-1] rank 10 of 11 runs on w-1\n", "rank 2 of 11 runs on w-0\n", "pi is 3\n"], pods)
+
+        assert found == [Rank(2, "w-0", "n-0"), Rank(10, "w-1", "n-1")]
+
+    def test_a_host_that_is_no_worker_has_no_known_node(self) -> None:
+        assert ranks(["rank 0 of 1 runs on pi-launcher\n"], []) == [Rank(0, "pi-launcher", "?")]
+
+    def test_they_are_a_table(self) -> None:
+        assert rendered([Rank(0, "pi-worker-0", "n")]) == "RANK  POD          NODE\n0     pi-worker-0  n"
+
+
+def deployment(
+    name: str, *, labels: dict[str, str] | None = None, replicas: int = 1, **main: Any
+) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "there", **({"labels": labels} if labels else {})}
+    spec = {"replicas": replicas, "template": {"spec": {"containers": [main]}}}
+    return {"metadata": metadata, "spec": spec}
+
+
+class TestBesideOthers:
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(deployment("mpirt-controller"), id="ours"),
+            pytest.param(
+                deployment("x", labels={"app.kubernetes.io/name": "mpirt-controller"}), id="ours by label"
+            ),
+            pytest.param(deployment("mpi-operator"), id="mpi-operator"),
+            pytest.param(deployment("training-operator", args=["--leader-elect"]), id="training-operator"),
+        ],
+    )
+    def test_who_acts_everywhere_is_in_the_way(self, other: dict[str, Any]) -> None:
+        with pytest.raises(ClusterError, match="in namespace there acts on the MPIJobs of all namespaces"):
+            refuse_beside([deployment("web"), other])
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            pytest.param(deployment("mpirt-controller", env=[{"name": "MPIRT_NAMESPACE"}]), id="by variable"),
+            pytest.param(deployment("mpirt-controller", args=["--namespace=ml"]), id="by option"),
+            pytest.param(deployment("mpi-operator", command=["x", "--namespace", "ml"]), id="by command"),
+            pytest.param(deployment("mpi-operator", replicas=0), id="switched off"),
+            pytest.param(deployment("web"), id="somebody else"),
+        ],
+    )
+    def test_who_does_not_is_not(self, other: dict[str, Any]) -> None:
+        refuse_beside([other])
+
+
+class TestManifests:
+    TEXT = "namespace: mpirt\nimage: mpirt/controller:latest\nvalue: mpirt/runtime:latest\napiVersion: policy/v1\n"
+
+    def test_they_name_the_namespace_and_the_images(self) -> None:
+        assert manifests(self.TEXT, "mine", IMAGES, is_old=False) == (
+            "namespace: mine\nimage: reg/controller:1\nvalue: reg/runtime:1\napiVersion: policy/v1\n"
+        )
+
+    def test_where_there_is_no_policy_v1_they_name_what_there_is(self) -> None:
+        assert manifests(self.TEXT, "mine", IMAGES, is_old=True).endswith("apiVersion: policy/v1beta1\n")
+
+    def test_a_file_that_has_changed_is_not_applied_half_changed(self) -> None:
+        with pytest.raises(ClusterError, match="has no 'image: mpirt/controller:latest' any more"):
+            manifests("namespace: mpirt\n", "mine", IMAGES, is_old=False)
+
+
+class TestTheExample:
+    DOCKERFILE = (PROJECT / "examples/pi/Dockerfile").read_text(encoding="utf-8")
+
+    def test_the_test_clusters_image_is_compiled_as_the_dockerfiles(self) -> None:
+        script = program.COMPILE.read_text(encoding="utf-8")
+
+        assert "mpicc -O2 -o /usr/local/bin/pi /source/pi.c -lm" in self.DOCKERFILE
+        assert "mpicc -O2 -o /root/pi /root/pi.c -lm" in script
+        assert f"--no-install-recommends {' '.join(program.PACKAGES)}" in self.DOCKERFILE
+
+    def test_it_starts_as_the_dockerfiles(self) -> None:
+        assert self.DOCKERFILE.endswith(f"USER {program.START.user}\n")
+        assert f"/{program.PLACE} /{program.PLACE}\n" in self.DOCKERFILE
+
+    def test_its_image_has_one_name_to_be_replaced(self) -> None:
+        assert FILE.read_text(encoding="utf-8").count("image: mpirt-example/pi\n") == 2

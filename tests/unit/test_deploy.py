@@ -1,0 +1,114 @@
+"""What deploy/ installs: as little power as can be, and the same in each of its forms."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.unit.layers import PROJECT
+
+DEPLOY = PROJECT / "deploy"
+
+
+def documents(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / file).read_text(encoding="utf-8")))
+
+
+def pod() -> dict[str, Any]:
+    [deployment] = documents("base/deployment.yaml")
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return found
+
+
+class TestThePod:
+    """Kubernetes' own names for the rules: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
+
+    def test_it_keeps_the_rules_of_the_restricted_profile(self) -> None:
+        spec = pod()
+        [container] = spec["containers"]
+
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["runAsUser"] > 0
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+    def test_it_takes_nothing_of_its_node(self) -> None:
+        spec = pod()
+        [container] = spec["containers"]
+
+        assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & spec.keys()
+        assert [port for port in container["ports"] if "hostPort" in port] == []
+
+    def test_it_says_what_it_needs_and_what_is_too_much(self) -> None:
+        [container] = pod()["containers"]
+
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+
+    def test_its_namespace_asks_for_that_profile(self) -> None:
+        [namespace] = documents("cluster/namespace.yaml")
+
+        assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+    def test_it_runs_as_the_user_of_its_image(self) -> None:
+        file = (PROJECT / "images/controller/Dockerfile").read_text(encoding="utf-8")
+        who = pod()["securityContext"]
+
+        assert f"\nUSER {who['runAsUser']}:{who['runAsGroup']}\n" in file
+
+
+class TestTheForms:
+    def test_one_namespace_takes_the_same_permissions_as_all(self) -> None:
+        assert documents("namespaced/role.yaml")[0]["rules"] == documents("cluster/cluster-role.yaml")[0]["rules"]
+
+    def test_old_and_new_kubernetes_get_the_same_budget(self) -> None:
+        [new], [old] = documents("disruptions.yaml"), documents("kubernetes-1.20/disruptions.yaml")
+
+        assert (new.pop("apiVersion"), old.pop("apiVersion")) == ("policy/v1", "policy/v1beta1")
+        assert new == old
+        assert documents("namespaced/disruptions.yaml") == documents("disruptions.yaml")
+
+    def test_old_and_new_kubernetes_get_the_same_otherwise(self) -> None:
+        [new], [old] = documents("kustomization.yaml"), documents("kubernetes-1.20/kustomization.yaml")
+
+        assert new.pop("bases") == ["../crds", "base", "cluster"]
+        assert old.pop("bases") == ["../../crds", "../base", "../cluster"]
+        assert new == old
+
+    def test_both_images_are_named_in_one_file(self) -> None:
+        text = (DEPLOY / "base/deployment.yaml").read_text(encoding="utf-8")
+
+        assert text.count("mpirt/controller:latest") == text.count("mpirt/runtime:latest") == 1
+
+    def test_the_readme_has_both_of_them_named_by_one_command(self, tmp_path: Path) -> None:
+        file = tmp_path / "deploy/base/deployment.yaml"
+        file.parent.mkdir(parents=True)
+        shutil.copyfile(DEPLOY / "base/deployment.yaml", file)
+        [command] = re.findall(
+            r"^    (sed -i .*)$", (PROJECT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+        )
+
+        subprocess.run(["/bin/sh", "-c", f"REGISTRY=reg/x; {command}"], cwd=tmp_path, check=True)
+
+        text = file.read_text(encoding="utf-8")
+        assert "image: reg/x/controller:0.1\n" in text
+        assert "value: reg/x/runtime:0.1\n" in text
+
+    def test_no_rule_has_a_wildcard(self) -> None:
+        rules = [
+            rule
+            for file in ("namespaced/role.yaml", "cluster/cluster-role.yaml", "base/account.yaml")
+            for document in documents(file)
+            for rule in document.get("rules", [])
+        ]
+
+        assert [rule for rule in rules if "*" in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}] == []
