@@ -6,7 +6,6 @@ Owns: the HTTP server and its thread. What is healthy and what is ready is asked
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,8 +35,7 @@ class Server:
             said = f"can't listen on port {port}: {error.strerror}; choose another with --metrics-port"
             raise ConfigError(said) from error
         self._server.daemon_threads = True
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="metrics", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
 
     @property
     def port(self) -> int:
@@ -47,16 +45,9 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        self._ending.set()
-        # Wakes who waits for the next client.
-        self._server.socket.shutdown(socket.SHUT_RDWR)
+        self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-    def _serve(self) -> None:
-        # The package's own loop looks up twice a second, which is half of what an idle controller costs.
-        while not self._ending.is_set():
-            self._server.handle_request()
 
 
 def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHandler]:
