@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from mpirt.controller import kinds
 from mpirt.controller.actions import Action, Create, Delete
-from mpirt.controller.digests import digest, launcher_digest
+from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
 from mpirt.controller.facts import Readiness, is_outdated, job_end
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.observe import Live, Observed
 from mpirt.controller.spec import Creation, JobSpec, Settings
 
@@ -32,20 +31,9 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         made = [Create(wanted, _why(spec, workers), digest(wanted))] if _is_time(spec, workers) else []
         return [*_ended_leftovers(observed), *made]
     if reason := is_outdated(spec, job):
-        return [*_trial(spec, job, settings), _removal(job, reason)]
+        return [_removal(job, reason)]
     changed = correction(wanted, job)
     return [] if changed is None else [changed]
-
-
-def launcher_trial(spec: JobSpec, settings: Settings) -> Create:
-    """Asks whether the API server would take the launcher: before anything is made or ended for its sake."""
-    wanted = launcher_job(spec, settings)
-    return Create(wanted, "would the launcher be taken?", digest(wanted), dry_run=True)
-
-
-def _trial(spec: JobSpec, job: Live, settings: Settings) -> list[Action]:
-    is_same = job.annotations.get(TEMPLATE_ANNOTATION) == launcher_digest(spec)
-    return [] if is_same else [launcher_trial(spec, settings)]
 
 
 def _is_time(spec: JobSpec, workers: Readiness) -> bool:

@@ -21,7 +21,7 @@ from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
 from mpirt.controller.facts import JobEnd, job_end, readiness
 from mpirt.controller.healing import healing
-from mpirt.controller.launching import launcher_actions, launcher_trial
+from mpirt.controller.launching import launcher_actions
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
@@ -30,6 +30,7 @@ from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.observe import Observed
 from mpirt.controller.spec import JobSpec, Settings
 from mpirt.controller.status import Obstacle, invalid_status, job_status
+from mpirt.controller.trials import refused_field, trials, workers_as_job
 
 # Objects of others are not watched, and a refusal may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
@@ -45,12 +46,16 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     wanted = _wanted(spec, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
     if refusal is not None and refusal.final:
-        return plan_of_invalid(dialect, _refused_field(refusal), observed, now=now)
+        return plan_of_invalid(dialect, _refused(refusal, spec, settings), observed, now=now)
     obstacle = _obstacle(observed, refusal, wanted)
     workers = readiness(spec, observed)
     changes: list[Action] = []
     if obstacle is None:
-        changes = [*_object_actions(spec, observed, settings, wanted), *_removals(observed, wanted)]
+        changes = [
+            *trials(spec, observed, settings),
+            *_object_actions(observed, wanted),
+            *_removals(observed, wanted),
+        ]
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
@@ -80,13 +85,8 @@ def _wanted(spec: JobSpec, settings: Settings, end: JobEnd | None) -> list[Manif
     ]
 
 
-def _object_actions(
-    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]
-) -> list[Action]:
+def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     actions: list[Action] = []
-    is_new = kinds.JOB not in observed.mine and kinds.STATEFUL_SET not in observed.mine
-    if is_new and not spec.run.suspended:
-        actions.append(launcher_trial(spec, settings))
     for manifest in wanted:
         live = observed.mine.get(str(manifest["kind"]))
         if live is None:
@@ -110,14 +110,13 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     """What the API server has refused of what is still wanted."""
     if not observed.refusals:
         return None
-    asked = {digest(manifest) for manifest in [*wanted, launcher_job(spec, settings)]}
+    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), workers_as_job(spec, settings))}
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 
-def _refused_field(refusal: Refusal) -> str:
-    replica = "Launcher" if refusal.kind == kinds.JOB else "Worker"
-    field = f"spec.mpiReplicaSpecs.{replica}.template: " if refusal.kind in (kinds.JOB, kinds.STATEFUL_SET) else ""
-    return f"{field}the API server refuses it: {refusal.message}"
+def _refused(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
+    field = refused_field(refusal, spec, settings)
+    return f"{field}{': ' if field else ''}the API server refuses it: {refusal.message}"
 
 
 def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Manifest]) -> Obstacle | None:

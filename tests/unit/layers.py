@@ -49,7 +49,7 @@ _CORE = (
 )
 _CONTROLLER = (
     "actions announcing cleaning conditions decide digests drift election facts healing kinds launching "
-    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store "
+    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store trials "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/service manifests/workers"

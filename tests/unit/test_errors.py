@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mpirt import errors
@@ -77,6 +79,13 @@ def test_an_error_that_nobody_foresaw_is_told_by_its_place_and_never_by_its_text
     line = errors.our_mistake(caught.value)
 
     assert line == f"a mistake in mpirt itself: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
+
+
+def test_its_place_is_where_it_was_raised_not_where_it_was_called_from() -> None:
+    with pytest.raises(ValueError, match="Expecting value") as caught:
+        json.loads("a password, say")
+
+    assert "JSONDecodeError at json.decoder:" in errors.our_mistake(caught.value)
 
 
 def test_an_error_that_was_never_raised_has_no_place() -> None:

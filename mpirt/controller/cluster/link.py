@@ -22,6 +22,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
+from urllib3 import HTTPConnectionPool
 
 from mpirt import names
 from mpirt.controller.kinds import Resource
@@ -134,7 +135,10 @@ class Link:
         self._count = count
         self._asked = threading.local()
         self._rest = RESTClientObject(configuration)
-        self._rest.pool_manager.pool_classes_by_scheme = _pools(lambda: bool(self._asked.may()))
+        manager = self._rest.pool_manager
+        manager.pool_classes_by_scheme = {
+            scheme: _asking(pool, self._may_send) for scheme, pool in manager.pool_classes_by_scheme.items()
+        }
         self._credentials = threading.Lock()
 
     def ask(self, request: Request) -> Answer:
@@ -160,6 +164,9 @@ class Link:
     def close(self) -> None:
         """Give back all connections."""
         self._rest.close()
+
+    def _may_send(self) -> bool:
+        return bool(self._asked.may())
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
@@ -193,32 +200,24 @@ class Link:
         return headers
 
 
-def _pools(may: Callable[[], bool]) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+def _asking(pool: type[HTTPConnectionPool], may: Callable[[], bool]) -> type[HTTPConnectionPool]:
     """
-    Pools whose connections ask at the last moment.
+    A kind of pool whose connections ask at the last moment.
 
     Between a question that is asked earlier and the first byte there may be a name, a connection and a handshake,
     each of which waits for others.
     """
+    plain = pool.ConnectionCls
 
-    class Plain(urllib3.connection.HTTPConnection):
-        def request(self, *words: Any, **fields: Any) -> None:
-            if self.sock is None:
-                self.connect()
-            if not may():
-                raise _NotSent
-            super().request(*words, **fields)
+    def request(connection: Any, *words: Any, **fields: Any) -> None:
+        if connection.sock is None:
+            connection.connect()
+        if not may():
+            raise _NotSent
+        plain.request(connection, *words, **fields)
 
-    class Secure(Plain, urllib3.connection.HTTPSConnection):
-        pass
-
-    class PlainPool(urllib3.HTTPConnectionPool):
-        ConnectionCls = Plain
-
-    class SecurePool(urllib3.HTTPSConnectionPool):
-        ConnectionCls = Secure
-
-    return {"http": PlainPool, "https": SecurePool}
+    asking = type(plain.__name__, (plain,), {"request": request})
+    return type(pool.__name__, (pool,), {"ConnectionCls": asking})
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:

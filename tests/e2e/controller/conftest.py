@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.e2e.controller import deployed
@@ -10,9 +12,11 @@ from tests.e2e.ground import Ground, Namespace
 
 
 @pytest.fixture(scope="session")
-def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """Two replicas of the controller in a namespace of the run's own, which goes with the run."""
-    return deployed.install(cluster, tmp_path_factory.mktemp("controller"))
+    installed = deployed.install(cluster, tmp_path_factory.mktemp("controller"))
+    yield installed
+    installed.remove()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.e2e.controller.beds import Bed
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.leadership import made_twice
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.states import State, difference, state
+from tests.e2e.controller.states import State, difference, has_workers, state
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
@@ -99,7 +99,6 @@ class Course:
     bed: Bed
     job: MpiJob
     peace: Peace
-    killed_at: float = 0.0
     while_running: str = ""
     """How it differed from the one in peace, when it ran."""
 
@@ -129,6 +128,7 @@ class Course:
             self.peace.running.set_result(self._state())
             self.let_end()
             self._wait_for(LIFE[-1])
+            until(lambda: not has_workers(self._state()), within=_SETTLES_WITHIN, what="the end of all workers")
             self.peace.ended.set_result(self._state())
 
     def run(self) -> None:
@@ -143,9 +143,8 @@ class Course:
         """Kill the controller when its write is held up."""
         write = hold.wait(_COMES_WITHIN)
         processes.at(write.address).kill()
-        self.killed_at = time.monotonic()
         # It would have given the write up by itself after a while.
-        assert self.killed_at - write.at < _GIVEN_UP_AFTER, "the kill came too late"
+        assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
         hold.release()
 
     def let_end(self) -> None:

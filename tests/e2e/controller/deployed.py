@@ -55,6 +55,17 @@ class Deployed:
             lines += [json.loads(line) for line in said.splitlines() if line.startswith("{")]
         return lines
 
+    def remove(self) -> None:
+        """
+        Let it go, and its namespace with all jobs in it.
+
+        Jobs and pods first: the namespace controller looks ever more rarely while some are left.
+        """
+        kubectl = self.namespace.kubectl
+        kubectl("delete", "mpijobs.kubeflow.org", "--all", "--wait=false")
+        kubectl("delete", "deployments,statefulsets,jobs,pods", "--all", "--grace-period=1", "--wait=false")
+        self.namespace.ground.kubectl("delete", "namespace", self.namespace.name, "--wait=false")
+
 
 def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | None = None) -> Deployed:
     """

@@ -11,7 +11,7 @@ from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 
 ENDS_WITHIN = 180.0
-_IMPLEMENTATIONS = {"openmpi4": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH"}
+_IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def submit(
             worker=worker or {},
             launcher=launcher or {},
             container=container or {},
-            mpiImplementation=_IMPLEMENTATIONS[image],
+            mpiImplementation=_IMPLEMENTATIONS.get(image, "OpenMPI"),
             **spec,
         )
     )

@@ -27,6 +27,8 @@ _OBJECTS = (
 # even when that is gone.
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed", "Created", "Started", "Killing"})
 _OWN = "mpirt-controller"
+_OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
+_WORKER = '"generateName": "JOB-worker-"'
 
 _LEFT_OUT = frozenset({"resourceVersion", "selfLink", "managedFields", "controller.kubernetes.io/hash"})
 _DIFFERS = (
@@ -55,6 +57,11 @@ def difference(before: State, after: State) -> str:
     """What is in one of two states only, in words; empty if they are equal."""
     lines = difflib.unified_diff(_unfolded(before), _unfolded(after), "undisturbed", "disturbed", lineterm="", n=3)
     return "\n".join(lines)
+
+
+def has_workers(state: State) -> bool:
+    """Whether anything of its workers is left: they go one after the other, their pods last or nearly so."""
+    return any(line.startswith(_OF_WORKERS) or _WORKER in line for line in state)
 
 
 def _is_worth_it(event: Body, name: str) -> bool:

@@ -6,14 +6,54 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller import first_users
+from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Namespace
+from tests.e2e.ground import Ground, Namespace
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
 USER = {"runAsUser": 12345, "runAsGroup": 12345, "runAsNonRoot": True}
 HOME = [{"name": "HOME", "value": "/tmp"}]
+
+# Says of each rank in which pod it runs, even where pods have no host names of their own.
+POD = {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+NODE = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+# Two jobs at a time: there is no port on which one could be in the other's way.
+WHO_IS_ON_IT: dict[str, dict[str, Any]] = {
+    "workers": {"worker": {"hostNetwork": True}},
+    "workers and launcher": {"worker": {"hostNetwork": True}, "launcher": {"hostNetwork": True}},
+}
+
+
+@pytest.fixture(scope="module")
+def on_hosts(controller: Deployed) -> dict[str, MpiJob]:
+    """Jobs on the hosts' network."""
+    where = [*OPENMPI[:-1], "/bin/sh", "-c", 'echo "rank in $POD on $NODE"']
+    env = {"env": [POD, NODE]}
+    return {
+        who: submit(controller.namespace, job_name("host"), "openmpi4", where, container=env, **pods)
+        for who, pods in WHO_IS_ON_IT.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def simple_ml(cluster: Ground, controller: Deployed) -> MpiJob:
+    """Made before the other jobs of this module: its launcher sleeps for a minute, while they run."""
+    first_users.give_gpus(cluster)
+    name = job_name("simple-ml")
+    controller.namespace.kubectl.apply(first_users.manifest(name, cluster.image("horovod")))
+    return MpiJob(controller.namespace, name)
+
+
+@pytest.mark.usefixtures("own_cluster")
+def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) -> None:
+    wrote = first_users.manifest(simple_ml.name, simple_ml.namespace.ground.image("horovod"))["spec"]
+
+    kept = simple_ml.namespace.kubectl.get("mpijobs.v1.kubeflow.org", simple_ml.name)["spec"]
+
+    assert kept["mpiReplicaSpecs"] == wrote["mpiReplicaSpecs"]
+    assert (kept["slotsPerWorker"], kept["runPolicy"]["cleanPodPolicy"]) == (1, "Running")
 
 
 @pytest.mark.parametrize(
@@ -69,33 +109,24 @@ def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     assert any("-launcher" in host for host in hosts)
 
 
-def test_an_existing_version_1_job_runs_unchanged(jobs: Namespace) -> None:
-    name = job_name("old")
-    image = jobs.ground.image("horovod")
-    main = {
-        "name": "horovod-master",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c"],
-        "args": ["horovodrun -np 2 --hostfile /etc/mpi/hostfile hostname"],
-    }
-    idle = {**main, "name": "horovod-worker", "args": ["sleep infinity"]}
-    jobs.kubectl.apply(
-        {
-            "apiVersion": "kubeflow.org/v1",
-            "kind": "MPIJob",
-            "metadata": {"name": name},
-            "spec": {
-                "slotsPerWorker": 1,
-                "runPolicy": {"cleanPodPolicy": "Running"},
-                "mpiReplicaSpecs": {
-                    "Launcher": {"replicas": 1, "template": {"spec": {"containers": [main]}}},
-                    "Worker": {"replicas": 2, "template": {"spec": {"containers": [idle]}}},
-                },
-            },
-        }
-    )
-    job = MpiJob(jobs, name)
+@pytest.mark.parametrize("who", WHO_IS_ON_IT)
+def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict[str, MpiJob], who: str) -> None:
+    job = on_hosts[who]
     job.wait_for_end()
 
-    assert {f"{name}-worker-{n}" for n in (0, 1)} <= {line.rpartition(":")[2] for line in job.log()}
+    workers = [(pod["metadata"]["name"], pod["spec"]["nodeName"]) for pod in job.pods("worker")]
+    assert len({node for _, node in workers}) == 2
+    assert sorted(line for line in job.log() if line.startswith("rank")) == [
+        f"rank in {pod} on {node}" for pod, node in sorted(workers)
+    ]
+
+
+@pytest.mark.usefixtures("own_cluster")
+def test_the_job_of_the_first_users_trains_their_model_on_its_workers(simple_ml: MpiJob) -> None:
+    simple_ml.wait_for_end()
+
+    said = [line.partition("<stdout>:")[2] for line in simple_ml.log() if "<stdout>:host=" in line]
+    ranks, weights = zip(*(line.split(" weights=") for line in sorted(said)), strict=True)
+    assert ranks == tuple(f"host={simple_ml.name}-worker-{n} rank={n} of 2" for n in (0, 1))
+    # Each rank has made up inputs of its own: they agree because they have exchanged what they learnt.
+    assert weights[0] == weights[1]

@@ -1,48 +1,83 @@
-"""No launcher before its workers, and words for what is missing."""
+"""
+The launcher starts when the workers are Ready, and not before; who keeps it waiting is named.
+
+The jobs wait side by side.
+"""
 
 from __future__ import annotations
 
-from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.mpijobs import submit
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
+from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 
-COMMAND = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
+SLOW = "sleep 20; touch /tmp/ready; exec sleep 3600"
+READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+
+# Nobody listens there, so that the node need not wait for an answer.
+NO_SUCH_IMAGE = "localhost:1/no/such:image"
+
+REASONS = {
+    "unschedulable": " is not scheduled: Unschedulable: ",
+    "image": f": container mpi: ImagePullBackOff: image {NO_SUCH_IMAGE} can't be pulled",
+    "readiness": ": container mpi runs but is not Ready: its readiness probe does not succeed",
+}
 
 
-def test_a_launcher_waits_for_workers_that_take_their_time(jobs: Namespace) -> None:
-    image = jobs.ground.image("openmpi4")
-    slow = {
-        "name": "mpi",
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c", "sleep 20; touch /tmp/ready; sleep 3600"],
-        "readinessProbe": {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1},
+def workers(namespace: Namespace) -> dict[str, dict[str, Any]]:
+    """What keeps each job waiting, as fields of its workers' spec."""
+    image = namespace.ground.image("busybox")
+    main = {"name": "mpi", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["/bin/sh", "-c", IDLE]}
+    slow = {**main, "command": ["/bin/sh", "-c", SLOW], "readinessProbe": READY}
+    return {
+        "slow": {"containers": [slow]},
+        "unschedulable": {"nodeSelector": {"there": "is-none"}},
+        "image": {"containers": [{**main, "image": NO_SUCH_IMAGE}]},
+        "readiness": {"containers": [{**main, "readinessProbe": READY}]},
     }
-    job = submit(jobs, job_name("slow"), "openmpi4", COMMAND, worker={"containers": [slow]})
-    job.wait_for_end()
-
-    [launcher] = job.pods("launcher")
-    ready = [
-        condition["lastTransitionTime"]
-        for pod in job.pods("worker")
-        for condition in pod["status"]["conditions"]
-        if condition["type"] == "Ready"
-    ]
-    assert launcher["metadata"]["creationTimestamp"] >= max(ready)
 
 
-def test_a_worker_that_never_comes_is_named_with_the_reason(jobs: Namespace) -> None:
-    job = submit(jobs, job_name("never"), "openmpi4", COMMAND, worker={"nodeSelector": {"there": "is-none"}})
+@pytest.fixture(scope="module")
+def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
+    """A job for each."""
+    namespace = controller.namespace
+    made = {
+        why: submit(namespace, job_name(why), "busybox", ("true",), workers=1, worker=worker)
+        for why, worker in workers(namespace).items()
+    }
+    yield made
+    namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
+
+
+@pytest.mark.parametrize("why", REASONS)
+def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
+    job = waiting[why]
+    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"
 
     until(
-        lambda: "Unschedulable" in job.condition("Running").get("message", ""),
-        within=60,
-        what="a message that names the reason",
+        lambda: job.condition("Running").get("message", "").startswith(words),
+        within=90,
+        what=f"the words {words!r}",
     )
 
     running = job.condition("Running")
-    assert running["status"] == "False"
-    assert f"{job.name}-worker-0" in running["message"]
+    assert (running["status"], running["reason"]) == ("False", "MPIJobWorkersNotReady")
+    # It never was anything else.
+    assert running["lastTransitionTime"] == job.condition("Created")["lastTransitionTime"]
     assert job.pods("launcher") == []
-    jobs.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+
+
+def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["slow"]
+    job.wait_for_end()
+
+    [launcher] = job.pods("launcher")
+    [worker] = job.pods("worker")
+    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
+    assert launcher["metadata"]["creationTimestamp"] >= ready["lastTransitionTime"]

@@ -37,6 +37,10 @@ UNUSED = {
 }
 # Decides whether the job is ours at all, before it is read.
 DECIDES = {"spec.runPolicy.managedBy"}
+# mpi-operator's schemas have it, and what they take must not be refused before anybody can say why.
+NOT_FOR_LAUNCHERS = {("spec.mpiReplicaSpecs.Launcher.restartPolicy", "Always")}
+# Says which words there are where it refers to.
+REFERS = {"spec.cleanPodPolicy"}
 
 # What mpi-operator's CRDs have, of both versions.
 PUBLISHED = {
@@ -120,6 +124,18 @@ class TestTheParserAndTheSchema:
         assert not MPI_JOB.is_ours(job)
         assert path in FIELDS
 
+    @pytest.mark.parametrize("path", sorted(path for path, field in FIELDS.items() if "enum" in field))
+    def test_they_know_the_same_words(self, path: str) -> None:
+        for word in FIELDS[path]["enum"]:
+            assert told(path, word) == ("" if (path, word) not in NOT_FOR_LAUNCHERS else path)
+        assert told(path, "Nonsense") == path
+
+    @pytest.mark.parametrize("path", sorted(path for path, field in FIELDS.items() if "minimum" in field))
+    def test_they_know_the_same_least_number(self, path: str) -> None:
+        least = FIELDS[path]["minimum"]
+
+        assert (told(path, least), told(path, least - 1)) == ("", path)
+
     def test_what_is_read_has_a_place_in_the_schema(self) -> None:
         whole = mpi_job(
             elastic={},
@@ -143,6 +159,17 @@ class TestTheParserAndTheSchema:
         assert PUBLISHED - FIELDS.keys() == set()
 
 
+def told(path: str, value: object) -> str:
+    """The field that the parser finds wrong in a job that has this value there; empty if it takes it."""
+    job = mpi_job(replicas=1)
+    put(path.replace(".", "/"), value)(job)
+    try:
+        MPI_JOB.parse(job)
+    except SpecError as error:
+        return error.field
+    return ""
+
+
 class TestTheSchema:
     def test_both_versions_have_the_same_so_that_nothing_is_cut_off_in_storage(self) -> None:
         v1, v2 = VERSIONS["v1"], VERSIONS["v2beta1"]
@@ -158,6 +185,16 @@ class TestTheSchema:
         said = {path: text for path, text in described(schema, "spec") if not path.endswith(obvious)}
 
         assert [path for path, text in said.items() if not text.endswith(".")] == []
+
+    def test_a_description_names_the_words_that_may_be_said(self) -> None:
+        """Older kubectl explain shows nothing else of them."""
+        silent = {
+            path: [word for word in field["enum"] if word not in field["description"]]
+            for path, field in FIELDS.items()
+            if "enum" in field and path not in REFERS
+        }
+
+        assert {path: words for path, words in silent.items() if words} == {}
 
     def test_what_is_written_in_a_status_is_in_it(self) -> None:
         condition = Condition(Type.CREATED, True, Reason.CREATED, "", NOON, NOON)  # noqa: FBT003  as it is defined

@@ -31,6 +31,7 @@ class World:
         self.events: list[tuple[str, str, str]] = []
         self.refusals: list[Refusal] = []
         self.refuse: dict[str, Refusal] = {}
+        """By the kind or the name of what is not taken."""
         self.seconds = 0.0
         self.writes = 0
         self.made: Counter[str] = Counter()
@@ -87,7 +88,7 @@ class World:
         return True
 
     def _create(self, action: Create) -> bool:
-        refusal = self.refuse.get(action.kind)
+        refusal = self.refuse.get(action.kind) or self.refuse.get(action.name)
         if refusal is not None:
             self.refusals.append(Refusal(action.kind, action.digest, refusal.message, refusal.final))
             return False

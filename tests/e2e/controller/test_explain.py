@@ -1,0 +1,127 @@
+"""What the cluster tells a person about MPIJobs: what each field is for, and which one is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller.deployed import Deployed
+from tests.e2e.ground import Namespace
+from tests.kube.kubectl import Kubectl
+from tests.kube.wait import until
+from tests.unit.controller.badspecs import BAD, bad_job
+
+BAD_LABEL = "mpirt-test-bad"
+
+# Every place that has fields with names of our own.
+PLACES = {
+    "": {"spec", "status"},
+    ".spec": {"elastic", "launcherCreationPolicy", "mpiReplicaSpecs", "runPolicy", "slotsPerWorker"},
+    ".spec.elastic": {"maxReplicas", "minReplicas"},
+    ".spec.runPolicy": {"backoffLimit", "cleanPodPolicy", "suspend", "ttlSecondsAfterFinished"},
+    ".spec.runPolicy.schedulingPolicy": {"minAvailable", "queue"},
+    ".spec.mpiReplicaSpecs": {"Launcher", "Worker"},
+    ".spec.mpiReplicaSpecs.Launcher": {"replicas", "restartPolicy", "template"},
+    ".spec.mpiReplicaSpecs.Worker": {"replicas", "restartPolicy", "template"},
+    ".spec.mpiReplicaSpecs.Worker.template": {"metadata", "spec"},
+    ".status": {"completionTime", "conditions", "replicaStatuses", "startTime"},
+    ".status.conditions": {"message", "reason", "status", "type"},
+}
+
+
+ANSWERS = {
+    "what must be in an image": (" about", "images need nothing but /bin/sh and the MPI"),
+    "when the launcher starts": (".spec.launcherCreationPolicy", "WaitForWorkersReady, the default: when all"),
+    "which MPIs there are": (".spec.mpiImplementation", "the others are Intel and MPICH"),
+    "what is cleaned up": (".spec.runPolicy.cleanPodPolicy", "Running: the workers. All: the launcher's, too"),
+    "what a TTL removes": (".spec.runPolicy.ttlSecondsAfterFinished", "after its end the job is deleted"),
+    "how often it is tried": (".spec.runPolicy.backoffLimit", "Default is 6."),
+    "whether ssh is needed": (".spec.sshAuthMountPath", "Nothing here needs ssh."),
+    "what is not honoured": (".spec.mpiReplicaSpecs.Worker.restartPolicy", "told by an event and not kept"),
+    "what a template may hold": (".spec.mpiReplicaSpecs.Worker.template.spec", "see: kubectl explain pod.spec"),
+    "what holds now": (".status.conditions", "The last one is what holds now."),
+}
+# What every object has.
+OBVIOUS = {".apiVersion", ".kind", ".metadata"}
+
+
+@pytest.fixture(scope="module")
+def told(controller: Deployed) -> dict[str, str]:
+    """What kubectl says of every field in those places."""
+    kubectl = controller.namespace.kubectl
+    # What a CRD brings is published some seconds after it is served.
+    until(lambda: explained(kubectl, ".spec"), within=60, what="an explanation of specs")
+    found: dict[str, str] = {}
+    for place in PLACES:
+        found |= explained(kubectl, place)
+    return found
+
+
+def test_kubectl_explains_every_field(told: dict[str, str]) -> None:
+    asked = {f"{place}.{field}" for place, fields in PLACES.items() for field in fields}
+
+    assert asked - told.keys() == set()
+    assert {field for field, words in told.items() if not words.endswith(".")} == OBVIOUS & told.keys()
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_what_a_person_would_ask_is_answered(told: dict[str, str], question: str) -> None:
+    place, answer = ANSWERS[question]
+
+    assert answer in told[place]
+
+
+def test_of_every_bad_spec_the_field_is_named(jobs: Namespace) -> None:
+    """By the API server, which then keeps no job, or by the condition of the job that it keeps."""
+    bad = {name_of(number): field for number, (_, _, field, _) in enumerate(BAD)}
+
+    refused = create_bad(jobs)
+
+    kept = bad.keys() - refused.keys()
+    until(lambda: failed(jobs).keys() >= kept, within=120, what=f"{len(kept)} jobs to have failed")
+    told = {**refused, **failed(jobs)}
+    assert {name: told[name] for name, field in bad.items() if f"{field}: " not in told[name]} == {}
+    assert (len(told) >= 40, len(kept) >= 20, len(refused) >= 10) == (True, True, True)
+    jobs.kubectl("delete", "mpijobs.kubeflow.org", f"--selector={BAD_LABEL}", "--wait=false")
+
+
+def explained(kubectl: Kubectl, place: str) -> dict[str, str]:
+    """What is said of the fields at a place, by their paths, and of the place itself."""
+    about, _, fields = kubectl("explain", f"mpijob{place}", check=False).stdout.partition("FIELDS:\n")
+    pieces = re.split(r"^ +(\w+)\t<.*$", fields, flags=re.MULTILINE)
+    said = zip(pieces[1::2], pieces[2::2], strict=True)
+    found = {f"{place}.{name}": " ".join(text.split()) for name, text in said}
+    return {f"{place} about": " ".join(about.partition("DESCRIPTION:\n")[2].split()), **found} if found else {}
+
+
+def name_of(number: int) -> str:
+    """The name of a bad job: one that is bad for its name has to keep it."""
+    _, change, field, _ = BAD[number]
+    return str(bad_job(change)["metadata"]["name"]) if field == "metadata.name" else f"bad-{number}"
+
+
+def create_bad(namespace: Namespace) -> dict[str, str]:
+    """Create them all; what is said of those that the API server refuses."""
+    made = []
+    for number, (_, change, _, _) in enumerate(BAD):
+        body = bad_job(change)
+        metadata = {"name": name_of(number), "namespace": namespace.name, "labels": {BAD_LABEL: "yes"}}
+        made.append({**body, "metadata": metadata})
+    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
+    said = namespace.kubectl("create", "--validate=false", "--filename=-", stdin=everything, check=False).stderr
+    pieces = re.split(r'^.*?MPIJob\S* "([^"]+)" is invalid: ', said, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+def failed(namespace: Namespace) -> dict[str, str]:
+    """What is said of those that the controller can't act on."""
+    found: list[dict[str, Any]] = namespace.kubectl.get("mpijobs.kubeflow.org", f"--selector={BAD_LABEL}")
+    return {
+        body["metadata"]["name"]: each["message"]
+        for body in found
+        for each in body.get("status", {}).get("conditions", [])
+        if (each["type"], each["status"], each["reason"]) == ("Failed", "True", "MPIJobFailedValidation")
+    }

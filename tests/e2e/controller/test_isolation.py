@@ -1,0 +1,130 @@
+"""Jobs have nothing to do with each other: not those of one name, and not their launchers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller import attempts, deployed
+from tests.e2e.controller.attempts import FORBIDDEN, OK, SWITCHED
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Ground, Namespace
+from tests.e2e.manifests import IDLE
+from tests.kube.wait import until
+
+WITHIN = 120.0
+
+FOREVER = ("/bin/sh", "-c", IDLE)
+OWNED = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+    """A second controller, in a namespace of its own."""
+    installed = deployed.install(cluster, tmp_path_factory.mktemp("elsewhere"))
+    yield installed
+    installed.remove()
+
+
+@pytest.fixture(scope="module")
+def three(controller: Deployed, elsewhere: Deployed) -> Iterator[tuple[MpiJob, MpiJob, MpiJob]]:
+    """Two jobs of one name in two namespaces, and another one beside the first of them."""
+    here, there = controller.namespace, elsewhere.namespace
+    same, other = job_name("same"), job_name("other")
+    made = tuple(start(namespace, name) for namespace, name in ((here, same), (there, same), (here, other)))
+    first, second, third = made
+    for job in made:
+        job.wait_for("Running")
+    yield first, second, third
+    here.kubectl("delete", "mpijobs.kubeflow.org", same, other, "--ignore-not-found", "--wait=false")
+
+
+def start(namespace: Namespace, name: str) -> MpiJob:
+    return submit(namespace, name, "openmpi4", FOREVER, workers=1)
+
+
+def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
+    three: tuple[MpiJob, MpiJob, MpiJob],
+) -> None:
+    job, _, _ = three
+    here = job.namespace.name
+
+    assert attempts.answers(
+        job,
+        {
+            "a command in its worker": attempts.command(here, f"{job.name}-worker-0"),
+            "pods": ("GET", f"/api/v1/namespaces/{here}/pods"),
+        },
+    ) == {"a command in its worker": SWITCHED, "pods": OK}
+
+
+def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
+    job, namesake, other = three
+    here, there = job.namespace.name, namesake.namespace.name
+    [launcher] = [pod["metadata"]["name"] for pod in job.pods("launcher")]
+    [token] = job.namespace.kubectl.get("serviceaccount", f"{job.name}-launcher")["secrets"]
+    ours, theirs = f"/api/v1/namespaces/{here}", f"/api/v1/namespaces/{there}"
+    requests = {
+        "a command in another job's worker": attempts.command(here, f"{other.name}-worker-0"),
+        "a command in a namesake's worker": attempts.command(there, f"{namesake.name}-worker-0"),
+        "a command in a worker that it doesn't have": attempts.command(here, f"{job.name}-worker-1"),
+        "a command in a launcher": attempts.command(here, launcher),
+        "a command in the controller": attempts.command(here, controller.leader()),
+        "secrets": ("GET", f"{ours}/secrets"),
+        "a secret that it knows by name": ("GET", f"{ours}/secrets/{token['name']}"),
+        "secrets elsewhere": ("GET", f"{theirs}/secrets"),
+        "namespaces": ("GET", "/api/v1/namespaces"),
+        "pods elsewhere": ("GET", f"{theirs}/pods"),
+        "pods everywhere": ("GET", "/api/v1/pods"),
+        "nodes": ("GET", "/api/v1/nodes"),
+        "another pod": ("POST", f"{ours}/pods"),
+        "a token": ("POST", f"{ours}/serviceaccounts/default/token"),
+        "a worker's end": ("DELETE", f"{ours}/pods/{job.name}-worker-0"),
+        "more rights": ("PUT", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{here}/roles/{job.name}-launcher"),
+        "jobs": ("GET", f"/apis/kubeflow.org/v2beta1/namespaces/{here}/mpijobs"),
+    }
+
+    assert attempts.answers(job, requests) == dict.fromkeys(requests, FORBIDDEN)
+
+
+def test_a_worker_has_no_token(three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
+    job, _, _ = three
+    looked = ("sh", "-c", "ls /var/run/secrets/kubernetes.io 2>&1 || true")
+
+    assert "No such file" in job.namespace.kubectl.execute(f"{job.name}-worker-0", *looked)
+
+
+def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
+    controller: Deployed, elsewhere: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]
+) -> None:
+    job, namesake, other = three
+    before = [versions(namesake), versions(other)]
+
+    kubectl = job.namespace.kubectl
+    kubectl("scale", "mpijobs.kubeflow.org", job.name, "--replicas=2")
+    until(lambda: len(job.pods("worker")) == 2, within=WITHIN, what="another worker")
+    kubectl("delete", "mpijobs.kubeflow.org", job.name)
+    until(lambda: versions(job) == {}, within=WITHIN, what="all of the job to be gone")
+
+    assert [versions(namesake), versions(other)] == before
+    assert (namesake.holds("Running"), other.holds("Running")) == (True, True)
+    assert (namespaces_of(controller), namespaces_of(elsewhere)) == (
+        {job.namespace.name},
+        {namesake.namespace.name},
+    )
+
+
+def versions(job: MpiJob) -> dict[str, str]:
+    """The version of everything that belongs to a job."""
+    found: list[dict[str, Any]] = job.namespace.kubectl.get(
+        OWNED, f"--selector=training.kubeflow.org/job-name={job.name}"
+    )
+    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in found}
+
+
+def namespaces_of(controller: Deployed) -> set[str]:
+    """The namespaces of the jobs for which a controller has done anything."""
+    return {line["job"].partition("/")[0] for line in controller.log() if "job" in line}

@@ -1,0 +1,233 @@
+"""
+What else happens in a job's life: it is over, run again, suspended, early, in somebody's way, or refused.
+
+The jobs do next to nothing, and live side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Namespace
+from tests.e2e.manifests import IDLE
+from tests.kube.wait import until
+
+WITHIN = 120.0
+
+DONE = ("true",)
+FOREVER = ("/bin/sh", "-c", IDLE)
+RANK = ("mpirun", "--allow-run-as-root", "-n", "1", "hostname")
+
+OVER = {
+    "None": {"cleanPodPolicy": "None"},
+    "Running": {"cleanPodPolicy": "Running"},
+    "All": {"cleanPodPolicy": "All"},
+    "TTL": {"ttlSecondsAfterFinished": 1},
+}
+# What no schema of ours says, but only the API server.
+REFUSED = {"nodeSelector": {"not a label": "x"}}
+
+
+class Taken(NamedTuple):
+    """A job one of whose names somebody else had taken, and what was to be seen meanwhile."""
+
+    job: MpiJob
+    running: dict[str, Any]
+    config: dict[str, Any]
+    workers: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def over(controller: Deployed) -> dict[str, MpiJob]:
+    """Jobs that have something to do for a moment, by what is to happen after it."""
+    return {
+        what: submit(controller.namespace, job_name(what.lower()), "busybox", DONE, workers=1, runPolicy=policy)
+        for what, policy in OVER.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def taken(controller: Deployed) -> Taken:
+    """The name is free when all has been seen, so that the job goes on while other tests run."""
+    kubectl, name = controller.namespace.kubectl, job_name("taken")
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-config"}, "data": {"a": "b"}}
+    kubectl.apply(config)
+    job = submit(controller.namespace, name, "busybox", DONE, workers=1)
+    until(
+        lambda: job.condition("Running").get("reason") == "ErrResourceExists",
+        within=WITHIN,
+        what="a job that says what is in its way",
+    )
+    seen = Taken(job, job.condition("Running"), kubectl.get("configmap", f"{name}-config"), job.pods("worker"))
+    kubectl("delete", "configmap", f"{name}-config")
+    return seen
+
+
+@pytest.fixture(scope="module")
+def early(controller: Deployed) -> MpiJob:
+    """A job whose launcher is made at startup, under the user's account; its worker is Ready when told to."""
+    namespace, name = controller.namespace, job_name("early")
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
+    worker = {"name": "mpi", "command": list(FOREVER), "readinessProbe": probe, **image}
+    namespace.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"{name}-mine"}})
+    return submit(
+        namespace,
+        name,
+        "openmpi4",
+        RANK,
+        workers=1,
+        worker={"containers": [worker]},
+        launcher={"serviceAccountName": f"{name}-mine"},
+        launcherCreationPolicy="AtStartup",
+    )
+
+
+@pytest.fixture(scope="module")
+def long(controller: Deployed) -> Iterator[MpiJob]:
+    """A job that does not end by itself."""
+    job = submit(controller.namespace, job_name("long"), "busybox", FOREVER, workers=1)
+    yield job
+    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+
+
+def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
+    over: dict[str, MpiJob], early: MpiJob, long: MpiJob, taken: Taken
+) -> None:
+    words = (
+        f"ConfigMap {taken.job.name}-config exists and belongs to nobody, and is left alone; "
+        "delete it or rename the job"
+    )
+    assert (taken.running["status"], taken.running["message"]) == ("False", words)
+    assert events(taken.job, "ErrResourceExists") == [words]
+    assert (taken.config["data"], taken.config["metadata"].get("ownerReferences")) == ({"a": "b"}, None)
+    assert taken.workers == []
+
+
+def test_a_launcher_at_startup_is_there_before_its_workers_and_waits_for_them(early: MpiJob) -> None:
+    until(
+        lambda: "init container mpirt-wait runs; 0 of 1" in early.condition("Running").get("message", ""),
+        within=WITHIN,
+        what="a launcher that waits",
+    )
+    early.namespace.kubectl.execute(f"{early.name}-worker-0", "touch", "/tmp/ready")
+    early.wait_for_end()
+
+    [worker] = early.pods("worker")
+    [launcher] = early.pods("launcher")
+    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
+    [main] = launcher["status"]["containerStatuses"]
+    assert launcher["metadata"]["creationTimestamp"] < ready["lastTransitionTime"]
+    assert main["state"]["terminated"]["startedAt"] >= ready["lastTransitionTime"]
+
+
+def test_a_launchers_own_account_is_kept_and_may_start_its_ranks(early: MpiJob) -> None:
+    early.namespace.kubectl("exec", f"{early.name}-worker-0", "--", "touch", "/tmp/ready")
+    early.wait_for_end()
+
+    [launcher] = early.pods("launcher")
+    assert launcher["spec"]["serviceAccountName"] == f"{early.name}-mine"
+    assert early.log() == [f"{early.name}-worker-0"]
+    assert not exists(early, f"serviceaccount/{early.name}-launcher")
+
+
+@pytest.mark.parametrize(
+    ("policy", "workers", "launchers"),
+    [("All", 0, 0), ("Running", 0, 1), ("None", 1, 1)],
+)
+def test_when_a_job_is_over_its_pods_go_by_the_policy(
+    over: dict[str, MpiJob], policy: str, workers: int, launchers: int
+) -> None:
+    job = over[policy]
+    job.wait_for_end()
+
+    until(
+        lambda: (len(job.pods("worker")), len(job.pods("launcher"))) == (workers, launchers),
+        within=WITHIN,
+        what=f"{workers} workers and {launchers} launchers",
+    )
+    assert job.holds("Succeeded")
+    assert exists(job, f"job/{job.name}-launcher")
+
+
+def test_with_a_time_to_live_the_job_itself_goes_and_all_of_it(over: dict[str, MpiJob]) -> None:
+    job = over["TTL"]
+    until(lambda: not exists(job, f"mpijobs.kubeflow.org/{job.name}"), within=WITHIN, what="the job to be gone")
+
+    belongings = f"--selector=training.kubeflow.org/job-name={job.name}"
+    until(
+        lambda: not job.namespace.kubectl.get("all,configmaps,roles,rolebindings,serviceaccounts", belongings),
+        within=WITHIN,
+        what="all that belongs to it to be gone",
+    )
+
+
+def test_a_finished_job_runs_again_when_its_launcher_job_is_deleted(over: dict[str, MpiJob]) -> None:
+    job = over["Running"]
+    job.wait_for_end()
+    [first] = job.pods("launcher")
+    ended = job.body()["status"]["completionTime"]
+
+    job.namespace.kubectl("delete", "job", f"{job.name}-launcher")
+
+    until(
+        lambda: job.body()["status"].get("completionTime", ended) != ended,
+        within=WITHIN,
+        what="another end",
+    )
+    job.wait_for_end()
+    [second] = job.pods("launcher")
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert job.body()["status"]["startTime"] >= ended
+
+
+def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: MpiJob) -> None:
+    long.wait_for("Running")
+
+    suspend(long, "true")
+
+    long.wait_for("Suspended")
+    until(lambda: long.pods("worker") == long.pods("launcher") == [], within=WITHIN, what="its pods to be gone")
+    status = long.body()["status"]
+    assert (status["conditions"][-1]["type"], status.get("startTime")) == ("Suspended", None)
+
+    suspend(long, "false")
+
+    long.wait_for("Running")
+    assert long.condition("Suspended")["reason"] == "MPIJobResumed"
+
+
+@pytest.mark.parametrize("replica", ["Launcher", "Worker"])
+def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Namespace, replica: str) -> None:
+    job = submit(jobs, job_name("refused"), "busybox", DONE, workers=1, **{replica.lower(): REFUSED})
+    job.wait_for("Failed")
+
+    failed = job.condition("Failed")
+    assert failed["reason"] == "MPIJobFailedValidation"
+    assert failed["message"].startswith(f"spec.mpiReplicaSpecs.{replica}.template: the API server refuses it: ")
+    assert 'spec.template.spec.nodeSelector: Invalid value: "not a label": ' in failed["message"]
+    # It was found before anything was made.
+    assert not exists(job, f"configmap/{job.name}-config")
+
+
+def test_a_job_goes_on_when_the_name_is_free(taken: Taken) -> None:
+    taken.job.wait_for_end()
+
+
+def suspend(job: MpiJob, word: str) -> None:
+    patch = f'{{"spec": {{"runPolicy": {{"suspend": {word}}}}}}}'
+    job.namespace.kubectl("patch", "mpijobs.kubeflow.org", job.name, "--type=merge", f"--patch={patch}")
+
+
+def exists(job: MpiJob, what: str) -> bool:
+    return bool(job.namespace.kubectl("get", what, "--ignore-not-found", "--output=name").stdout)
+
+
+def events(job: MpiJob, reason: str) -> list[str]:
+    about = f"--field-selector=involvedObject.kind=MPIJob,involvedObject.name={job.name},reason={reason}"
+    return [event["message"] for event in job.namespace.kubectl.get("events", about)]
