@@ -184,16 +184,20 @@ class ApiProxy:
     # -- one connection ------------------------------------------------------------------------------------------
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        try:
-            server, to_server = await asyncio.open_connection(layout.API_ADDRESS, layout.API_PORT, ssl=self._trust)
-        except OSError:
-            to_client.transport.abort()
-            return
-        link = _Link(self._noted, to_client, to_server)
-        task = asyncio.ensure_future(link.pass_on(client, server))
+        task = asyncio.ensure_future(self._link(client, to_client))
         self._links.add(task)
         task.add_done_callback(self._links.discard)
         await asyncio.gather(task, return_exceptions=True)
+
+    async def _link(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        try:
+            server, to_server = await asyncio.open_connection(layout.API_ADDRESS, layout.API_PORT, ssl=self._trust)
+            await _Link(self._noted, to_client, to_server).pass_on(client, server)
+        except OSError:
+            # The API server is away: who asked sees its connection end.
+            return
+        finally:
+            to_client.transport.abort()
 
     def _noted(self, write: Write) -> list[Hold]:
         self._writes.append(write)
@@ -225,7 +229,6 @@ class _Link:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            self._to_client.transport.abort()
             self._to_server.transport.abort()
 
     @staticmethod
