@@ -43,7 +43,7 @@ def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     finally:
         kubectl("delete", "namespace", SYSTEM, "--wait=false")
         kubectl("delete", "clusterrole,clusterrolebinding", "mpirt-controller")
-        until(lambda: kubectl.get("pods") == [], within=60, what="the controllers of all namespaces to be gone")
+        until(lambda: kubectl.get("pods") == [], within=180, what="the controllers of all namespaces to be gone")
 
 
 def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(
