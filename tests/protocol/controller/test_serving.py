@@ -77,3 +77,10 @@ def test_a_server_that_is_stopped_listens_no_more() -> None:
 
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((LOOPBACK, server.port), timeout=10)
+
+
+def test_a_counter_is_one_series_without_the_time_of_its_birth(server: Server) -> None:
+    _, page = ask(server, "/metrics")
+
+    assert "\nmpi_operator_jobs_created_total 0.0\n" in page
+    assert "_created_created" not in page
