@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -42,6 +50,8 @@ class Metrics:
     """All metrics of one process, in a registry of their own."""
 
     def __init__(self) -> None:
+        # The library adds to each counter a series with the time of its birth: mpi_operator_jobs_created_created.
+        disable_created_metrics()
         self._registry = registry = CollectorRegistry()
         # Memory, CPU time and open files of this process, under the names that every process has.
         ProcessCollector(registry=registry)

@@ -177,23 +177,31 @@ class ApiProxy:
     async def _end(self) -> None:
         assert self._server is not None
         self._server.close()
-        for link in self._links:
+        links = list(self._links)
+        for link in links:
             link.cancel()
-        await asyncio.gather(*self._links, return_exceptions=True)
+        await asyncio.gather(*links, return_exceptions=True)
 
     # -- one connection ------------------------------------------------------------------------------------------
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        this = asyncio.current_task()
+        assert this is not None
+        self._links.add(this)
+        # Who has gone by the time the API server answers has no address any more.
+        address = str(to_client.get_extra_info("peername")[0])
         try:
             server, to_server = await asyncio.open_connection(layout.API_ADDRESS, layout.API_PORT, ssl=self._trust)
-        except OSError:
+            try:
+                await _Link(self._noted, address, to_client, to_server).pass_on(client, server)
+            finally:
+                to_server.transport.abort()
+        except (OSError, asyncio.CancelledError):
+            # Nobody waits for this task, and its end is what was asked for.
+            pass
+        finally:
             to_client.transport.abort()
-            return
-        link = _Link(self._noted, to_client, to_server)
-        task = asyncio.ensure_future(link.pass_on(client, server))
-        self._links.add(task)
-        task.add_done_callback(self._links.discard)
-        await asyncio.gather(task, return_exceptions=True)
+            self._links.discard(this)
 
     def _noted(self, write: Write) -> list[Hold]:
         self._writes.append(write)
@@ -206,13 +214,14 @@ class _Link:
     def __init__(
         self,
         noted: Callable[[Write], list[Hold]],
+        address: str,
         to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
     ) -> None:
         self._noted = noted
         self._to_client = to_client
         self._to_server = to_server
-        self._address = str(to_client.get_extra_info("peername")[0])
+        self._address = address
         self._waiting: Write | None = None
         self._holds: list[Hold] = []
 
@@ -225,8 +234,6 @@ class _Link:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            self._to_client.transport.abort()
-            self._to_server.transport.abort()
 
     @staticmethod
     async def _quietly(way: Awaitable[None]) -> None:

@@ -32,25 +32,33 @@ class Bed:
 
     def wait_until_whole(self) -> None:
         """Wait until both replicas are Ready: after several ends the kubelet takes its time to start one again."""
-
-        def is_whole() -> bool:
-            pods = self.namespace.kubectl.get("pods", f"--selector={deployed.LABEL}")
-            return sum(map(is_ready, pods)) == _REPLICAS
-
-        until(is_whole, within=_WHOLE_WITHIN, what="two replicas that are Ready")
+        until(
+            lambda: sum(map(is_ready, self.controller.all_pods())) == _REPLICAS,
+            within=_WHOLE_WITHIN,
+            what="two replicas that are Ready",
+        )
 
 
 @contextmanager
 def beds(cluster: Ground, folder: Path, count: int) -> Iterator[list[Bed]]:
-    """So many, installed side by side; the namespaces go with the run."""
+    """So many, installed side by side, and gone after the block: a proxy ends when nobody can connect to it."""
     with ExitStack() as stack:
         proxies = [ApiProxy() for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            yield list(pool.map(lambda proxy: _bed(cluster, folder, proxy), proxies))
+            made = list(pool.map(lambda proxy: _bed(cluster, folder, proxy), proxies))
+            try:
+                yield made
+            finally:
+                list(pool.map(_leave, made))
 
 
 def _bed(cluster: Ground, folder: Path, proxy: ApiProxy) -> Bed:
     return Bed(deployed.install(cluster, folder, environment=proxy.environment), proxy)
+
+
+def _leave(bed: Bed) -> None:
+    bed.controller.remove()
+    until(lambda: not bed.controller.all_pods(), within=_WHOLE_WITHIN, what="the end of the controller's pods")

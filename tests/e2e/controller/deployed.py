@@ -44,8 +44,12 @@ class Deployed:
 
     def pods(self) -> list[str]:
         """Its pods that are not being deleted."""
-        found = self.namespace.kubectl.get("pods", f"--selector={LABEL}")
-        return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return [pod["metadata"]["name"] for pod in self.all_pods() if "deletionTimestamp" not in pod["metadata"]]
+
+    def all_pods(self) -> list[dict[str, Any]]:
+        """Its pods, those that are being deleted, too."""
+        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={LABEL}")
+        return found
 
     def log(self) -> list[dict[str, Any]]:
         """All lines of all its pods."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.controller import deployed
-from tests.e2e.controller.deployed import NAME, Deployed
+from tests.e2e.controller.deployed import Deployed
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.scraped import Rest, Scrape, page, scrape
 from tests.e2e.ground import Ground
@@ -31,7 +31,7 @@ def alone(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """A controller that nobody else has jobs for."""
     controller = deployed.install(cluster, tmp_path_factory.mktemp("alone"))
     yield controller
-    controller.namespace.kubectl("delete", "deployment", NAME, "--wait=false")
+    controller.remove()
 
 
 @pytest.fixture(scope="module")

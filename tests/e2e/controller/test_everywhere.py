@@ -15,6 +15,7 @@ from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.mpijobs import submit
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import paths
+from tests.kube.wait import until
 
 SYSTEM = "mpirt-system"
 
@@ -40,8 +41,9 @@ def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
         kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield own_cluster
     finally:
-        kubectl("delete", "namespace", SYSTEM, timeout=180)
+        kubectl("delete", "namespace", SYSTEM, "--wait=false")
         kubectl("delete", "clusterrole,clusterrolebinding", "mpirt-controller")
+        until(lambda: kubectl.get("pods") == [], within=180, what="the controllers of all namespaces to be gone")
 
 
 def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(

@@ -19,7 +19,7 @@ from mpirt.errors import ExitCode
 from tests.e2e.controller.apiproxy import Hold, Where
 from tests.e2e.controller.beds import Bed, beds
 from tests.e2e.controller.crashes import LIFE, RUNNING, Course, Peace, hold_up, start
-from tests.e2e.controller.deployed import LABEL, NAME, job_name
+from tests.e2e.controller.deployed import NAME, job_name
 from tests.e2e.controller.leadership import is_for_job
 from tests.e2e.ground import Ground
 from tests.kube import controlplane, faults
@@ -162,7 +162,7 @@ class TestTheController:
         assert outage.acted_after < WITHIN
 
     def test_who_led_has_ended_and_was_started_again_and_who_waited_has_waited_on(self, outage: Outage) -> None:
-        pods = outage.bed.namespace.kubectl.get("pods", f"--selector={LABEL}")
+        pods = outage.bed.controller.all_pods()
         ends = {
             pod["metadata"]["name"]: [
                 (status["restartCount"], status["lastState"].get("terminated", {}).get("exitCode"))

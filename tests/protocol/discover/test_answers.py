@@ -64,7 +64,7 @@ class TestTheList:
     def test_that_stays_empty_is_explained_by_a_call_that_waited(self, program: Program) -> None:
         program.server.world.put(worker(0, ready=False), worker(2, draining="true"), worker(10, ready=False))
 
-        ended = program.job("--timeout", "2")
+        ended = program.job("--timeout", "5")
 
         assert (ended.code, ended.output) == (0, "")
         assert ended.last == (
@@ -182,11 +182,11 @@ class TestWaiting:
     def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, program: Program) -> None:
         program.server.world.put(worker(2, ready=False))
 
-        ended = program.job("--wait", "4", "--timeout", "2")
+        ended = program.job("--wait", "4", "--timeout", "5")
 
         missing = "2 of 4 workers are Ready; w-2: Pending, 1 not created yet"
         assert (ended.code, ended.output) == (253, "")
         assert ended.errors.splitlines() == [
             f"mpirt-discover: waiting: {missing}",
-            f"mpirt-discover: {missing}; gave up after 2 s",
+            f"mpirt-discover: {missing}; gave up after 5 s",
         ]

@@ -174,7 +174,8 @@ class TestCredentials:
 
         ended = run(program, KUBECONFIG=str(config))
 
-        does_not_know(ended, 241, "did not answer within 1.5 s")
+        # Where the machine is too busy to say in time who did not answer, the alarm's code.
+        does_not_know(ended, 244 if ": no answer" in ended.last else 241, LATE)
         assert in_time(ended)
 
     def test_in_a_file_that_nobody_writes_are_not_waited_for(self, program: Program) -> None:
