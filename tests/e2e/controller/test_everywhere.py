@@ -41,9 +41,11 @@ def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
         kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield own_cluster
     finally:
+        # Who removes a namespace may have others to remove first, and nobody may act meanwhile.
+        kubectl("scale", "deployment/mpirt-controller", "--replicas=0", check=False)
+        until(lambda: kubectl.get("pods") == [], within=90, what="the controllers of all namespaces to be gone")
         kubectl("delete", "namespace", SYSTEM, "--wait=false")
         kubectl("delete", "clusterrole,clusterrolebinding", "mpirt-controller")
-        until(lambda: kubectl.get("pods") == [], within=180, what="the controllers of all namespaces to be gone")
 
 
 def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(
