@@ -228,8 +228,16 @@ class Session:
         if cut is None or not is_cut or cut.after:
             self._send(channel, data)
         if cut is not None and is_cut:
+            if channel == STDERR:
+                self._pass_on_what_came_before()
             cut.end.happen(self.channel)
             raise Gone
+
+    def _pass_on_what_came_before(self) -> None:
+        """What was written on stdout before that: pipes are looked at one after the other."""
+        open_ones = [found for found, channel in self._outputs.items() if channel == STDOUT]
+        for descriptor in select.select(open_ones, [], [], 0)[0]:
+            self._send(STDOUT, os.read(descriptor, _LARGEST))
 
     def _send(self, channel: int, data: bytes) -> None:
         for start in range(0, len(data), self._shell.split):
