@@ -84,7 +84,8 @@ def _ensure_crd(kubectl: Kubectl) -> None:
 def _install(inside: Kubectl, images: Images) -> None:
     text = inside("kustomize", str(PROJECT / "deploy/namespaced")).stdout
     is_old = "policy/v1\n" not in inside("api-versions").stdout
-    inside("apply", "--filename=-", stdin=manifests(text, inside.namespace, images, is_old=is_old))
+    made = manifests(text, inside.namespace, controller=images.controller, runtime=images.runtime, is_old=is_old)
+    inside("apply", "--filename=-", stdin=made)
     said = inside(
         "rollout",
         "status",
@@ -98,12 +99,12 @@ def _install(inside: Kubectl, images: Images) -> None:
         raise ClusterError(f"the controller was not Ready within {_READY_WITHIN} s:\n{pods}{_troubles(inside)}")
 
 
-def manifests(text: str, namespace: str, images: Images, *, is_old: bool) -> str:
+def manifests(text: str, namespace: str, *, controller: str, runtime: str, is_old: bool) -> str:
     """deploy/namespaced for this namespace and these images; before Kubernetes 1.21 there is no policy/v1."""
     changes = {
         "namespace: mpirt\n": f"namespace: {namespace}\n",
-        "image: mpirt/controller:latest\n": f"image: {images.controller}\n",
-        "value: mpirt/runtime:latest\n": f"value: {images.runtime}\n",
+        "image: mpirt/controller:latest\n": f"image: {controller}\n",
+        "value: mpirt/runtime:latest\n": f"value: {runtime}\n",
     }
     if is_old:
         changes["apiVersion: policy/v1\n"] = "apiVersion: policy/v1beta1\n"

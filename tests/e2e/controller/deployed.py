@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from demo.controller import manifests
 from tests.e2e import ground
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
@@ -99,18 +100,14 @@ def job_name(prefix: str) -> str:
 
 def _manifests(cluster: Ground, namespace: str, environment: Mapping[str, str]) -> str:
     """deploy/namespaced for this namespace, with this run's images."""
-    text = cluster.kubectl("kustomize", str(PROJECT / "deploy/namespaced")).stdout
-    changes = {
-        "image: mpirt/controller:latest\n": f"image: {cluster.image('controller')}\n",
-        "value: mpirt/runtime:latest\n": f"value: {cluster.image('runtime')}\n",
-        "namespace: mpirt\n": f"namespace: {namespace}\n",
-    }
-    if "policy/v1\n" not in cluster.kubectl("api-versions").stdout:
-        changes["apiVersion: policy/v1\n"] = "apiVersion: policy/v1beta1\n"
+    text = manifests(
+        cluster.kubectl("kustomize", str(PROJECT / "deploy/namespaced")).stdout,
+        namespace,
+        controller=cluster.image("controller"),
+        runtime=cluster.image("runtime"),
+        is_old="policy/v1\n" not in cluster.kubectl("api-versions").stdout,
+    )
     first = "- name: MPIRT_RUNTIME_IMAGE\n"
+    assert first in text
     more = [f"- {json.dumps({'name': name, 'value': value})}\n" for name, value in environment.items()]
-    changes[first] = f"{' ' * 8}".join([*more, first])
-    for before, after in changes.items():
-        assert before in text
-        text = text.replace(before, after)
-    return text
+    return text.replace(first, f"{' ' * 8}".join([*more, first]))

@@ -13,7 +13,7 @@ from demo.place import Images, named_images
 from tests.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
 
-IMAGES = Images("reg/controller:1", "reg/runtime:1", "reg/pi:1")
+BOTH = {"controller": "reg/controller:1", "runtime": "reg/runtime:1"}
 
 
 class TestImages:
@@ -88,16 +88,16 @@ class TestManifests:
     TEXT = "namespace: mpirt\nimage: mpirt/controller:latest\nvalue: mpirt/runtime:latest\napiVersion: policy/v1\n"
 
     def test_they_name_the_namespace_and_the_images(self) -> None:
-        assert manifests(self.TEXT, "mine", IMAGES, is_old=False) == (
+        assert manifests(self.TEXT, "mine", **BOTH, is_old=False) == (
             "namespace: mine\nimage: reg/controller:1\nvalue: reg/runtime:1\napiVersion: policy/v1\n"
         )
 
     def test_where_there_is_no_policy_v1_they_name_what_there_is(self) -> None:
-        assert manifests(self.TEXT, "mine", IMAGES, is_old=True).endswith("apiVersion: policy/v1beta1\n")
+        assert manifests(self.TEXT, "mine", **BOTH, is_old=True).endswith("apiVersion: policy/v1beta1\n")
 
     def test_a_file_that_has_changed_is_not_applied_half_changed(self) -> None:
         with pytest.raises(ClusterError, match="has no 'image: mpirt/controller:latest' any more"):
-            manifests("namespace: mpirt\n", "mine", IMAGES, is_old=False)
+            manifests("namespace: mpirt\n", "mine", **BOTH, is_old=False)
 
 
 class TestTheExample:
