@@ -19,7 +19,7 @@ from tests.e2e.controller.beds import Bed
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.leadership import made_twice
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.states import State, difference, has_workers, state
+from tests.e2e.controller.states import State, difference, has_workers, started_twice, state
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
@@ -107,8 +107,8 @@ class Course:
         return self._difference(self.peace.ended)
 
     def made_twice(self) -> list[str]:
-        """Objects that the API server has made more than once."""
-        return made_twice(self._writes())
+        """Objects that the API server has made more than once, and containers that were started so."""
+        return [*made_twice(self._writes()), *started_twice(self.bed.namespace, self.job.name)]
 
     def life(self) -> list[str]:
         """What has been written for the job, in the words of LIFE. What was written again is said once."""

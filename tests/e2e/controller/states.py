@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,9 +24,9 @@ _OBJECTS = (
     "configmaps,serviceaccounts,secrets,roles,rolebindings,services,statefulsets,controllerrevisions,jobs,pods,"
     "mpijobs.kubeflow.org"
 )
-# Of what Kubernetes tells: the making and ending of pods and containers, which tells a second one from the first
-# even when that is gone.
-_TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed", "Created", "Started", "Killing"})
+# Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first even when that is
+# gone. What nodes tell comes late, and not always where the API server was away: see started_twice().
+_TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
 _OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
 _WORKER = '"generateName": "JOB-worker-"'
@@ -51,6 +52,18 @@ def state(namespace: Namespace, name: str) -> State:
     objects = [_object(item) for item in found if item["kind"] != "Event" and name in item["metadata"]["name"]]
     lines = (line.replace(namespace.name, "NAMESPACE").replace(name, "JOB") for line in [*objects, *told])
     return tuple(sorted(map(_without_differences, lines)))
+
+
+def started_twice(namespace: Namespace, name: str) -> list[str]:
+    """Containers of that job that nodes say they have started more than once, in one pod or in several of a name."""
+    told = namespace.kubectl.get("events", "--field-selector=reason=Started")
+    counts: Counter[str] = Counter()
+    for event in told:
+        about = event["involvedObject"]
+        # Each attempt of a launcher has a pod with a name of its own.
+        pod = re.sub(r"-launcher-[a-z0-9]{5}$", "-launcher", about["name"])
+        counts[f"{pod} {about.get('fieldPath', '')}"] += event.get("count") or 1
+    return [what for what, count in counts.items() if name in what and count > 1]
 
 
 def difference(before: State, after: State) -> str:
