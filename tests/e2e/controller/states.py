@@ -24,8 +24,8 @@ _OBJECTS = (
     "configmaps,serviceaccounts,secrets,roles,rolebindings,services,statefulsets,controllerrevisions,jobs,pods,"
     "mpijobs.kubeflow.org"
 )
-# Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first even when that is
-# gone. What nodes tell comes late, and not always where the API server was away: see started_twice().
+# Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first when that is gone,
+# too. What nodes tell comes late, and not always where the API server was away: see started_twice().
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
 _OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
@@ -55,7 +55,7 @@ def state(namespace: Namespace, name: str) -> State:
 
 
 def started_twice(namespace: Namespace, name: str) -> list[str]:
-    """Containers of that job that nodes say they have started more than once, in one pod or in several of a name."""
+    """Containers of that job that nodes have started more than once, in one pod or in several of a name."""
     told = namespace.kubectl.get("events", "--field-selector=reason=Started")
     counts: Counter[str] = Counter()
     for event in told:
