@@ -24,8 +24,8 @@ _OBJECTS = (
     "configmaps,serviceaccounts,secrets,roles,rolebindings,services,statefulsets,controllerrevisions,jobs,pods,"
     "mpijobs.kubeflow.org"
 )
-# Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first when that is gone,
-# too. What nodes tell comes late, and not always where the API server was away: see started_twice().
+# Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first. What nodes tell
+# comes late, and not always where the API server was away: see started_twice().
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
 _OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
