@@ -7,6 +7,7 @@ StatefulSet nor a Job does that. What ran there by our agent has ended by itself
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller import kinds
@@ -14,8 +15,9 @@ from mpirt.controller.actions import Action, Delete, earliest
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
 
-# After Kubernetes has said so, which by itself waits for 40 s: a node that is only restarted is back by then.
-PATIENCE = timedelta(seconds=10)
+# After Kubernetes has said so, which by itself waits for 40 s. Where only the API server was away, it gives up
+# nodes that run well, too: they need up to 10 s to be heard again, and 10 s more to say that their pods are Ready.
+PATIENCE = timedelta(seconds=30)
 
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
@@ -31,6 +33,23 @@ def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetim
         if time <= now
     ]
     return gone, earliest(*(time for time in due.values() if time > now))
+
+
+def overlooking(observed: Observed, *, now: datetime) -> Observed:
+    """The same, but pods on nodes that may be back any moment are as they were: nothing is told of them yet."""
+    return replace(
+        observed,
+        workers=_overlooked(observed.workers, now),
+        launchers=_overlooked(observed.launchers, now),
+        leftovers=_overlooked(observed.leftovers, now),
+    )
+
+
+def _overlooked(pods: tuple[Pod, ...], now: datetime) -> tuple[Pod, ...]:
+    return tuple(
+        replace(pod, cut_off=None) if pod.cut_off is not None and now < pod.cut_off + PATIENCE else pod
+        for pod in pods
+    )
 
 
 def _is_the_clusters_fault(pods: list[Pod], lost: list[Pod]) -> bool:

@@ -21,7 +21,7 @@ from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
 from mpirt.controller.facts import JobEnd, job_end, readiness
-from mpirt.controller.healing import healing
+from mpirt.controller.healing import healing, overlooking
 from mpirt.controller.launching import launcher_actions
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -64,7 +64,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
-    status = job_status(spec, observed, workers, obstacle, now=now)
+    status = job_status(spec, overlooking(observed, now=now), workers, obstacle, now=now)
     said, write_again = _status_actions(dialect, spec, observed, status, now=now)
     look = now + LOOK_AGAIN if obstacle is not None else None
     return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))

@@ -93,14 +93,10 @@ class TestWhileTheLauncherRuns:
         world = started()
         world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
 
-        world.later(5)
+        world.later(50)
 
-        assert world.condition("Running") == (
-            True,
-            "MPIJobLauncherFailed",
-            "Launcher pod train-launcher-1 was lost with its node node-1",
-        )
-        assert world.events[-1][:2] == ("Warning", "MPIJobLauncherFailed")
+        lost = "Launcher pod train-launcher-1 was lost with its node node-1"
+        assert ("Warning", "MPIJobLauncherFailed", lost) in world.events
 
 
 class TestWhenTheLauncherStartsAgain:
@@ -124,7 +120,7 @@ class TestWhenTheLauncherStartsAgain:
     def test_one_that_was_lost_with_its_node_is_named(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
-        world.later(5)
+        world.later(50)
 
         world.launcher_is(active=0)
         world.later(15)
@@ -135,8 +131,8 @@ class TestWhenTheLauncherStartsAgain:
         world = started()
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
         world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
-        world.later(5)
-        assert world.condition("Running")[2] == (
+        world.later(50)
+        assert world.events[-2][2] == (
             "Launcher pod train-launcher-1 was lost with its node node-1; "
             "train-worker-1 was lost with its node node-1"
         )
@@ -154,7 +150,7 @@ class TestWhenTheLauncherStartsAgain:
         world.launcher_is(end_of(249, "mpirt-rsh: node node-2 is not heard of"), failed=1)
         world.later(5)
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(50)))
-        world.later(15)
+        world.later(60)
         told = world.condition("Restarting")
 
         world.workers_are(pods.worker(0), pods.worker(1, created=60))

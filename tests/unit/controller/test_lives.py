@@ -592,10 +592,10 @@ class TestFailure:
         world = World(mpi_job(elastic={"minReplicas": 1}))
         world.start()
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
-        world.later(5)
+        world.later(50)
         assert world.condition("Running")[1] == "MPIJobWorkerFailed"
 
-        world.workers_are(pods.worker(0), pods.worker(1, created=40))
+        world.workers_are(pods.worker(0), pods.worker(1, created=80))
         world.later(5)
 
         assert world.condition("Running")[1] == "MPIJobRunning"
@@ -670,14 +670,28 @@ class TestNodesThatAreLost:
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
         world.seconds = 32
         world.settle()
-        assert world.plan().again == at(40)
+        assert world.plan().again == at(60)
 
-        world.seconds = 40
+        world.seconds = 60
         plan = world.plan()
 
         assert plan.actions[0] == Delete(
             "Pod", "train-worker-1", "uid-of-train-worker-1", "its node node-2 is lost", grace=0
         )
+
+    def test_a_pod_there_is_not_told_of_before_as_where_the_api_server_was_away(self) -> None:
+        world = World()
+        world.start(node="node-2")
+        told = world.condition("Running"), list(world.events)
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
+        world.launcher_is(pods.launcher(node="node-2", conditions=pods.lost(30)), active=1)
+        world.later(25)
+
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2"))
+        world.launcher_is(pods.launcher(node="node-2"), active=1)
+
+        assert "delete Pod" not in writes(world.later(600))
+        assert (world.condition("Running"), world.events) == told
 
     def test_where_none_is_heard_of_it_is_not_the_nodes(self) -> None:
         world = World()
