@@ -25,6 +25,7 @@ from tests.e2e.controller.stories import Story, condition, held, story
 from tests.kube import cluster, faults
 
 LOST, KEPT = "node-2", "node-1"
+RETRIES = 2
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
@@ -79,10 +80,10 @@ def lives(controller: Deployed) -> Iterator[Lives]:
     """Three jobs, whose node is lost when the ranks of all of them run."""
     names = [job_name("node") for _ in range(3)]
     made = [
-        spread(controller, names[0], retries=2),
+        spread(controller, names[0], retries=RETRIES),
         spread(controller, names[1], retries=0),
         losing.start(
-            controller.namespace, names[2], retries=2, worker={"topologySpreadConstraints": [], **on(KEPT)},
+            controller.namespace, names[2], retries=RETRIES, worker={"topologySpreadConstraints": [], **on(KEPT)},
             launcher=rather_on(LOST),
         ),
     ]  # fmt: skip
@@ -134,9 +135,11 @@ def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(lives: Lives, t
     print(one.lines())
     times.add("worker's node lost: Succeeded", end.at - lives.at)
     assert "Succeeded" in held(end)
-    # mpirt-rsh knows it after 14 s, Kubernetes after 40: until then the worker seems Ready, and a launcher begins.
-    [event] = one.events("MPIJobRestarting")
-    assert f"mpirt-rsh: node {LOST} of pod {pod} has not answered" in event.message
+    # mpirt-rsh knows it after 14 s, Kubernetes after 40, and 30 s later the worker is made again. A launcher that
+    # begins before that waits for it, and may have to give up: one restart more, of those that the job may have.
+    causes = [event.message for event in one.events("MPIJobRestarting")]
+    assert 1 <= len(causes) <= RETRIES
+    assert f"mpirt-rsh: node {LOST} of pod {pod} has not answered" in causes[0]
     assert f"{pod} was lost with its node {LOST}" in one.lines()
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
 
