@@ -48,6 +48,8 @@ _SHORTEST_WATCH = 5.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.25, 10.0
 # Where only `get` is allowed: a deleted pod is noticed within four seconds.
 _POLL_SECONDS = 3.0
+# And where something has happened to it, which the API server may not have heard yet.
+_HURRIED_SECONDS = 0.2
 # Where nothing is allowed at all: somebody may still create the Role.
 _REFUSED_SECONDS = 30.0
 
@@ -96,6 +98,7 @@ class PodWatch:
         "_name",
         "_namespace",
         "_origin",
+        "_poll_seconds",
         "_question",
         "_reader",
         "_seconds",
@@ -118,6 +121,7 @@ class PodWatch:
         self._jitter = jitter
         self._version = since
         self._may_watch = True
+        self._poll_seconds = _POLL_SECONDS
         self._failures = 0
         self._reader: ResponseReader | None = None
 
@@ -214,6 +218,12 @@ class PodWatch:
         self._version = ""
         self.due = now
 
+    def hurry(self, now: float) -> None:
+        """Ask at once unless an answer or a watch is on its way; from now on, poll often where polling is all."""
+        self._poll_seconds = _HURRIED_SECONDS
+        if not self.asking:
+            self.due = now
+
     def _event(self, event: RawEvent) -> list[News]:
         if event.type == ERROR:
             raise failure_error(status_failure(event.object), self._ask, origin=self._origin)
@@ -259,7 +269,7 @@ class PodWatch:
 
     def _poll_again(self, now: float) -> None:
         self._failures = 0
-        self.due = now + _POLL_SECONDS * (0.75 + self._jitter() / 2)
+        self.due = now + self._poll_seconds * (0.75 + self._jitter() / 2)
 
     def _retry(self, now: float, *, retry_after: float | None = None) -> None:
         """Back off, each watcher by another time: an API server that comes back is not met by all at once."""

@@ -80,9 +80,16 @@ class WatchLink:
             self.drop()
         return news
 
-    def look(self) -> None:
-        """Read the pod anew at once, on a new connection: call it when something looks wrong."""
-        self._watch.look(self._clock())
+    def look(self, *, anew: bool) -> None:
+        """
+        Learn of the pod at once: call it when something looks wrong.
+
+        With `anew` on a new connection; else this one is trusted, and what it has on its way to us comes.
+        """
+        if anew:
+            self._watch.look(self._clock())
+        else:
+            self._watch.hurry(self._clock())
         if not self._watch.reusable:
             self.drop()
 

@@ -162,7 +162,9 @@ class WatchPod:
 
 @value
 class LookAtPod:
-    """Read the pod anew, at once."""
+    """Read the pod at once: anew on another connection, or where the one that there is does not tell by itself."""
+
+    anew: bool
 
 
 @value

@@ -217,9 +217,9 @@ class Relay:
                 self._finish = action
             case events.WatchPod():
                 self._watch = self._pod_watch()
-            case events.LookAtPod():
+            case events.LookAtPod(anew):
                 if self._watch is not None:
-                    self._watch.look()
+                    self._watch.look(anew=anew)
             case _:
                 self._do_with_exec(action)
         return []

@@ -250,7 +250,7 @@ class Session:
         self._report.server_says(status)
         if self.state is not State.EXITED:
             self._inquest.status = status
-            # Who delivered this is alive, and so is the watch: a look anew would lose what is on its way to us.
+            # Who delivered this is alive, and so is the watch: what is on its way to us must not be lost.
             self._doubt(now, anew=False)
 
     def _closed(self, how: str, now: float) -> None:
@@ -277,8 +277,8 @@ class Session:
 
     def _doubt(self, now: float, *, anew: bool = True) -> None:
         """Something looks wrong. With `anew`, the watch that there is may be as dead as what raised the doubt."""
-        if self._inquest.doubt(now) and (anew or not self._watching):
-            self._look()
+        if self._inquest.doubt(now):
+            self._look(anew=anew)
 
     def _terminate(self, ending: Ending, signal: str, now: float) -> None:
         if self._termination is None:
@@ -338,6 +338,6 @@ class Session:
         self._flush_at = None
         self._actions += [events.Write(output.stream, output.data) for output in self._streams.flush()]
 
-    def _look(self) -> None:
-        self._actions.append(events.LookAtPod() if self._watching else events.WatchPod())
+    def _look(self, *, anew: bool = True) -> None:
+        self._actions.append(events.LookAtPod(anew) if self._watching else events.WatchPod())
         self._watching, self._watch_at = True, None

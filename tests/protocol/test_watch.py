@@ -326,7 +326,7 @@ class TestSilence:
         watcher.next(Kind.SEEN, Kind.OPEN)
         apiserver.world.put(pod("w-0", phase="Failed"))
 
-        watcher.link.look()
+        watcher.link.look(anew=True)
 
         assert phases(watcher.next(Kind.SEEN, Kind.OPEN)) == ["Failed"]
         assert apiserver.connections == 2
@@ -335,7 +335,7 @@ class TestSilence:
         apiserver.on("list", Silence())
         watcher.until(lambda: apiserver.asked("list"))
 
-        watcher.link.look()
+        watcher.link.look(anew=True)
         watcher.link.step()
 
         assert (apiserver.connections, len(apiserver.asked("list"))) == (1, 1)

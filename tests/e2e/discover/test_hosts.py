@@ -147,8 +147,9 @@ def test_a_permission_that_is_withdrawn_is_no_empty_list(namespace: Namespace, a
 
 
 def _revision(namespace: Namespace, pod: str) -> str:
+    """Empty while there is no such pod."""
     found = namespace.kubectl("get", "pod", pod, "--output=json", "--ignore-not-found").stdout
     if not found:
         return ""
-    label: str = namespace.kubectl.get("pod", pod)["metadata"]["labels"]["controller-revision-hash"]
+    label: str = json.loads(found)["metadata"]["labels"]["controller-revision-hash"]
     return label

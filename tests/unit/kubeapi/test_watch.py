@@ -291,6 +291,40 @@ class TestALook:
         assert made.due == 100.0
 
 
+class TestAHurry:
+    def test_asks_again_and_again_where_polling_is_all(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+        made.ask(100.0)
+        made.receive(answer(POD), 100.0)
+
+        made.hurry(101.0)
+
+        assert made.due == 101.0
+        made.ask(101.0)
+        made.receive(answer(POD), 101.0)
+        assert made.due == pytest.approx(101.15)
+
+    def test_leaves_a_watch_alone(self) -> None:
+        made = watching()
+
+        made.hurry(101.0)
+
+        assert (made.asking, made.reusable) == (True, True)
+
+    def test_lets_the_answer_come_that_is_on_its_way_and_asks_again_after_it(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+        made.ask(100.0)
+
+        made.hurry(100.5)
+        made.receive(answer(POD), 101.0)
+
+        assert made.due == pytest.approx(101.15)
+
+
 class TestLines:
     def test_are_events(self) -> None:
         lines = WatchLines()

@@ -543,7 +543,7 @@ class TestThePodsEnd:
 
 class TestTheConnectionsEnd:
     def test_the_pod_is_looked_at(self) -> None:
-        assert watched().feed(Closed("reset")) == [LookAtPod()]
+        assert watched().feed(Closed("reset")) == [LookAtPod(anew=True)]
 
     def test_or_watched_where_it_was_not_yet(self) -> None:
         assert Run().started().feed(Closed("reset")) == [WatchPod()]
@@ -626,8 +626,8 @@ class TestAStatusWithoutAReport:
         line = "something in pod w ended the command from outside (code 137, signal 9)"
         assert run.finish == Finish(137, line)
 
-    def test_it_leaves_the_watch_alone_for_the_pods_last_word_may_be_on_its_way(self) -> None:
-        assert watched().feed(exit_status(137)) == []
+    def test_it_trusts_the_watch_for_the_pods_last_word_may_be_on_its_way(self) -> None:
+        assert watched().feed(exit_status(137)) == [LookAtPod(anew=False)]
 
     def test_without_a_watch_it_begins_one(self) -> None:
         assert Run().started().feed(exit_status(137)) == [WatchPod()]
@@ -661,7 +661,7 @@ class TestSilence:
         run.after(12.9)
         assert run.count(LookAtPod) == 0
 
-        assert LookAtPod() in run.after(0.1)
+        assert LookAtPod(anew=True) in run.after(0.1)
         assert run.finish is None
 
     def test_an_api_server_that_answers_puts_it_on_the_node(self) -> None:
