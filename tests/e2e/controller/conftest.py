@@ -1,4 +1,4 @@
-"""A controller for the whole run, from its real image, and the table of how fast it was."""
+"""A controller for all tests of this folder, from its real image, and the table of how fast it was."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class Times:
         self._rows.append([what, f"{seconds:.2f}"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """Two replicas of the controller in a namespace of the run's own, which goes with the run."""
-    installed = deployed.install(cluster, tmp_path_factory.mktemp("controller"))
-    yield installed
-    installed.remove()
+    """Two replicas of it, in a namespace of their own; gone before the cluster's own tests take that down."""
+    with deployed.passing(cluster, tmp_path_factory.mktemp("controller")) as installed:
+        yield installed
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,14 @@ def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | N
     deployed = Deployed(namespace)
     until(deployed.leader, within=30, what="a controller that leads")
     return deployed
+
+
+@contextmanager
+def passing(cluster: Ground, folder: Path) -> Iterator[Deployed]:
+    """A controller that is on its way out after the block."""
+    installed = install(cluster, folder)
+    yield installed
+    installed.remove()
 
 
 def job_name(prefix: str) -> str:

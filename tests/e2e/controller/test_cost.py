@@ -29,9 +29,8 @@ LONGEST_DELAY = 11.0
 @pytest.fixture(scope="module")
 def alone(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """A controller that nobody else has jobs for."""
-    controller = deployed.install(cluster, tmp_path_factory.mktemp("alone"))
-    yield controller
-    controller.remove()
+    with deployed.passing(cluster, tmp_path_factory.mktemp("alone")) as installed:
+        yield installed
 
 
 @pytest.fixture(scope="module")

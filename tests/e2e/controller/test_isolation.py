@@ -24,9 +24,8 @@ OWNED = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,job
 @pytest.fixture(scope="module")
 def elsewhere(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """A second controller, in a namespace of its own."""
-    installed = deployed.install(cluster, tmp_path_factory.mktemp("elsewhere"))
-    yield installed
-    installed.remove()
+    with deployed.passing(cluster, tmp_path_factory.mktemp("elsewhere")) as installed:
+        yield installed
 
 
 @pytest.fixture(scope="module")
