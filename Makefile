@@ -84,7 +84,7 @@ protocol: venv ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
-	$(BIN)/python -m pytest tests/e2e --tb=short $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
 crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
 	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
