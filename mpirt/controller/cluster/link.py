@@ -83,7 +83,7 @@ class Request:
     within: float = 10.0
     """Seconds without a byte after which no answer will come."""
     may: Callable[[], bool] = _always
-    """Asked when the connection stands and nothing is left but to send it; if not, it isn't sent."""
+    """Asked when the connection stands and nothing is left but to send it, all at once; if not, it isn't sent."""
 
 
 Count = Callable[[str, str, int], None]
@@ -202,21 +202,33 @@ class Link:
 
 def _asking(pool: type[HTTPConnectionPool], may: Callable[[], bool]) -> type[HTTPConnectionPool]:
     """
-    A kind of pool whose connections ask at the last moment.
+    A kind of pool whose connections ask at the last moment, and then send all of a request at once.
 
-    Between a question that is asked earlier and the first byte there may be a name, a connection and a handshake,
-    each of which waits for others.
+    Between a question that is asked earlier and the last byte there may be a name, a connection and a handshake,
+    each of which waits for others, and other threads' turns.
     """
-    plain = pool.ConnectionCls
+    plain: Any = pool.ConnectionCls
 
     def request(connection: Any, *words: Any, **fields: Any) -> None:
         if connection.sock is None:
             connection.connect()
+        connection.pieces = []
+        try:
+            plain.request(connection, *words, **fields)
+            whole = b"".join(connection.pieces)
+        finally:
+            connection.pieces = None
         if not may():
             raise _NotSent
-        plain.request(connection, *words, **fields)
+        plain.send(connection, whole)
 
-    asking = type(plain.__name__, (plain,), {"request": request})
+    def send(connection: Any, piece: Any) -> None:
+        if connection.pieces is None:
+            plain.send(connection, piece)
+        else:
+            connection.pieces.append(piece)
+
+    asking = type(plain.__name__, (plain,), {"request": request, "send": send, "pieces": None})
     return type(pool.__name__, (pool,), {"ConnectionCls": asking})
 
 

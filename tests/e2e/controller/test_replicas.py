@@ -30,6 +30,8 @@ WITHIN = 45.0
 ACTS_AT_ALL_WITHIN = 180.0
 
 JOBS = 5
+# No thread takes as long from one answer to the next write.
+QUIET_SECONDS = 1.0
 # In the midst of making them: each takes nine writes before its workers are Ready.
 WRITES = 20
 
@@ -77,6 +79,7 @@ def frozen(bed: Bed, killed: Change) -> Change:
     bed.wait_until_whole()
     jobs, hold = make_jobs(bed)
     process = processes.at(hold.wait(WITHIN).address)
+    until(lambda: is_quiet(bed, process), within=WITHIN, what="all threads of the leader to wait for an answer")
     process.freeze()
     begun = time.monotonic()
     try:
@@ -185,6 +188,17 @@ def others_act(bed: Bed, begun: float) -> float:
     found = until(first, within=ACTS_AT_ALL_WITHIN, what="another process to act")
     assert found is not None
     return found.at
+
+
+def is_quiet(bed: Bed, process: Process) -> bool:
+    """
+    Whether nothing of it is on its way.
+
+    What it has been allowed to send and has not sent comes when it goes on, and no controller can do anything
+    about that.
+    """
+    sent = (write.at for write in bed.proxy.writes() if write.address == process.address and is_for_job(write))
+    return time.monotonic() - max(sent) > QUIET_SECONDS
 
 
 def writes_for(bed: Bed, job: MpiJob) -> list[Write]:

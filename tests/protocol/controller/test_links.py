@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,27 @@ def test_whether_it_may_be_sent_is_asked_when_the_connection_stands(link: Link, 
     with peer:
         peer.settimeout(_WITHIN)
         assert peer.recv(1) == b""
+
+
+def test_what_may_be_sent_is_sent_at_once(link: Link, listener: socket.socket) -> None:
+    body = {"metadata": {"name": "w-0"}}
+    arrived = []
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.settimeout(_WITHIN)
+            arrived.append(peer.recv(1 << 16))
+            peer.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(serve)
+        answer = link.ask(
+            Request("create", "POST", "/api/v1/namespaces/ml/pods", "pods", body=body, within=_WITHIN)
+        )
+        served.result()
+
+    head, _, rest = arrived[0].partition(b"\r\n\r\n")
+    assert answer.code == 201
+    assert head.startswith(b"POST /api/v1/namespaces/ml/pods HTTP/1.1\r\n")
+    assert json.loads(rest) == body
