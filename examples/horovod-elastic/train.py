@@ -1,13 +1,16 @@
 """
 A small PyTorch training on Horovod that goes on while workers come and go.
 
-Rank 0 prints one line a step:
+Rank 0 prints a line whenever a world of workers begins, and one a step:
 
+    resumed=115 size=3 rank0=worker-1
+    step=116 size=3 rank0=worker-1 committed=no loss=0.0427
     step=120 size=3 rank0=worker-1 committed=yes loss=0.0421
 
-`committed=yes` is a promise: every worker holds this step, and no later event takes it back. What came after the
-last such line is done again when a worker dies. With `touch /tmp/finish` in any worker, training ends at the next
-commit.
+`committed=yes` is a promise: every worker holds this step, and no later event takes it back. `resumed` tells the
+step that every worker holds at the beginning; what came after it is done again. It is the last committed one, or
+one that was committed when a worker died before rank 0 could say so. With `touch /tmp/finish` in any worker,
+training ends at the next commit.
 """
 
 import argparse
@@ -29,6 +32,7 @@ FINISH = Path("/tmp/finish")
 
 def train(state, options):
     """Start, or go on after hosts came or went, from the step that `state` has."""
+    say("resumed", state)
     while state.step < options.steps:
         loss = step_forward(state.model, options)
         state.step += 1
@@ -136,10 +140,14 @@ def hang_up(number, inode):
 
 
 def report(state, loss, *, committed):
+    word = "yes" if committed else "no"
+    say("step", state, f" committed={word} loss={loss:.4f}")
+
+
+def say(what, state, more=""):
+    """A line for all workers."""
     if hvd.rank() == 0:
-        word = "yes" if committed else "no"
-        where = f"size={hvd.size()} rank0={socket.gethostname()}"
-        print(f"step={state.step} {where} committed={word} loss={loss:.4f}", flush=True)
+        print(f"{what}={state.step} size={hvd.size()} rank0={socket.gethostname()}{more}", flush=True)
 
 
 def is_finished():

@@ -7,13 +7,14 @@ Owns: the lines of train.py and of horovodrun, and the promise about committed s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 COMMIT_EVERY = 5
 
 _STEP = re.compile(r"<stdout>:step=(\d+) size=(\d+) rank0=(\S+) committed=(yes|no) ")
+_RESUMED = re.compile(r"<stdout>:resumed=(\d+) size=")
 
 # kubectl's time stamps have nanoseconds, which Python's do not.
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6})\d*Z (.*)")
@@ -38,6 +39,13 @@ class Step:
     committed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A world has begun; all its workers hold the step of that number."""
+
+    number: int
+
+
 def line_of(stamped: str) -> Line:
     """A line as `kubectl logs --timestamps` prints it."""
     found = _STAMP.fullmatch(stamped)
@@ -54,22 +62,40 @@ def step_of(line: Line) -> Step | None:
     return Step(line.at, int(found[1]), int(found[2]), found[3], found[4] == "yes")
 
 
-def broken_promises(steps: Iterable[Step]) -> list[str]:
-    """
-    Steps that break what `committed=yes` promises; none, in a sound training.
+def resumed_of(line: Line) -> Resumed | None:
+    """What a line tells of a world's beginning, if it does."""
+    found = _RESUMED.search(line.text)
+    return Resumed(int(found[1])) if found else None
 
-    Each step follows the one before it. After a reset, and only then, work begins again behind the last commit. So
-    committed steps come once each, in order, one interval apart.
+
+def broken_promises(lines: Iterable[Line]) -> list[str]:
     """
-    broken, before, committed = [], 0, 0
-    for step in steps:
-        if step.number not in {before + 1, committed + 1}:
-            broken.append(f"step {step.number} after step {before}, when {committed} was committed")
-        if step.committed != (step.number % COMMIT_EVERY == 0):
-            broken.append(f"step {step.number} has committed={step.committed}")
-        before = step.number
-        committed = step.number if step.committed else committed
+    What breaks the promise of `committed=yes`; nothing, in a sound training.
+
+    Each step follows the one before it, or the one that its world began with. And a world begins with the last
+    commit, or with the step after the last that was told: that was committed, and who was to say so has gone.
+    """
+    broken, before, committed = list[str](), 0, 0
+    for told in _told(lines):
+        if isinstance(told, Resumed):
+            if told.number != committed and (told.number != before + 1 or told.number % COMMIT_EVERY):
+                broken.append(f"resumed at {told.number} after step {before}, when {committed} was committed")
+            before = committed = told.number
+            continue
+        if told.number != before + 1:
+            broken.append(f"step {told.number} after step {before}")
+        if told.committed != (told.number % COMMIT_EVERY == 0):
+            broken.append(f"step {told.number} has committed={told.committed}")
+        before = told.number
+        committed = told.number if told.committed else committed
     return broken
+
+
+def _told(lines: Iterable[Line]) -> Iterator[Step | Resumed]:
+    for line in lines:
+        told = step_of(line) or resumed_of(line)
+        if told is not None:
+            yield told
 
 
 def worlds(steps: Sequence[Step]) -> list[int]:

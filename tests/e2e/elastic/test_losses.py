@@ -44,7 +44,7 @@ def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in
     assert without_first.at - deleted < _ON_AFTER_A_DEATH
     assert without_both.at - killed < _ON_AFTER_A_DEATH
     assert whole_again.number > without_both.number
-    assert broken_promises(run.steps()) == []
+    assert broken_promises(run.lines()) == []
 
 
 def lose_and_find_the_other_node(namespace: Namespace, fault: Faults, run: Training) -> float:

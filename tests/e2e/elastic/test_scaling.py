@@ -31,4 +31,4 @@ def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespac
     assert code == 0
     assert grown.at - ready < _SOON
     assert shrunk.at - told < _SOON
-    assert broken_promises(run.steps()) == []
+    assert broken_promises(run.lines()) == []

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.elastic.steps import Line, Step, broken_promises, line_of, step_of, worlds
+from tests.e2e.elastic.steps import Line, Resumed, Step, broken_promises, line_of, resumed_of, step_of, worlds
 
 
-def steps(*numbers: int) -> list[Step]:
-    return [Step(0.0, number, 2, "worker-0", number % 5 == 0) for number in numbers]
+def log(*said: int | str) -> list[Line]:
+    """The lines of a training: steps by their numbers, "5>" for a world that began with step 5, or any text."""
+    return [Line(0.0, f"[0]<stdout>:{_said(one)}") for one in said]
+
+
+def _said(one: int | str) -> str:
+    if isinstance(one, int):
+        return f"step={one} size=2 rank0=worker-0 committed={'no' if one % 5 else 'yes'} loss=1.0"
+    return f"resumed={one[:-1]} size=2 rank0=worker-0" if one.endswith(">") else one
 
 
 def test_a_line_has_the_moment_that_kubectl_says() -> None:
@@ -23,6 +30,10 @@ def test_a_step_is_read_behind_horovodruns_prefix() -> None:
     assert step_of(line) == Step(7.0, 120, 3, "worker-1", committed=True)
 
 
+def test_the_beginning_of_a_world_is_read_too() -> None:
+    assert resumed_of(Line(7.0, "[3]<stdout>:resumed=115 size=3 rank0=worker-1")) == Resumed(115)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -31,39 +42,52 @@ def test_a_step_is_read_behind_horovodruns_prefix() -> None:
     ],
 )
 def test_other_lines_are_no_steps(text: str) -> None:
-    assert step_of(Line(0.0, text)) is None
+    assert (step_of(Line(0.0, text)), resumed_of(Line(0.0, text))) == (None, None)
 
 
 @pytest.mark.parametrize(
-    "numbers",
+    "said",
     [
-        pytest.param((1, 2, 3, 4, 5, 6), id="one after the other"),
-        pytest.param((1, 2, 1, 2, 3, 4, 5), id="begun again before the first commit"),
-        pytest.param((1, 2, 3, 4, 5, 6, 7, 6, 7, 8), id="begun again behind a commit"),
+        pytest.param(("0>", 1, 2, "another's line", 3, 4, 5, 6), id="one after the other"),
+        pytest.param(("0>", 1, 2, "0>", 1, 2, 3, 4, 5), id="begun again before the first commit"),
+        pytest.param(("0>", 1, 2, 3, 4, 5, 6, 7, "5>", 6, 7, 8), id="begun again behind a commit"),
+        pytest.param(("0>", 1, 2, 3, 4, 5, "5>", 6), id="hosts that changed at a commit"),
+        pytest.param(("0>", 1, 2, 3, 4, "5>", 6), id="a death between a commit and its line"),
+        pytest.param(("0>", 1, "0>", "0>", 1), id="a world that ends before its first step"),
     ],
 )
-def test_a_sound_training_breaks_no_promise(numbers: tuple[int, ...]) -> None:
-    assert broken_promises(steps(*numbers)) == []
+def test_a_sound_training_breaks_no_promise(said: tuple[int | str, ...]) -> None:
+    assert broken_promises(log(*said)) == []
 
 
 @pytest.mark.parametrize(
-    ("numbers", "broken"),
+    ("said", "broken"),
     [
+        pytest.param(("0>", 1, 2, 3, 4, 5, 6, 6), "step 6 after step 6", id="a step is repeated"),
+        pytest.param(("0>", 1, 2, 3, 4, 6), "step 6 after step 4", id="a commit is skipped"),
+        pytest.param(("0>", 1, 2, 1), "step 1 after step 2", id="begun again without a word"),
         pytest.param(
-            (1, 2, 3, 4, 5, 6, 5), "step 5 after step 6, when 5 was committed", id="a committed step is repeated"
+            ("0>", 1, 2, 3, 4, 5, 6, "0>", 1),
+            "resumed at 0 after step 6, when 5 was committed",
+            id="a commit is forgotten",
         ),
-        pytest.param((1, 2, 3, 4, 6), "step 6 after step 4, when 0 was committed", id="a commit is skipped"),
-        pytest.param((1, 2, 3, 4, 5, 1), "step 1 after step 5, when 5 was committed", id="all is forgotten"),
+        pytest.param(
+            ("0>", 1, 2, 3, 4, 5, 6, "7>", 8),
+            "resumed at 7 after step 6, when 5 was committed",
+            id="resumed where nothing was committed",
+        ),
+        pytest.param(
+            ("0>", 1, 2, 3, "5>", 6), "resumed at 5 after step 3, when 0 was committed", id="steps are skipped"
+        ),
+        pytest.param(
+            ("0>", 1, 2, 3, 4, "step=5 size=2 rank0=w committed=no loss=1"),
+            "step 5 has committed=False",
+            id="a commit is not told",
+        ),
     ],
 )
-def test_a_broken_promise_is_named(numbers: tuple[int, ...], broken: str) -> None:
-    assert broken_promises(steps(*numbers)) == [broken]
-
-
-def test_a_commit_that_is_not_told_is_a_broken_promise() -> None:
-    silent = [*steps(1, 2, 3, 4), Step(0.0, 5, 2, "worker-0", committed=False)]
-
-    assert broken_promises(silent) == ["step 5 has committed=False"]
+def test_a_broken_promise_is_named(said: tuple[int | str, ...], broken: str) -> None:
+    assert broken_promises(log(*said)) == [broken]
 
 
 def test_worlds_are_told_one_after_the_other() -> None:
