@@ -48,18 +48,20 @@ echo "<== make $(1): $$took s, exit code $$code"; exit $$code
 endef
 
 .PHONY: check
-check: lint types ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
+check: lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/controller $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol/discover $(PYTEST_ARGS))
+	  $(BIN)/python -m pytest tests/protocol/discover $(PYTEST_ARGS),\
+	  $(BIN)/mypy)
 	$(BIN)/coverage report
 
-# Run four commands at once, for each waits half of its time or more; show the others' output after the first's.
+# Run five commands at once, for most wait half of their time; show the others' output after the first's.
 define side-by-side
 mkdir -p build; code=0; $(2) >build/second.log 2>&1 & second=$$!; $(3) >build/third.log 2>&1 & third=$$!; \
-$(4) >build/fourth.log 2>&1 & fourth=$$!; $(1) || code=$$?; wait $$second || code=$$?; wait $$third || code=$$?; \
-wait $$fourth || code=$$?; cat build/second.log build/third.log build/fourth.log; exit $$code
+$(4) >build/fourth.log 2>&1 & fourth=$$!; $(5) >build/fifth.log 2>&1 & fifth=$$!; $(1) || code=$$?; \
+for one in $$second $$third $$fourth $$fifth; do wait $$one || code=$$?; done; \
+cat build/second.log build/third.log build/fourth.log build/fifth.log; exit $$code
 endef
 
 # ---- the parts -----------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ def checkout(tmp_path: Path) -> Checkout:
 CHECK = [
     "ruff check .",
     "ruff format --check .",
-    "mypy ",
     "coverage run -m pytest tests/unit",
+    "mypy ",
     "python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover",
     "python -m pytest tests/protocol/controller",
     "python -m pytest tests/protocol/discover",
@@ -46,7 +46,7 @@ def in_order(calls: list[str]) -> list[str]:
     """The calls, those that are started at once in the order of CHECK."""
     if "coverage report" in calls:
         place = calls.index("coverage report")
-        calls[place - 4 : place] = sorted(calls[place - 4 : place])
+        calls[place - 5 : place] = sorted(calls[place - 5 : place])
     return calls
 
 
@@ -71,7 +71,7 @@ class TestWhatIsStarted:
 
         assert in_order(checkout.calls()) == CHECK
 
-    @pytest.mark.parametrize("program", ["coverage", "python"])
+    @pytest.mark.parametrize("program", ["coverage", "python", "mypy"])
     def test_of_what_runs_at_once_each_can_fail(self, checkout: Checkout, program: str) -> None:
         checkout.stub(f".venv/bin/{program}", "echo something is wrong; exit 3")
 
