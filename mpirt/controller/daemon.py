@@ -68,6 +68,7 @@ class Daemon:
     ) -> None:
         self._log = log
         self._metrics = metrics
+        self._made = datetime.now(UTC)
         self._store = Store(dialect.resource.kind, threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
         self._informers = self._make_informers(dialect, options, link)
@@ -84,6 +85,7 @@ class Daemon:
             log=log,
             witness=metrics,
             clock=lambda: datetime.now(UTC),
+            heard=self._heard_since,
             may_act=self.leads,
         )
         self._workers = [
@@ -102,6 +104,10 @@ class Daemon:
     def leads(self) -> bool:
         """Whether this process may write."""
         return self._elector is None or self._elector.leads()
+
+    def _heard_since(self) -> datetime:
+        """Since when the API server is known to have been heard of without a break."""
+        return self._made if self._elector is None else self._elector.heard_since
 
     def start(self, *, lost: Callable[[], None]) -> None:
         """Begin. `lost` is called when this process led and may no longer: it has to end."""

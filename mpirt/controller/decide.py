@@ -26,15 +26,16 @@ def decide(
     *,
     settings: Settings,
     now: datetime,
+    heard: datetime | None = None,
 ) -> Plan:
     """
-    What is to be done for a job now.
+    What is to be done for a job now, the API server having been `heard` of without a break since then.
 
     Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
     """
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
         return Plan()
-    observed = observe(dialect.owner(body), body, dialect.read_status(body), cached, refusals)
+    observed = observe(dialect.owner(body), body, dialect.read_status(body), cached, refusals, heard=heard)
     try:
         spec = dialect.parse(body)
     except SpecError as error:

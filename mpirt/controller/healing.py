@@ -15,9 +15,13 @@ from mpirt.controller.actions import Action, Delete, earliest
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
 
-# After Kubernetes has said so, which by itself waits for 40 s. Where only the API server was away, it gives up
-# nodes that run well, too: they need up to 10 s to be heard again, and 10 s more to say that their pods are Ready.
+# After Kubernetes has said so, which by itself waits for 40 s: a node that was not heard of for a moment needs up
+# to 10 s to be heard again, and 10 s more to say that its pods are Ready.
 PATIENCE = timedelta(seconds=30)
+# After the API server was away. Kubernetes then gives up nodes that run well, too: whoever found it away tries
+# again ever more seldom, up to a minute apart. So the node controller may not know yet that nodes are heard of,
+# nor they that their pods were given up.
+AFTER_AN_OUTAGE = timedelta(seconds=90)
 
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
@@ -26,7 +30,7 @@ def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetim
     lost = [pod for pod in pods if pod.cut_off is not None]
     if _is_the_clusters_fault(pods, lost):
         return [], None
-    due = {pod: pod.cut_off + PATIENCE for pod in lost if pod.cut_off is not None}
+    due = {pod: _given_up(pod.cut_off, observed.heard) for pod in lost if pod.cut_off is not None}
     gone: list[Action] = [
         Delete(kinds.POD, pod.name, pod.uid, f"its node {pod.node} is lost", grace=0)
         for pod, time in due.items()
@@ -39,17 +43,22 @@ def overlooking(observed: Observed, *, now: datetime) -> Observed:
     """The same, but pods on nodes that may be back any moment are as they were: nothing is told of them yet."""
     return replace(
         observed,
-        workers=_overlooked(observed.workers, now),
-        launchers=_overlooked(observed.launchers, now),
-        leftovers=_overlooked(observed.leftovers, now),
+        workers=_overlooked(observed.workers, observed.heard, now),
+        launchers=_overlooked(observed.launchers, observed.heard, now),
+        leftovers=_overlooked(observed.leftovers, observed.heard, now),
     )
 
 
-def _overlooked(pods: tuple[Pod, ...], now: datetime) -> tuple[Pod, ...]:
+def _overlooked(pods: tuple[Pod, ...], heard: datetime | None, now: datetime) -> tuple[Pod, ...]:
     return tuple(
-        replace(pod, cut_off=None) if pod.cut_off is not None and now < pod.cut_off + PATIENCE else pod
+        replace(pod, cut_off=None) if pod.cut_off is not None and now < _given_up(pod.cut_off, heard) else pod
         for pod in pods
     )
+
+
+def _given_up(cut_off: datetime, heard: datetime | None) -> datetime:
+    """When a pod that is cut off since then is lost."""
+    return cut_off + PATIENCE if heard is None else max(cut_off + PATIENCE, heard + AFTER_AN_OUTAGE)
 
 
 def _is_the_clusters_fault(pods: list[Pod], lost: list[Pod]) -> bool:

@@ -65,6 +65,8 @@ class Observed:
     leftovers: tuple[Pod, ...] = ()
     """Pods of launcher Jobs that exist no more."""
     refusals: tuple[Refusal, ...] = ()
+    heard: datetime | None = None
+    """Since when the API server has been heard of without a break; None: as long as anything here matters."""
 
     def live(self, kind: str) -> Live | None:
         """Our object of that kind, unless it is on its way out."""
@@ -72,7 +74,15 @@ class Observed:
         return None if found is None or found.deleting else found
 
 
-def observe(owner: Owner, body: Body, status: JobStatus, cached: Cached, refusals: Iterable[Refusal]) -> Observed:
+def observe(
+    owner: Owner,
+    body: Body,
+    status: JobStatus,
+    cached: Cached,
+    refusals: Iterable[Refusal],
+    *,
+    heard: datetime | None = None,
+) -> Observed:
     """What is known of the job that `body` is, out of everything that is known."""
     key = owner.key
     named = [
@@ -99,6 +109,7 @@ def observe(owner: Owner, body: Body, status: JobStatus, cached: Cached, refusal
         launchers=tuple(_owned(launchers, mine.get(kinds.JOB))),
         leftovers=tuple(pod for pod in launchers if pod not in _owned(launchers, mine.get(kinds.JOB))),
         refusals=tuple(refusals),
+        heard=heard,
     )
 
 

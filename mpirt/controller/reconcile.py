@@ -76,6 +76,7 @@ class Reconciler:
         log: Log,
         witness: Witness,
         clock: Callable[[], datetime],
+        heard: Callable[[], datetime],
         may_act: Callable[[], bool],
     ) -> None:
         self._dialect = dialect
@@ -85,6 +86,7 @@ class Reconciler:
         self._log = log
         self._witness = witness
         self._clock = clock
+        self._heard = heard
         self._may_act = may_act
         self._refusals = Refusals()
 
@@ -101,6 +103,7 @@ class Reconciler:
             self._refusals.of(key, now),
             settings=self._settings,
             now=now,
+            heard=self._heard(),
         )
         result = self._execute(plan, key)
         return Turn(result, earliest(plan.again, self._refusals.next(key, now), self._store.lent_until(key, now)))

@@ -29,6 +29,9 @@ class Elector:
     A thread that takes the Lease when it is free and renews it from then on.
 
     `leads` is true while this process may act. Once it was true and no longer is, the process has to end.
+
+    `heard_since` is since when every question was answered; of the time before it was made, it knows nothing. No
+    other thread asks as often, whether this process leads or waits.
     """
 
     def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
@@ -40,7 +43,9 @@ class Elector:
         self._until = float("-inf")
         self._seen: Seen | None = None
         self._body: Body = {}
+        self.heard_since = datetime.now(UTC)
         self._trouble = ""
+        self._unanswered = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -133,6 +138,8 @@ class Elector:
         return False
 
     def _look(self, body: Body, now: float) -> None:
+        if self._unanswered:
+            self._unanswered, self.heard_since = False, datetime.now(UTC)
         self._body = body
         self._seen = election.seen(body, self._seen, now)
 
@@ -148,6 +155,7 @@ class Elector:
         return self._link.ask(Request(verb, method, where, _LEASES.plural, body=body, within=self._terms.retry))
 
     def _say(self, trouble: str) -> None:
+        self._unanswered = self._unanswered or bool(trouble)
         if trouble and trouble != self._trouble:
             self._log.warning("lease not renewed", lease="/".join(self._where), error=trouble)
         self._trouble = trouble

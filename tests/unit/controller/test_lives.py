@@ -693,6 +693,26 @@ class TestNodesThatAreLost:
         assert "delete Pod" not in writes(world.later(600))
         assert (world.condition("Running"), world.events) == told
 
+    def test_after_an_outage_of_the_api_server_nodes_have_longer_to_be_heard_of(self) -> None:
+        world = World()
+        world.start()
+        told = list(world.events)
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
+        world.heard = 40
+
+        assert "delete Pod" not in writes(world.later(129 - world.seconds))
+        assert world.events == told
+        assert world.plan().again == at(130)
+        assert "delete Pod" in writes(world.later(1))
+
+    def test_an_outage_long_ago_is_no_reason_to_wait(self) -> None:
+        world = World()
+        world.start()
+        world.heard = -60
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
+
+        assert "delete Pod" in writes(world.later(60 - world.seconds))
+
     def test_where_none_is_heard_of_it_is_not_the_nodes(self) -> None:
         world = World()
         world.start()

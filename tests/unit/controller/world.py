@@ -33,6 +33,8 @@ class World:
         self.refuse: dict[str, Refusal] = {}
         """By the kind or the name of what is not taken."""
         self.seconds = 0.0
+        self.heard: float | None = None
+        """Since when the API server has been heard of without a break."""
         self.writes = 0
         self.made: Counter[str] = Counter()
         self._told: set[str] = set()
@@ -49,7 +51,8 @@ class World:
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(body)
-        return decide(MPI_JOB, self.job, cached, self.refusals, settings=self.settings, now=self.now)
+        heard = None if self.heard is None else at(self.heard)
+        return decide(MPI_JOB, self.job, cached, self.refusals, settings=self.settings, now=self.now, heard=heard)
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""
