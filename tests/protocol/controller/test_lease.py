@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
+from mpirt.controller.cluster.lease import Elector
+from mpirt.controller.cluster.link import connect
+from mpirt.controller.election import Terms
+from mpirt.controller.logs import LineLog, logfmt
+from mpirt.controller.metrics import Metrics
 from mpirt.errors import ExitCode
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Body, Place
-from tests.protocol.controller.process import JOB, Controller, job, wait_until_made
+from tests.kube.wait import until
+from tests.protocol.controller.process import JOB, WITHIN, Controller, job, wait_until_made
 
 Start = Callable[..., Controller]
 
@@ -73,6 +82,31 @@ def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Sta
 
     assert second.code() == 0
     assert holder(server) != ""
+
+
+def test_who_waits_knows_since_when_the_api_server_is_back(server: ObjectServer, tmp_path: Path) -> None:
+    server.storage.create(LEASE, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}})
+    link, said = connect(str(server.kubeconfig(tmp_path)), count=Metrics().called), io.StringIO()
+    log = LineLog(said, logfmt, lambda: datetime.now(UTC))
+    waiting = Elector(link, LEASE.namespace, LEASE.name, "it", log, terms=Terms(600, 60.0, 0.1))
+    waiting.start(gained=never, lost=never)
+    begun = waiting.heard_since
+    server.away = True
+    until(lambda: "lease not renewed" in said.getvalue(), within=WITHIN, what="a question without an answer")
+    assert waiting.heard_since == begun
+
+    back = datetime.now(UTC)
+    server.away = False
+
+    until(lambda: waiting.heard_since != begun, within=WITHIN, what="an answer")
+    assert back < waiting.heard_since < datetime.now(UTC)
+    waiting.stop()
+    link.close()
+
+
+def never() -> None:
+    """What does not happen."""
+    raise AssertionError
 
 
 def take(lease: Body) -> None:
