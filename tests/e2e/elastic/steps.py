@@ -98,6 +98,18 @@ def _told(lines: Iterable[Line]) -> Iterator[Step | Resumed]:
             yield told
 
 
+def digest(lines: Sequence[Line]) -> list[str]:
+    """The lines with their seconds, but of steps in one world only the first and the last."""
+    steps = [step_of(line) for line in lines]
+    within = [None, *(step and (step.size, step.host) for step in steps), None]
+    neighbours = zip(lines, within, within[1:], within[2:], strict=False)
+    return [
+        f"{line.at - lines[0].at:.2f} {line.text}"
+        for line, before, here, after in neighbours
+        if here is None or not before == here == after
+    ]
+
+
 def worlds(steps: Sequence[Step]) -> list[int]:
     """The sizes of the world, one after the other."""
     return [step.size for i, step in enumerate(steps) if i == 0 or steps[i - 1].size != step.size]

@@ -27,23 +27,24 @@ def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in
         here = workers.node_of(namespace, run.pod)
         first, second = workers.on_node(namespace, here)
         deleted = workers.delete(namespace, first)
-        without_first = run.world(3, since=deleted, within=60)
+        # Who is deleted may be back soon, so nobody knows how large the worlds are. But no dead worker enters one.
+        without_first = run.next_world(since=deleted, within=60, at_most=4)
         run.settled(without_first)
         killed = time.time()
         fault.oom(namespace.kubectl, second)
-        without_both = run.world(2, since=killed, within=60)
-        whole_again = run.world(4, since=without_both.at, within=_BACK_WITHIN)
+        without_second = run.next_world(since=killed, within=60, at_most=3)
+        whole_again = run.world(4, since=without_second.at, within=_BACK_WITHIN)
         run.settled(whole_again)
         without_node = lose_and_find_the_other_node(namespace, fault, run)
         run.world(4, since=without_node, within=_BACK_WITHIN)
         run.finish(first)
         code = run.exit_code(within=60)
 
-    print(f"on after {without_first.at - deleted:.1f} s (deleted), {without_both.at - killed:.1f} s (OOM kill)")
+    print(f"on after {without_first.at - deleted:.1f} s (deleted), {without_second.at - killed:.1f} s (OOM kill)")
     assert code == 0
     assert without_first.at - deleted < _ON_AFTER_A_DEATH
-    assert without_both.at - killed < _ON_AFTER_A_DEATH
-    assert whole_again.number > without_both.number
+    assert without_second.at - killed < _ON_AFTER_A_DEATH
+    assert whole_again.number > without_second.number
     assert broken_promises(run.lines()) == []
 
 

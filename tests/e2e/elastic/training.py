@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, line_of, step_of
+from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, digest, line_of, resumed_of, step_of
 from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
 FINISH = "/tmp/finish"
 
-_LAST_LINES = 30
+_LAST_LINES = 100
 
 Found = TypeVar("Found")
 
@@ -55,6 +55,16 @@ class Training:
     def world(self, size: int, *, since: float, within: float) -> Step:
         """The first step after `since` in a world of this size."""
         return self.step(lambda step: step.size == size, since=since, within=within, what=f"a world of {size}")
+
+    def next_world(self, *, since: float, within: float, at_most: int) -> Step:
+        """The first step of a world that began after `since` and is no larger than this."""
+
+        def found() -> Step | None:
+            begun = [line.at for line in self.lines(since=since) if resumed_of(line) is not None]
+            firsts = (next(iter(self.steps(since=at)), None) for at in begun)
+            return next((step for step in firsts if step is not None and step.size <= at_most), None)
+
+        return self._wait(found, within=within, what=f"another world, of {at_most} at most")
 
     def smaller_world(self, size: int, *, since: float, within: float) -> Step:
         """The first step after `since` in a world smaller than this."""
@@ -104,7 +114,7 @@ class Training:
 
     def _tail(self) -> str:
         with self._grown:
-            return "".join(f"\n  {line.text}" for line in self._lines[-_LAST_LINES:])
+            return "".join(f"\n  {text}" for text in digest(self._lines)[-_LAST_LINES:])
 
     def _read(self) -> None:
         assert self._log.stdout is not None

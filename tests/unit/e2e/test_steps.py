@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.elastic.steps import Line, Resumed, Step, broken_promises, line_of, resumed_of, step_of, worlds
+from tests.e2e.elastic.steps import (
+    Line,
+    Resumed,
+    Step,
+    broken_promises,
+    digest,
+    line_of,
+    resumed_of,
+    step_of,
+    worlds,
+)
 
 
 def log(*said: int | str) -> list[Line]:
@@ -88,6 +98,19 @@ def test_a_sound_training_breaks_no_promise(said: tuple[int | str, ...]) -> None
 )
 def test_a_broken_promise_is_named(said: tuple[int | str, ...], broken: str) -> None:
     assert broken_promises(log(*said)) == [broken]
+
+
+def test_a_digest_holds_what_was_said_and_where_each_world_begins_and_ends() -> None:
+    lines = [Line(10.0 + i, line.text) for i, line in enumerate(log("0>", 1, 2, 3, 4, "a word", 5, 6))]
+
+    assert [text.split()[:2] for text in digest(lines)] == [
+        ["0.00", "[0]<stdout>:resumed=0"],
+        ["1.00", "[0]<stdout>:step=1"],
+        ["4.00", "[0]<stdout>:step=4"],
+        ["5.00", "[0]<stdout>:a"],
+        ["6.00", "[0]<stdout>:step=5"],
+        ["7.00", "[0]<stdout>:step=6"],
+    ]
 
 
 def test_worlds_are_told_one_after_the_other() -> None:
