@@ -82,6 +82,18 @@ class State(hvd.elastic.TorchState):
         self._connections = enter_world()
         super().__init__(**parts)
 
+    def restore(self):
+        """
+        What Horovod does first after an error, and one thing more.
+
+        Who has met the error says good-bye to all others, who wait for this one now. Otherwise they might wait for
+        each other until HOROVOD_GLOO_TIMEOUT_SECONDS are over: this one in hvd.shutdown() for their next word,
+        they for this one's part of a sum.
+        """
+        for number, inode in self._connections:
+            hang_up(number, inode)
+        super().restore()
+
     def leave_and_enter_world(self):
         """
         What hvd.elastic.run does, and one thing more.
