@@ -58,10 +58,10 @@ check: lint ## everything that needs no cluster: lint, types, unit and protocol 
 
 # Run five commands at once, for most wait half of their time; show the others' output after the first's.
 define side-by-side
-mkdir -p build; code=0; $(2) >build/second.log 2>&1 & second=$$!; $(3) >build/third.log 2>&1 & third=$$!; \
-$(4) >build/fourth.log 2>&1 & fourth=$$!; $(5) >build/fifth.log 2>&1 & fifth=$$!; $(1) || code=$$?; \
-for one in $$second $$third $$fourth $$fifth; do wait $$one || code=$$?; done; \
-cat build/second.log build/third.log build/fourth.log build/fifth.log; exit $$code
+mkdir -p build; code=0; others=; \
+$(foreach n,2 3 4 5,$($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
+$(1) || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
+cat $(foreach n,2 3 4 5,build/beside-$n.log); exit $$code
 endef
 
 # ---- the parts -----------------------------------------------------------------------------------------------

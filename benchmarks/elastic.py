@@ -96,7 +96,7 @@ def _timeline(run: Training, event: str, side: str, happens: Callable[[Namespace
     victims = workers.on_node(namespace, other)
     began = time.time()
     happens(namespace, victims)
-    goes_on = _mark(lambda: run.smaller_world(_WORKERS, since=began, within=_PATIENCE).at)
+    goes_on = _mark(lambda: run.next_world(since=began, within=_PATIENCE, at_most=_WORKERS - 1).at)
     faults.node_back(faults.node_named(other))
     back = _mark(lambda: run.world(_WORKERS, since=goes_on or time.time(), within=_PATIENCE).at)
     ended = _mark(lambda: run.line("exit with status code", since=began, within=1).at)

@@ -113,12 +113,15 @@ def _last_gone(observed: Observed) -> Pod | None:
 
 
 def _deaths(spec: JobSpec, observed: Observed, launcher: Pod) -> list[str]:
-    """The workers' deaths that show now, less those that were asked for."""
+    """The workers' deaths that show now, or did a moment ago, less those that were asked for."""
     began = launcher.began
     if began is None:
         return []
-    found = (death(pod, began) for pod in observed.workers if not _is_asked_to_go(spec, observed, pod))
-    return [words for words in found if words]
+    found: dict[str, str] = {}
+    for pod in (*observed.vanished, *observed.workers):
+        if not _is_asked_to_go(spec, observed, pod) and (words := death(pod, began)):
+            found.setdefault(pod.name, words)
+    return list(found.values())
 
 
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
@@ -126,7 +129,8 @@ def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     workers = observed.mine.get(kinds.STATEFUL_SET)
     revision = text(table(workers.body, "status"), "updateRevision") if workers is not None else ""
     wanted = {worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)}
-    return pod.deleted is not None and (pod.name not in wanted or pod.revision != revision)
+    is_going = pod.deleted is not None or pod.gone is not None
+    return is_going and (pod.name not in wanted or pod.revision != revision)
 
 
 def _known(status: JobStatus, launcher: Pod) -> str:

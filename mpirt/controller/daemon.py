@@ -68,8 +68,9 @@ class Daemon:
     ) -> None:
         self._log = log
         self._metrics = metrics
-        self._made = datetime.now(UTC)
-        self._store = Store(dialect.resource.kind, threading.Lock())
+        clock = partial(datetime.now, UTC)
+        self._made = clock()
+        self._store = Store(dialect.resource.kind, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
         self._informers = self._make_informers(dialect, options, link)
         self._elector = (
@@ -84,7 +85,7 @@ class Daemon:
             cluster=Writer(link, kinds.RESOURCES, dialect.resource, may_act=self.leads),
             log=log,
             witness=metrics,
-            clock=lambda: datetime.now(UTC),
+            clock=clock,
             heard=self._heard_since,
             may_act=self.leads,
         )
@@ -104,10 +105,6 @@ class Daemon:
     def leads(self) -> bool:
         """Whether this process may write."""
         return self._elector is None or self._elector.leads()
-
-    def _heard_since(self) -> datetime:
-        """Since when the API server is known to have been heard of without a break."""
-        return self._made if self._elector is None else self._elector.heard_since
 
     def start(self, *, lost: Callable[[], None]) -> None:
         """Begin. `lost` is called when this process led and may no longer: it has to end."""
@@ -158,6 +155,10 @@ class Daemon:
         return [
             Informer(link, resource, where, feed, self._log, chance=random.random) for resource, where in watched
         ]
+
+    def _heard_since(self) -> datetime:
+        """Since when the API server is known to have been heard of without a break."""
+        return self._made if self._elector is None else self._elector.heard_since
 
     def _begin_aside(self) -> None:
         # The elector's thread must go on renewing.

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from mpirt.controller.actions import Plan, Refusal
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.observe import Cached, observe
+from mpirt.controller.observe import Cached, Vanished, observe
 from mpirt.controller.plan import make_plan, plan_of_invalid
 from mpirt.controller.reading import Body, table
 from mpirt.controller.spec import Settings
@@ -24,6 +24,7 @@ def decide(
     cached: Cached,
     refusals: Iterable[Refusal],
     *,
+    vanished: Vanished = (),
     settings: Settings,
     now: datetime,
     heard: datetime | None = None,
@@ -35,7 +36,8 @@ def decide(
     """
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
         return Plan()
-    observed = observe(dialect.owner(body), body, dialect.read_status(body), cached, refusals, heard=heard)
+    status = dialect.read_status(body)
+    observed = observe(dialect.owner(body), body, status, cached, refusals, vanished=vanished, heard=heard)
     try:
         spec = dialect.parse(body)
     except SpecError as error:

@@ -30,35 +30,39 @@ def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetim
     lost = [pod for pod in pods if pod.cut_off is not None]
     if _is_the_clusters_fault(pods, lost):
         return [], None
-    due = {pod: _given_up(pod.cut_off, observed.heard) for pod in lost if pod.cut_off is not None}
     gone: list[Action] = [
         Delete(kinds.POD, pod.name, pod.uid, f"its node {pod.node} is lost", grace=0)
-        for pod, time in due.items()
-        if time <= now
+        for pod in lost
+        if not _may_be_back(pod, observed, now)
     ]
-    return gone, earliest(*(time for time in due.values() if time > now))
+    return gone, earliest(*(_given_up(pod, observed) for pod in lost if _may_be_back(pod, observed, now)))
 
 
 def overlooking(observed: Observed, *, now: datetime) -> Observed:
     """The same, but pods on nodes that may be back any moment are as they were: nothing is told of them yet."""
+
+    def as_it_was(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+        return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed, now) else pod for pod in pods)
+
     return replace(
         observed,
-        workers=_overlooked(observed.workers, observed.heard, now),
-        launchers=_overlooked(observed.launchers, observed.heard, now),
-        leftovers=_overlooked(observed.leftovers, observed.heard, now),
+        workers=as_it_was(observed.workers),
+        launchers=as_it_was(observed.launchers),
+        leftovers=as_it_was(observed.leftovers),
     )
 
 
-def _overlooked(pods: tuple[Pod, ...], heard: datetime | None, now: datetime) -> tuple[Pod, ...]:
-    return tuple(
-        replace(pod, cut_off=None) if pod.cut_off is not None and now < _given_up(pod.cut_off, heard) else pod
-        for pod in pods
-    )
+def _may_be_back(pod: Pod, observed: Observed, now: datetime) -> bool:
+    given_up = _given_up(pod, observed)
+    return given_up is not None and now < given_up
 
 
-def _given_up(cut_off: datetime, heard: datetime | None) -> datetime:
-    """When a pod that is cut off since then is lost."""
-    return cut_off + PATIENCE if heard is None else max(cut_off + PATIENCE, heard + AFTER_AN_OUTAGE)
+def _given_up(pod: Pod, observed: Observed) -> datetime | None:
+    """When a pod that is cut off is lost; None if it isn't."""
+    if pod.cut_off is None:
+        return None
+    patient = pod.cut_off + PATIENCE
+    return patient if observed.heard is None else max(patient, observed.heard + AFTER_AN_OUTAGE)
 
 
 def _is_the_clusters_fault(pods: list[Pod], lost: list[Pod]) -> bool:

@@ -26,6 +26,8 @@ from mpirt.controller.spec import JobKey, Owner
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. More than the job's own do no harm; two of one kind and name do."""
+Vanished = Iterable[tuple[Body, datetime]]
+"""Pods that were there a moment ago, and when they went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Observed:
     """Objects that have names of ours and belong to somebody else."""
     workers: tuple[Pod, ...] = ()
     """Of the StatefulSet that exists, in order of their numbers."""
+    vanished: tuple[Pod, ...] = ()
+    """Workers of it that went of late: others have taken their places."""
     launchers: tuple[Pod, ...] = ()
     """Of the launcher Job that exists, the oldest first."""
     leftovers: tuple[Pod, ...] = ()
@@ -81,6 +85,7 @@ def observe(
     cached: Cached,
     refusals: Iterable[Refusal],
     *,
+    vanished: Vanished = (),
     heard: datetime | None = None,
 ) -> Observed:
     """What is known of the job that `body` is, out of everything that is known."""
@@ -98,6 +103,7 @@ def observe(
         if text(table(found, "metadata"), "namespace") == key.namespace
         and text(table(found, "metadata", "labels"), names.KUBEFLOW_JOB_LABEL) == key.name
     ]
+    gone = [read_pod(body, gone=at) for body, at in vanished]
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     return Observed(
         owner=owner,
@@ -106,6 +112,7 @@ def observe(
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
         workers=tuple(sorted(_owned(pods, mine.get(kinds.STATEFUL_SET)), key=_ordinal)),
+        vanished=tuple(_owned(gone, mine.get(kinds.STATEFUL_SET))),
         launchers=tuple(_owned(launchers, mine.get(kinds.JOB))),
         leftovers=tuple(pod for pod in launchers if pod not in _owned(launchers, mine.get(kinds.JOB))),
         refusals=tuple(refusals),

@@ -61,6 +61,8 @@ class Pod:
     created: datetime | None
     deleted: datetime | None
     """When its processes are to be gone at the latest, if it is being deleted."""
+    gone: datetime | None
+    """When it was seen to be no more."""
     ready: bool
     unscheduled: str
     """Why no node takes it."""
@@ -86,8 +88,8 @@ class Pod:
         return self.ready and self.deleted is None
 
 
-def read_pod(body: Body) -> Pod:
-    """A pod as the API server has it."""
+def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
+    """A pod as the API server has it, or had it until it was gone."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     conditions = {text(row, "type"): row for row in rows(status, "conditions")}
     disruption = conditions.get("DisruptionTarget", {})
@@ -105,6 +107,7 @@ def read_pod(body: Body) -> Pod:
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
         deleted=moment(metadata, "deletionTimestamp"),
+        gone=gone,
         ready=_holds(conditions, "Ready"),
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
         cut_off=_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),

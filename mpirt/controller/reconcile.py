@@ -101,6 +101,7 @@ class Reconciler:
             body,
             self._store.around(key, now),
             self._refusals.of(key, now),
+            vanished=self._store.vanished(key, now),
             settings=self._settings,
             now=now,
             heard=self._heard(),

@@ -50,11 +50,13 @@ def _pod_trouble(pod: Pod) -> str:
 
 def death(pod: Pod, since: datetime) -> str:
     """How the pod, or a container of it, died since then; nothing if none did."""
+    if pod.gone is not None and pod.gone < since:
+        return ""
     if pod.phase == "Failed":
         return f"{pod.name} {_failed(pod)}"
     if pod.cut_off is not None:
         return f"{pod.name} was lost with its node {pod.node}"
-    if pod.deleted is not None:
+    if pod.deleted is not None or pod.gone is not None:
         return f"{pod.name} {_deleted(pod)}"
     return container_death(pod, since)
 

@@ -2,7 +2,7 @@
 What is known of the cluster: objects by job, as informers and our own writes have told.
 
 Owns: which of two versions of an object is newer, and finding all that concerns a job. Locks by the lock that it
-is given; no I/O, no clock.
+is given; no I/O.
 
 An answer to a write of our own goes in as an event does, so that the next plan sees it before the watch has
 brought it. Resource versions are compared as numbers, which is what they are.
@@ -11,14 +11,16 @@ brought it. Resource versions are compared as numbers, which is what they are.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 
+from mpirt.controller import kinds
 from mpirt.controller.actions import earliest
 from mpirt.controller.observe import job_key, slim
 from mpirt.controller.reading import Body, table, text
 from mpirt.controller.spec import JobKey
+from mpirt.controller.vanished import Vanished
 
 _Place = tuple[str, str, str]
 """Kind, namespace, name."""
@@ -27,7 +29,9 @@ _Place = tuple[str, str, str]
 class Store:
     """All objects that are known. What is handed out must not be changed."""
 
-    def __init__(self, job_kind: str, lock: AbstractContextManager[object] | None = None) -> None:
+    def __init__(
+        self, job_kind: str, *, clock: Callable[[], datetime], lock: AbstractContextManager[object] | None = None
+    ) -> None:
         self._job_kind = job_kind
         self._lock = lock if lock is not None else contextlib.nullcontext()
         self._jobs: dict[JobKey, dict[str, dict[str, Body]]] = {}
@@ -36,6 +40,7 @@ class Store:
         self._deleted: dict[str, str] = {}
         # Objects that no watch brings, for a while.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
+        self._vanished = Vanished(clock)
 
     # -- what informers tell --------------------------------------------------------------------------------------
 
@@ -47,7 +52,7 @@ class Store:
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
                 # What is newer than the list was written by us while it was made.
                 if _number(_version(self._at(place))) <= _number(version):
-                    changed.add(self._drop(place))
+                    changed.add(self._lose(place))
             for uid in [uid for uid, deleted in self._deleted.items() if deleted == kind]:
                 del self._deleted[uid]
             for body in fresh.values():
@@ -66,7 +71,7 @@ class Store:
             self._deleted.pop(uid, None)
             if place not in self._of or _uid(self._at(place)) != uid:
                 return set()
-            return {self._drop(place)}
+            return {self._lose(place)}
 
     # -- what we did ourselves ------------------------------------------------------------------------------------
 
@@ -75,7 +80,7 @@ class Store:
         with self._lock:
             place = (kind, namespace, name)
             if place in self._of and _uid(self._at(place)) == uid:
-                self._drop(place)
+                self._lose(place)
                 self._deleted[uid] = kind
 
     def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> None:
@@ -103,6 +108,11 @@ class Store:
                 found.setdefault(kind, []).append(body)
             return found
 
+    def vanished(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
+        """The job's pods that went of late, and when."""
+        with self._lock:
+            return self._vanished.of(key, now)
+
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
         """When the first of what is lent to a job is to be looked at again."""
         with self._lock:
@@ -129,7 +139,10 @@ class Store:
             return set()
         if known is not None and _number(_version(self._at(place))) >= _number(_version(body)):
             return set()
-        changed = {self._drop(place)} if known is not None else set()
+        changed = set()
+        if known is not None:
+            is_another = _uid(self._at(place)) != _uid(body)
+            changed.add(self._lose(place) if is_another else self._drop(place))
         if key is None:
             return changed
         self._of[place] = key
@@ -144,6 +157,12 @@ class Store:
 
     def _at(self, place: _Place) -> Body:
         return self._jobs[self._of[place]][place[0]][place[2]]
+
+    def _lose(self, place: _Place) -> JobKey:
+        """It is no more."""
+        if place[0] == kinds.POD:
+            self._vanished.add(self._of[place], self._at(place))
+        return self._drop(place)
 
     def _drop(self, place: _Place) -> JobKey:
         kind, _, name = place

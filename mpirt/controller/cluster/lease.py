@@ -155,7 +155,8 @@ class Elector:
         return self._link.ask(Request(verb, method, where, _LEASES.plural, body=body, within=self._terms.retry))
 
     def _say(self, trouble: str) -> None:
-        self._unanswered = self._unanswered or bool(trouble)
+        if trouble:
+            self._unanswered = True
         if trouble and trouble != self._trouble:
             self._log.warning("lease not renewed", lease="/".join(self._where), error=trouble)
         self._trouble = trouble

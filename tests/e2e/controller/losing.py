@@ -85,6 +85,11 @@ def fill_disk_of_worker(job: MpiJob) -> None:
     job.namespace.kubectl("exec", worker(job), "--", "dd", "if=/dev/zero", "of=/big", "bs=1M", "count=96")
 
 
+def delete_worker_by_force(job: MpiJob) -> None:
+    """The StatefulSet makes another at once: nobody sees it on its way out."""
+    job.namespace.kubectl("delete", "pod", worker(job), "--grace-period=0", "--force")
+
+
 def kill_launcher(job: MpiJob) -> None:
     """Its mpirun, by SIGKILL."""
     [pod] = job.pods("launcher")

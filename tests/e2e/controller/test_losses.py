@@ -44,6 +44,7 @@ KILLED = r"launcher pod {job}-launcher-\w+ ended with code 137"
 SURVIVED = (
     Loss("worker out of memory", losing.kill_worker_for_memory, OOM),
     Loss("worker evicted by an administrator", losing.evict_worker, "{job}-worker-1 was (deleted|evicted)"),
+    Loss("worker deleted by force", losing.delete_worker_by_force, "{job}-worker-1 was deleted"),
     Loss("launcher killed", losing.kill_launcher, KILLED),
     Loss("launcher deleted", losing.delete_launcher, r"launcher pod {job}-launcher-\w+ was deleted"),
 )

@@ -66,10 +66,6 @@ class Training:
 
         return self._wait(found, within=within, what=f"another world, of {at_most} at most")
 
-    def smaller_world(self, size: int, *, since: float, within: float) -> Step:
-        """The first step after `since` in a world smaller than this."""
-        return self.step(lambda step: step.size < size, since=since, within=within, what=f"less than {size}")
-
     def settled(self, entered: Step) -> None:
         """
         Wait until the world of this step has committed twice, and has thus seen whether still other hosts came.

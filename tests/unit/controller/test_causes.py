@@ -42,6 +42,50 @@ class TestWhileTheLauncherRuns:
             f"{RUNS}train-worker-1 was evicted: low on memory",
         )
 
+    @pytest.mark.parametrize(
+        ("went", "told"),
+        [
+            ({"phase": "Failed", "reason": "Evicted", "message": "low on disk"}, "was evicted: low on disk"),
+            ({}, "was deleted"),
+            ({"conditions": pods.lost(12)}, "was lost with its node node-1"),
+        ],
+        ids=["evicted", "deleted by force", "lost"],
+    )
+    def test_a_worker_that_another_pod_replaced_before_anybody_looked_is_told_of(
+        self, went: dict[str, Any], told: str
+    ) -> None:
+        world = started()
+        world.seconds += 10
+        world.worker_went(pods.worker(1, **went))
+        world.workers_are(pods.worker(0), pods.worker(1, created=30, conditions=pods.not_ready()))
+        world.settle()
+        assert world.condition("Running") == (True, "MPIJobWorkerFailed", f"{RUNS}train-worker-1 {told}")
+
+        world.vanished.clear()
+        world.workers_are(pods.worker(0), pods.worker(1, created=30))
+        world.later(60)
+
+        assert world.condition("Running") == (True, "MPIJobWorkerFailed", f"{RUNS}train-worker-1 {told}")
+
+    def test_of_one_that_dies_again_the_first_end_is_told(self) -> None:
+        world = started()
+        world.seconds += 10
+        world.worker_went(pods.worker(1, phase="Failed", conditions={}, reason="Evicted"))
+        world.workers_are(pods.worker(0), pods.worker(1, created=30, deleted=60))
+
+        world.settle()
+
+        assert world.condition("Running")[2] == f"{RUNS}train-worker-1 was evicted"
+
+    def test_one_that_went_before_this_launcher_began_has_not_harmed_it(self) -> None:
+        world = started()
+        world.seconds -= 5
+        world.worker_went(pods.worker(1, phase="Failed", conditions={}, reason="Evicted"))
+
+        world.later(10)
+
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}2 of 2 workers are Ready")
+
     def test_another_worker_that_dies_is_added(self) -> None:
         world = started()
         world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
@@ -75,7 +119,11 @@ class TestWhileTheLauncherRuns:
 
         world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
         world.later(15)
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}1 of 1 workers are Ready")
 
+        world.worker_went(pods.worker(1))
+        world.workers_are(pods.worker(0))
+        world.later(15)
         assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}1 of 1 workers are Ready")
 
     def test_nor_has_one_whose_template_was_changed(self) -> None:
@@ -230,6 +278,18 @@ class TestWhenTheJobHasFailed:
         message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
         assert world.condition("Failed")[2] == world.condition("Running")[2] == message
         assert world.later(60) == []
+
+    def test_a_worker_that_another_pod_has_replaced_is_named(self) -> None:
+        world = started()
+        world.seconds += 10
+        world.worker_went(pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on disk"))
+        world.launcher_is(end_of(205, "ORTE has lost communication"), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+
+        assert world.condition("Failed")[2] == (
+            "Limit; train-worker-1 was evicted: low on disk; "
+            "launcher pod train-launcher-1 ended with code 205: ORTE has lost communication"
+        )
 
     def test_nothing_is_told_before_the_launchers_pod_is_seen_to_have_failed(self) -> None:
         world = started()

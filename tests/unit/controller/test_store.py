@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ def job(name: str = "train", version: str = "5") -> dict[str, Any]:
 
 @pytest.fixture
 def store() -> Store:
-    return Store("MPIJob")
+    return Store("MPIJob", clock=lambda: NOON)
 
 
 def versions(found: Mapping[str, list[Any]]) -> dict[str, list[str]]:
@@ -187,3 +188,67 @@ class TestWhatIsInTheWay:
 
         assert versions(store.around(KEY, at(1))) == {"Service": ["7"]}
         assert store.around(OTHER, at(1)) == {}
+
+
+class TestPodsThatWent:
+    """They are shown for a while, in their last state."""
+
+    def test_one_that_a_watch_says_is_no_more(self, store: Store) -> None:
+        store.put("Pod", pod(phase="Failed"))
+        store.remove("Pod", pod(version="6", phase="Failed"))
+
+        assert gone(store) == [("first", "Failed")]
+        assert store.vanished(OTHER, NOON) == []
+
+    def test_one_whose_name_another_has(self, store: Store) -> None:
+        store.put("Pod", pod(phase="Failed"))
+        store.put("Pod", pod("second", "7"))
+
+        assert gone(store) == [("first", "Failed")]
+
+    def test_one_that_a_list_no_longer_has(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.replace("Pod", [], "9")
+
+        assert gone(store) == [("first", "Running")]
+
+    def test_one_that_we_have_deleted(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.forget("Pod", "ml", "train-worker-1", "first")
+
+        assert gone(store) == [("first", "Running")]
+
+    def test_not_one_that_has_only_changed(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.put("Pod", pod(version="6", phase="Failed"))
+
+        assert gone(store) == []
+
+    def test_nothing_but_pods(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.remove("ConfigMap", thing(version="6"))
+
+        assert store.vanished(KEY, NOON) == []
+
+    def test_for_half_a_minute(self) -> None:
+        seconds = iter([0.0, 20.0, 31.0])
+        store = Store("MPIJob", clock=lambda: at(next(seconds)))
+        for uid in ("first", "second"):
+            store.put("Pod", pod(uid))
+            store.remove("Pod", pod(uid))
+
+        assert gone(store, at(29)) == [("first", "Running"), ("second", "Running")]
+        assert gone(store, at(30)) == [("second", "Running")]
+
+        # Whoever is forgotten is no longer kept either.
+        store.put("Pod", pod("third"))
+        store.remove("Pod", pod("third"))
+        assert gone(store, at(20)) == [("second", "Running"), ("third", "Running")]
+
+
+def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> dict[str, Any]:
+    return {**thing("train-worker-1", version, uid=uid), "spec": {}, "status": {"phase": phase}}
+
+
+def gone(store: Store, now: datetime = NOON) -> list[tuple[str, str]]:
+    return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.vanished(KEY, now)]

@@ -32,6 +32,8 @@ class World:
         self.refusals: list[Refusal] = []
         self.refuse: dict[str, Refusal] = {}
         """By the kind or the name of what is not taken."""
+        self.vanished: list[tuple[Body, datetime]] = []
+        """Pods that others have taken the places of, and when."""
         self.seconds = 0.0
         self.heard: float | None = None
         """Since when the API server has been heard of without a break."""
@@ -52,7 +54,16 @@ class World:
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(body)
         heard = None if self.heard is None else at(self.heard)
-        return decide(MPI_JOB, self.job, cached, self.refusals, settings=self.settings, now=self.now, heard=heard)
+        return decide(
+            MPI_JOB,
+            self.job,
+            cached,
+            self.refusals,
+            vanished=self.vanished,
+            settings=self.settings,
+            now=self.now,
+            heard=heard,
+        )
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""
@@ -174,6 +185,12 @@ class World:
         for body in bodies:
             body["metadata"]["ownerReferences"] = [{"uid": workers["metadata"]["uid"], "controller": True}]
             self.put(body)
+
+    def worker_went(self, body: Body) -> None:
+        """This pod of the StatefulSet is no more, and nobody looked while it was on its way out."""
+        owner = {"uid": self.get("StatefulSet")["metadata"]["uid"], "controller": True}
+        body["metadata"]["ownerReferences"] = [owner]
+        self.vanished.append((body, self.now))
 
     def launcher_is(self, *bodies: Body, **status: Any) -> None:
         """The launcher Job has these pods, and this status."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kube import kubebuild
 
-WORK = Path("/cache/work")
+WORK = Path("/cache/build")
 
 
 def test_the_programs_are_built_static_and_with_their_version() -> None:
@@ -18,7 +18,7 @@ def test_the_programs_are_built_static_and_with_their_version() -> None:
     assert "-X k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion=v1.20.2" in words[5]
     assert words[6:] == [
         "-o",
-        "/cache/work/made/bin/",
+        "/cache/build/made/bin/",
         "k8s.io/kubernetes/cmd/kube-apiserver",
         "k8s.io/kubernetes/cmd/kube-controller-manager",
         "k8s.io/kubernetes/cmd/kube-scheduler",

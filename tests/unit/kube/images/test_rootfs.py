@@ -21,7 +21,7 @@ from tests.kube.images.rootfs import (
 )
 
 MIRROR = Mirror("http://mirror.test/debian", ('Acquire::http::Proxy "http://proxy.test:3128";',))
-TARGET = Path("/cache/work/rootfs.tar")
+TARGET = Path("/cache/build/rootfs.tar")
 IMAGES = {recipe.name: recipe for recipe in RECIPES}
 
 
@@ -31,7 +31,7 @@ class TestImage:
 
         assert words[-3:] == [
             "trixie",
-            "/cache/work/rootfs.tar",
+            "/cache/build/rootfs.tar",
             "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.test/debian trixie main",
         ]
 
@@ -48,10 +48,10 @@ class TestImage:
         assert clean_up.endswith('/slim.sh "$1"')
 
     def test_the_finishing_script_gets_the_wheels(self) -> None:
-        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/work/wheels"))
+        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/build/wheels"))
 
         [finishing] = [word for word in words if "finish.sh" in word]
-        assert finishing.endswith('/horovod/finish.sh "$1" /cache/work/wheels')
+        assert finishing.endswith('/horovod/finish.sh "$1" /cache/build/wheels')
 
     def test_extracted_packages_are_finished_by_the_hook_that_runs_for_them(self) -> None:
         words = image_argv(IMAGES["busybox"], MIRROR, TARGET, None)
