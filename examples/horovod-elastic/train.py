@@ -90,20 +90,18 @@ class State(hvd.elastic.TorchState):
         each other until HOROVOD_GLOO_TIMEOUT_SECONDS are over: this one in hvd.shutdown() for their next word,
         they for this one's part of a sum.
         """
-        for number, inode in self._connections:
-            hang_up(number, inode)
+        hang_up(self._connections)
         super().restore()
 
     def leave_and_enter_world(self):
         """
         What hvd.elastic.run does, and one thing more.
 
-        After an error Horovod 0.28 leaves the connections of its process sets open. A worker that waits for this
-        one, and not for the one that died, would wait until HOROVOD_GLOO_TIMEOUT_SECONDS are over.
+        Horovod 0.28 leaves connections of its process sets open, even if this worker has met no error itself.
+        Another that has, and waits for this one, would wait until HOROVOD_GLOO_TIMEOUT_SECONDS are over.
         """
         hvd.shutdown()
-        for number, inode in self._connections:
-            hang_up(number, inode)
+        hang_up(self._connections)
         self._host_messages = queue.Queue()
         self._connections = enter_world()
 
@@ -140,15 +138,16 @@ def open_sockets():
     return found
 
 
-def hang_up(number, inode):
-    """Shut a connection, if it is still the same one; Gloo then closes it by itself."""
-    try:
-        with socket.socket(fileno=os.dup(number)) as connection:
-            if os.fstat(connection.fileno()).st_ino == inode:
-                connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        # It was closed in the meantime, or never connected.
-        pass
+def hang_up(connections):
+    """Shut those that are still the same ones; Gloo then closes them by itself."""
+    for number, inode in connections:
+        try:
+            with socket.socket(fileno=os.dup(number)) as connection:
+                if os.fstat(connection.fileno()).st_ino == inode:
+                    connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # It was closed in the meantime, or never connected.
+            pass
 
 
 def report(state, loss, *, committed):
