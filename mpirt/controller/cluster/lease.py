@@ -89,13 +89,15 @@ class Elector:
         return min(self._terms.retry / 4, left)
 
     def _turn(self) -> None:
-        begun = _now()
+        begun, told = _now(), self._trouble
+        self._trouble = ""
         try:
             if self._try(begun):
                 self._until = begun + self._terms.deadline
-                self._say("")
         except Away as error:
-            self._say(str(error))
+            self._note(str(error))
+        if self._trouble not in ("", told):
+            self._log.warning("lease not renewed", lease="/".join(self._where), error=self._trouble)
 
     def _try(self, now: float) -> bool:
         # Who holds it knows its version, and need not read it first.
@@ -104,7 +106,7 @@ class Elector:
             if answer.code == _NOT_FOUND:
                 return self._create()
             if not answer.is_good:
-                self._say(answer.message)
+                self._note(answer.message)
                 return False
             self._look(answer.body, now)
         lease = self._seen
@@ -134,7 +136,7 @@ class Elector:
         # Somebody was faster, or changed it by hand: read it before the next attempt.
         self._body = {}
         if answer.code != _CONFLICT:
-            self._say(answer.message)
+            self._note(answer.message)
         return False
 
     def _look(self, body: Body, now: float) -> None:
@@ -154,12 +156,8 @@ class Elector:
         where = path(_LEASES, *self._where)
         return self._link.ask(Request(verb, method, where, _LEASES.plural, body=body, within=self._terms.retry))
 
-    def _say(self, trouble: str) -> None:
-        if trouble:
-            self._unanswered = True
-        if trouble and trouble != self._trouble:
-            self._log.warning("lease not renewed", lease="/".join(self._where), error=trouble)
-        self._trouble = trouble
+    def _note(self, trouble: str) -> None:
+        self._trouble, self._unanswered = trouble, True
 
 
 def _now() -> float:

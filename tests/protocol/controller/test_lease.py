@@ -84,7 +84,9 @@ def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Sta
     assert holder(server) != ""
 
 
-def test_who_waits_knows_since_when_the_api_server_is_back(server: ObjectServer, tmp_path: Path) -> None:
+def test_who_waits_knows_since_when_the_api_server_is_back_and_tells_of_each_outage(
+    server: ObjectServer, tmp_path: Path
+) -> None:
     server.storage.create(LEASE, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": 600}})
     link, said = connect(str(server.kubeconfig(tmp_path)), count=Metrics().called), io.StringIO()
     log = LineLog(said, logfmt, lambda: datetime.now(UTC))
@@ -100,6 +102,13 @@ def test_who_waits_knows_since_when_the_api_server_is_back(server: ObjectServer,
 
     until(lambda: waiting.heard_since != begun, within=WITHIN, what="an answer")
     assert back < waiting.heard_since < datetime.now(UTC)
+    told = said.getvalue()
+    server.away = True
+    until(
+        lambda: said.getvalue().count("lease not renewed") > told.count("lease not renewed"),
+        within=WITHIN,
+        what="word of the next outage",
+    )
     waiting.stop()
     link.close()
 
