@@ -16,7 +16,7 @@ from mpirt.controller.facts import JobEnd, is_finished, is_outdated
 from mpirt.controller.objectnames import worker_name
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
-from mpirt.controller.reading import table, text
+from mpirt.controller.reading import number, table, text
 from mpirt.controller.sentences import LAUNCHER_POD, SHOWN, container_death, death, launcher_end, listed
 from mpirt.controller.spec import JobSpec
 
@@ -125,12 +125,15 @@ def _deaths(spec: JobSpec, observed: Observed, launcher: Pod) -> list[str]:
 
 
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
-    """Whether it goes because the job was scaled, or its workers' template changed."""
+    """Whether it goes because the job was scaled, or its workers' template changed, as far as that is known."""
     workers = observed.mine.get(kinds.STATEFUL_SET)
-    revision = text(table(workers.body, "status"), "updateRevision") if workers is not None else ""
+    if workers is None or (pod.deleted is None and pod.gone is None):
+        return False
+    status = table(workers.body, "status")
+    # A StatefulSet rolls its pods first, and says then that it has seen the change.
+    is_behind = number(status, "observedGeneration") < workers.generation
     wanted = {worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)}
-    is_going = pod.deleted is not None or pod.gone is not None
-    return is_going and (pod.name not in wanted or pod.revision != revision)
+    return is_behind or pod.name not in wanted or pod.revision != text(status, "updateRevision")
 
 
 def _known(status: JobStatus, launcher: Pod) -> str:

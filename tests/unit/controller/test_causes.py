@@ -137,6 +137,18 @@ class TestWhileTheLauncherRuns:
 
         assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}0 of 2 workers are Ready")
 
+    def test_nor_one_that_goes_before_the_statefulset_says_that_it_knows_of_the_change(self) -> None:
+        world = started(elastic={"minReplicas": 1})
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+        world.settle()
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
+        world.get("StatefulSet")["status"]["observedGeneration"] -= 1
+
+        world.later(15)
+
+        assert world.condition("Running") == (True, "MPIJobRunning", f"{RUNS}0 of 2 workers are Ready")
+
     def test_a_launcher_whose_node_is_not_heard_of_is_told_of(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
