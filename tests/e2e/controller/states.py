@@ -28,6 +28,10 @@ _OBJECTS = (
 # comes late, and not always where the API server was away: see started_twice().
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
+# It writes to a pod only when no node takes it: so it is for a moment after the API server was away.
+_AT_TIMES = "kube-scheduler"
+# An event is of its moment, and in that one, too, workers are not Ready.
+_READY = re.compile(r"\b\d+ of (\d+) workers are Ready")
 _OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
 _WORKER = '"generateName": "JOB-worker-"'
 
@@ -84,16 +88,17 @@ def _is_worth_it(event: Body, name: str) -> bool:
 
 
 def _event(event: Body) -> str:
-    about = event["involvedObject"]
+    about, message = event["involvedObject"], _READY.sub(r"N of \1 workers are Ready", event["message"])
     return json.dumps({
         "kind": "Event",
         "about": [about["kind"], about["name"], about.get("fieldPath", "")],
-        "said": [event["type"], event["reason"], event["message"], event.get("count")],
+        "said": [event["type"], event["reason"], message, event.get("count")],
     })  # fmt: skip
 
 
 def _object(item: Body) -> str:
-    managers = {(field["manager"], field["operation"]) for field in item["metadata"].get("managedFields", [])}
+    fields = item["metadata"].get("managedFields", [])
+    managers = {(field["manager"], field["operation"]) for field in fields if field["manager"] != _AT_TIMES}
     left_out = _LEFT_OUT | ({"data"} if item["kind"] == "Secret" else set())
     plain = _without(item, left_out) | {"managers": sorted(managers)}
     return json.dumps({"kind": plain.pop("kind")} | plain, sort_keys=True)
