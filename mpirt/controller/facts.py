@@ -77,13 +77,14 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     if number(status, "observedGeneration") < live.generation:
         return Readiness(0, wanted, ())
     revision = text(status, "updateRevision")
-    pods = {pod.name: pod for pod in observed.workers}
+    pods, earlier = {pod.name: pod for pod in observed.workers}, {pod.name for pod in observed.earlier}
     troubles = []
     for ordinal in range(wanted):
         name = worker_name(spec.key.name, ordinal)
         pod = pods.get(name)
         if pod is None:
-            troubles.append(f"{name} is not there yet")
+            awaited = "waits until the one before it is gone" if name in earlier else "is not there yet"
+            troubles.append(f"{name} {awaited}")
         elif pod.revision != revision:
             troubles.append(f"{name} is about to be replaced, for its template was changed")
         elif found := trouble(pod):

@@ -33,6 +33,8 @@ OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 TEMPLATE_ANNOTATION = f"{names.PREFIX}/template"
 WORKERS_ANNOTATION = f"{names.PREFIX}/workers"
 GENERATION_ANNOTATION = f"{names.PREFIX}/generation"
+# On the StatefulSet: whether workers of an earlier one are still there, whose names it can't have yet.
+EARLIER_ANNOTATION = f"{names.PREFIX}/earlier-workers"
 
 
 def object_name(kind: str, job: str) -> str:

@@ -64,6 +64,8 @@ class Observed:
     """Of the StatefulSet that exists, in order of their numbers."""
     vanished: tuple[Pod, ...] = ()
     """Workers of it that went of late: others have taken their places."""
+    earlier: tuple[Pod, ...] = ()
+    """Workers of StatefulSets that exist no more."""
     launchers: tuple[Pod, ...] = ()
     """Of the launcher Job that exists, the oldest first."""
     leftovers: tuple[Pod, ...] = ()
@@ -104,6 +106,7 @@ def observe(
         and text(table(found, "metadata", "labels"), names.KUBEFLOW_JOB_LABEL) == key.name
     ]
     gone = [read_pod(body, gone=at) for body, at in vanished]
+    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     return Observed(
         owner=owner,
@@ -111,8 +114,9 @@ def observe(
         status=status,
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
-        workers=tuple(sorted(_owned(pods, mine.get(kinds.STATEFUL_SET)), key=_ordinal)),
+        workers=tuple(_owned(workers, mine.get(kinds.STATEFUL_SET))),
         vanished=tuple(_owned(gone, mine.get(kinds.STATEFUL_SET))),
+        earlier=tuple(pod for pod in workers if pod not in _owned(workers, mine.get(kinds.STATEFUL_SET))),
         launchers=tuple(_owned(launchers, mine.get(kinds.JOB))),
         leftovers=tuple(pod for pod in launchers if pod not in _owned(launchers, mine.get(kinds.JOB))),
         refusals=tuple(refusals),

@@ -48,7 +48,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
     if (awaited := _awaited(spec, observed, end)) is not None and now < awaited:
         return Plan(again=awaited)
-    wanted = _wanted(spec, settings, end)
+    wanted = _wanted(spec, observed, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
     if refusal is not None and refusal.final:
         return plan_of_invalid(dialect, _refused(refusal, spec, settings), observed, now=now)
@@ -84,15 +84,16 @@ def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: 
     return Plan(tuple(said), earliest(write_again, look))
 
 
-def _wanted(spec: JobSpec, settings: Settings, end: JobEnd | None) -> list[Manifest]:
+def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> list[Manifest]:
     """The objects that are to exist, but for the launcher Job."""
+    workers = stateful_set(spec, settings, has_earlier=bool(observed.earlier))
     return [
         config_map(spec),
         *([] if own_account(spec) else [service_account(spec)]),
         role(spec),
         role_binding(spec),
         service(spec),
-        *([stateful_set(spec, settings)] if wants_workers(spec, end) else []),
+        *([workers] if wants_workers(spec, end) else []),
     ]
 
 

@@ -16,7 +16,13 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.service import search_domain
-from mpirt.controller.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION, object_name, pod_labels
+from mpirt.controller.objectnames import (
+    EARLIER_ANNOTATION,
+    GENERATION_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    object_name,
+    pod_labels,
+)
 from mpirt.controller.spec import JobSpec, Settings, Template
 
 # Ends at once when asked to: a shell as process 1 would ignore it for the whole grace period.
@@ -25,12 +31,18 @@ IDLE = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait 
 _FIRST_GENERATION = "1"
 
 
-def stateful_set(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """The job's StatefulSet, as it is to be created."""
+def stateful_set(spec: JobSpec, settings: Settings, *, has_earlier: bool = False) -> dict[str, Any]:
+    """
+    The job's StatefulSet, as it is to be created.
+
+    `has_earlier`: pods of one that is gone still have the names of its pods. Kubernetes tries again ever more
+    seldom, after five minutes in the end, unless the object changes: so it does when they are gone.
+    """
     labels = pod_labels(spec.key.name, names.WORKER)
     annotations = {
         TEMPLATE_ANNOTATION: worker_digest(spec),
         GENERATION_ANNOTATION: _FIRST_GENERATION,
+        EARLIER_ANNOTATION: "ending" if has_earlier else "gone",
         **pods.gang_annotations(spec),
     }
     return {

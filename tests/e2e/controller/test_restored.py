@@ -18,7 +18,8 @@ from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.stories import pods_of
-from tests.e2e.controller.watching import State, watch
+from tests.e2e.controller.watching import State, Watch, watch
+from tests.e2e.manifests import idle_container
 from tests.kube.wait import until
 
 # As promised. On an idle machine it takes a tenth of a second.
@@ -27,6 +28,10 @@ WITHIN = 5.0
 TOLD_WITHIN = 30.0
 WHOLE_WITHIN = 120.0
 GRACE = 4
+# Longer than the pauses between Kubernetes' first attempts to make a pod of a name that another still has.
+LONG_GRACE = 12
+# Doesn't end as soon as it is asked to.
+STUBBORN = ("/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done")
 
 _LABELS = "/metadata/labels"
 _DIGEST = "/metadata/annotations/mpirt.dev~1template"
@@ -83,11 +88,10 @@ EDITS = (
 
 @pytest.fixture(scope="module")
 def running(controller: Deployed) -> Iterator[MpiJob]:
-    """A job whose launcher goes on for as long as the tests need, and doesn't end as soon as it is asked to."""
+    """A job whose launcher goes on for as long as the tests need."""
     namespace = controller.namespace
-    stubborn = ("/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done")
     job = submit(
-        namespace, job_name("heal"), "openmpi4", stubborn, launcher={"terminationGracePeriodSeconds": GRACE}
+        namespace, job_name("heal"), "openmpi4", STUBBORN, launcher={"terminationGracePeriodSeconds": GRACE}
     )
     job.wait_for("Running")
     yield job
@@ -178,6 +182,39 @@ def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> No
 
     assert started.version > over.version
     assert started.uid in known or "podReplacementPolicy" in job_spec(whole)
+
+
+def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: Deployed, times: Times) -> None:
+    """Kubernetes alone would try again ever more seldom: after minutes, in the end."""
+    namespace = controller.namespace
+    idle = {**idle_container(namespace.ground.image("openmpi4")), "command": list(STUBBORN)}
+    slow = {"containers": [idle], "terminationGracePeriodSeconds": LONG_GRACE}
+    job = submit(namespace, job_name("slow"), "openmpi4", STUBBORN, worker=slow)
+    job.wait_for("Running")
+    before = {pod["metadata"]["uid"] for pod in job.pods("worker")}
+    with pods_of(job, "worker") as pods:
+        namespace.kubectl("delete", *named(job, "statefulset/-worker"), "--wait=false")
+        gone = [wait_for_end(pods, uid) for uid in before]
+        back = [wait_for_successor(pods, f"{job.name}-worker-{n}", before) for n in (0, 1)]
+    namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+
+    seconds = max(state.at for state in back) - max(state.at for state in gone)
+    times.add("workers: made, after the end of those before", seconds)
+    assert seconds < WITHIN
+
+
+def wait_for_end(pods: Watch, uid: str) -> State:
+    return pods.wait(
+        lambda state: state.deleted and state.uid == uid, within=WHOLE_WITHIN, what=f"the end of {uid}"
+    )
+
+
+def wait_for_successor(pods: Watch, name: str, before: set[str]) -> State:
+    return pods.wait(
+        lambda state: is_named(state, name) and state.uid not in before,
+        within=WHOLE_WITHIN,
+        what=f"another {name}",
+    )
 
 
 def is_named(state: State, name: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.controller.actions import Delete, Plan, Refusal
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import at, container, mpi_job, template, time
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
 
 
@@ -221,9 +221,7 @@ class TestWorkersThatAreNotReady:
 
 
 class TestWhatIsDeletedComesBack:
-    @pytest.mark.parametrize(
-        "kind", ["ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet"]
-    )
+    @pytest.mark.parametrize("kind", ["ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service"])
     def test_an_object(self, kind: str) -> None:
         world = World()
         world.start()
@@ -234,6 +232,28 @@ class TestWhatIsDeletedComesBack:
         assert f"create {kind}" in writes(done)
         assert world.get(kind)["metadata"] == {**before["metadata"], "uid": f"uid-of-{kind}-2"}
         assert "delete Job" not in writes(done)
+
+    def test_the_workers_and_the_object_changes_when_the_ones_before_are_gone(self) -> None:
+        world = World()
+        world.settle()
+        world.workers_are(pods.worker(1, deleted=30))
+        before = world.objects.pop(("StatefulSet", "train-worker"))
+
+        assert "create StatefulSet" in writes(world.settle())
+        made = world.get("StatefulSet")
+        assert annotations_of(made) == {**annotations_of(before), "mpirt.dev/earlier-workers": "ending"}
+
+        made["status"] = {"observedGeneration": 1}
+        world.later(10)
+        assert world.condition("Running")[2] == (
+            "0 of 2 workers are Ready: train-worker-0 is not there yet; "
+            "train-worker-1 waits until the one before it is gone"
+        )
+
+        del world.objects["Pod", "train-worker-1"]
+        assert writes(world.settle()) == ["patch StatefulSet"]
+        assert annotations_of(made) == annotations_of(before)
+        assert made["metadata"]["generation"] == 1
 
     def test_the_launcher_and_it_is_said(self) -> None:
         world = World()
@@ -917,3 +937,8 @@ class TestSpecsThatCantBe:
 
         assert world.state() == "Failed"
         assert world.condition("Succeeded")[0] is False
+
+
+def annotations_of(body: Body) -> Body:
+    found: Body = body["metadata"]["annotations"]
+    return found

@@ -30,6 +30,7 @@ def test_the_stateful_set() -> None:
     assert made["metadata"]["annotations"] == {
         "mpirt.dev/template": worker_digest(parsed()),
         "mpirt.dev/generation": "1",
+        "mpirt.dev/earlier-workers": "gone",
     }
     assert {**made["spec"], "template": {}} == {
         "replicas": 2,
@@ -181,4 +182,5 @@ class TestGangs:
         made = self.made(scheduler=None, policy=self.POLICY)
 
         assert made["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
-        assert set(made["metadata"]["annotations"]) == {"mpirt.dev/template", "mpirt.dev/generation"}
+        annotations = made["metadata"]["annotations"]
+        assert {name.partition("/")[0] for name in annotations} == {"mpirt.dev"}
