@@ -189,7 +189,8 @@ def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: 
     namespace = controller.namespace
     idle = {**idle_container(namespace.ground.image("openmpi4")), "command": list(STUBBORN)}
     slow = {"containers": [idle], "terminationGracePeriodSeconds": LONG_GRACE}
-    job = submit(namespace, job_name("slow"), "openmpi4", STUBBORN, worker=slow)
+    launcher = {"terminationGracePeriodSeconds": GRACE}
+    job = submit(namespace, job_name("slow"), "openmpi4", STUBBORN, worker=slow, launcher=launcher)
     job.wait_for("Running")
     before = {pod["metadata"]["uid"] for pod in job.pods("worker")}
     with pods_of(job, "worker") as pods:
