@@ -99,26 +99,22 @@ def observe(
         if _is_at(found, key.namespace, object_name(kind, key.name))
     ]
     mine = {live.kind: live for live in named if live.owner == owner.uid}
-    pods = [
-        read_pod(found)
-        for found in cached.get(kinds.POD, ())
-        if text(table(found, "metadata"), "namespace") == key.namespace
-        and text(table(found, "metadata", "labels"), names.KUBEFLOW_JOB_LABEL) == key.name
-    ]
+    pods = [read_pod(found) for found in cached.get(kinds.POD, ()) if _is_of(found, key)]
     gone = [read_pod(body, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
+    stateful_set, job = mine.get(kinds.STATEFUL_SET), mine.get(kinds.JOB)
     return Observed(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
-        workers=tuple(_owned(workers, mine.get(kinds.STATEFUL_SET))),
-        vanished=tuple(_owned(gone, mine.get(kinds.STATEFUL_SET))),
-        earlier=tuple(pod for pod in workers if pod not in _owned(workers, mine.get(kinds.STATEFUL_SET))),
-        launchers=tuple(_owned(launchers, mine.get(kinds.JOB))),
-        leftovers=tuple(pod for pod in launchers if pod not in _owned(launchers, mine.get(kinds.JOB))),
+        workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
+        vanished=tuple(pod for pod in gone if _owns(stateful_set, pod)),
+        earlier=tuple(pod for pod in workers if not _owns(stateful_set, pod)),
+        launchers=tuple(pod for pod in launchers if _owns(job, pod)),
+        leftovers=tuple(pod for pod in launchers if not _owns(job, pod)),
         refusals=tuple(refusals),
         heard=heard,
     )
@@ -175,8 +171,14 @@ def _is_at(body: Body, namespace: str, name: str) -> bool:
     return text(metadata, "namespace") == namespace and text(metadata, "name") == name
 
 
-def _owned(pods: Iterable[Pod], live: Live | None) -> list[Pod]:
-    return [pod for pod in pods if live is not None and pod.owner == live.uid]
+def _is_of(pod: Body, key: JobKey) -> bool:
+    metadata = table(pod, "metadata")
+    job = text(table(metadata, "labels"), names.KUBEFLOW_JOB_LABEL)
+    return (text(metadata, "namespace"), job) == (key.namespace, key.name)
+
+
+def _owns(live: Live | None, pod: Pod) -> bool:
+    return live is not None and pod.owner == live.uid
 
 
 def _age(pod: Pod) -> tuple[float, str]:
