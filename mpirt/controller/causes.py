@@ -127,7 +127,7 @@ def _deaths(spec: JobSpec, observed: Observed, launcher: Pod) -> list[str]:
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     """Whether it goes because the job was scaled, or its workers' template changed, as far as that is known."""
     workers = observed.mine.get(kinds.STATEFUL_SET)
-    if workers is None or (pod.deleted is None and pod.gone is None):
+    if workers is None or not pod.was_deleted:
         return False
     status = table(workers.body, "status")
     # A StatefulSet rolls its pods first, and says then that it has seen the change.

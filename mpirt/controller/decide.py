@@ -11,7 +11,7 @@ from datetime import datetime
 
 from mpirt.controller.actions import Plan, Refusal
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.observe import Cached, Vanished, observe
+from mpirt.controller.observe import Cached, Gone, observe
 from mpirt.controller.plan import make_plan, plan_of_invalid
 from mpirt.controller.reading import Body, table
 from mpirt.controller.spec import Settings
@@ -24,7 +24,7 @@ def decide(
     cached: Cached,
     refusals: Iterable[Refusal],
     *,
-    vanished: Vanished = (),
+    vanished: Gone = (),
     settings: Settings,
     now: datetime,
     heard: datetime | None = None,

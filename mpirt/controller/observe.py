@@ -26,7 +26,7 @@ from mpirt.controller.spec import JobKey, Owner
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. More than the job's own do no harm; two of one kind and name do."""
-Vanished = Iterable[tuple[Body, datetime]]
+Gone = Iterable[tuple[Body, datetime]]
 """Pods that were there a moment ago, and when they went."""
 
 
@@ -87,7 +87,7 @@ def observe(
     cached: Cached,
     refusals: Iterable[Refusal],
     *,
-    vanished: Vanished = (),
+    vanished: Gone = (),
     heard: datetime | None = None,
 ) -> Observed:
     """What is known of the job that `body` is, out of everything that is known."""
@@ -99,7 +99,7 @@ def observe(
         if _is_at(found, key.namespace, object_name(kind, key.name))
     ]
     mine = {live.kind: live for live in named if live.owner == owner.uid}
-    pods = [read_pod(found) for found in cached.get(kinds.POD, ()) if _is_of(found, key)]
+    pods = [read_pod(found) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
     gone = [read_pod(body, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
@@ -169,12 +169,6 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
 def _is_at(body: Body, namespace: str, name: str) -> bool:
     metadata = table(body, "metadata")
     return text(metadata, "namespace") == namespace and text(metadata, "name") == name
-
-
-def _is_of(pod: Body, key: JobKey) -> bool:
-    metadata = table(pod, "metadata")
-    job = text(table(metadata, "labels"), names.KUBEFLOW_JOB_LABEL)
-    return (text(metadata, "namespace"), job) == (key.namespace, key.name)
 
 
 def _owns(live: Live | None, pod: Pod) -> bool:

@@ -86,14 +86,13 @@ def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: 
 
 def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> list[Manifest]:
     """The objects that are to exist, but for the launcher Job."""
-    workers = stateful_set(spec, settings, has_earlier=bool(observed.earlier))
     return [
         config_map(spec),
         *([] if own_account(spec) else [service_account(spec)]),
         role(spec),
         role_binding(spec),
         service(spec),
-        *([workers] if wants_workers(spec, end) else []),
+        *([stateful_set(spec, settings, has_earlier=bool(observed.earlier))] if wants_workers(spec, end) else []),
     ]
 
 

@@ -83,6 +83,11 @@ class Pod:
         return max((one.started for one in self.containers if not one.init and one.started), default=self.created)
 
     @property
+    def was_deleted(self) -> bool:
+        """Whether it is on its way out, or no more."""
+        return self.deleted is not None or self.gone is not None
+
+    @property
     def is_usable(self) -> bool:
         """Whether commands may be started in it."""
         return self.ready and self.deleted is None

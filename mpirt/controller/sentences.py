@@ -56,7 +56,7 @@ def death(pod: Pod, since: datetime) -> str:
         return f"{pod.name} {_failed(pod)}"
     if pod.cut_off is not None:
         return f"{pod.name} was lost with its node {pod.node}"
-    if pod.deleted is not None or pod.gone is not None:
+    if pod.was_deleted:
         return f"{pod.name} {_deleted(pod)}"
     return container_death(pod, since)
 
