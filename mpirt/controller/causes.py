@@ -48,16 +48,23 @@ def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
     return "; ".join(filter(None, (end.message, _of_attempt(spec, observed, last) if last is not None else "")))
 
 
+def of_earlier_attempt(observed: Observed, told: str) -> str:
+    """What was told of an attempt that failed, with what nodes have reported since."""
+    for place, launcher in enumerate(observed.launchers):
+        if launcher.name in told:
+            later = observed.launchers[place + 1 :]
+            return _with_late_deaths(observed, told, launcher, later[0].began if later else None)
+    return told
+
+
 def known_later(observed: Observed, told: str, end: JobEnd) -> str:
     """What was told at the end, with what nodes had not reported yet: workers' deaths, or the launcher's."""
     last = last_failed(observed)
-    if last is None or last.began is None or end.at is None:
+    if last is None:
         return told
-    head, mark, tail = told.partition(LAUNCHER_POD)
-    launcher = f"{mark}{tail}" if mark else launcher_end(last)
-    late = [container_death(pod, last.began, end.at) for pod in observed.workers]
-    workers = _with(head.removesuffix("; "), [words for words in late if words])
-    return "; ".join(filter(None, (workers, launcher)))
+    if LAUNCHER_POD not in told:
+        told = "; ".join(filter(None, (told, launcher_end(last))))
+    return _with_late_deaths(observed, told, last, end.at)
 
 
 def unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
@@ -86,6 +93,16 @@ def reason_of(pod: Pod | None) -> str:
         return ""
     reasons = [pod.reason, *(one.ended.reason for one in pod.containers if one.ended is not None)]
     return next((f"/{reason}" for reason in reasons if reason not in ("", "Error", "Completed")), "")
+
+
+def _with_late_deaths(observed: Observed, told: str, launcher: Pod, until: datetime | None) -> str:
+    """What was told of a launcher's end, with the workers that had died by then."""
+    if launcher.began is None or until is None:
+        return told
+    head, mark, tail = told.partition(LAUNCHER_POD)
+    late = [container_death(pod, launcher.began, until) for pod in (*observed.workers, *observed.earlier)]
+    workers = _with(head.removesuffix("; "), [words for words in late if words])
+    return "; ".join(filter(None, (workers, f"{mark}{tail}")))
 
 
 def _of_attempt(spec: JobSpec | None, observed: Observed, launcher: Pod) -> str:

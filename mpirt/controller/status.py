@@ -73,7 +73,7 @@ def job_status(
     """The status as it is to be."""
     before = observed.status
     state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
-    said = {Type.CREATED: _created(spec), **_past(before)}
+    said = {Type.CREATED: _created(spec), **_past(observed)}
     match state:
         case State.FINISHED if end is not None:
             said |= finished(spec, observed, end)
@@ -109,12 +109,13 @@ def invalid_status(problem: str, observed: Observed, *, now: datetime) -> JobSta
     said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
     said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
     if end is not None:
-        said |= {**_past(before), **finished(None, observed, end)}
+        said |= {**_past(observed), **finished(None, observed, end)}
     elif kinds.JOB in observed.mine:
         message = f"The changed spec is not acted on, what ran before goes on: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), Reason.INVALID, message)
     else:
         said |= {kind: (False, Reason.INVALID, problem) for kind in _HOLDING if kind in said}
+        said |= _restarted(observed)
         said |= {Type.FAILED: (True, Reason.INVALID, problem), Type.RUNNING: (False, Reason.INVALID, problem)}
     return replace(
         before,
@@ -125,8 +126,9 @@ def invalid_status(problem: str, observed: Observed, *, now: datetime) -> JobSta
     )
 
 
+_RESTARTED = "The launcher had to start again: "
 # None of these is so if the job has Failed.
-_HOLDING = (Type.SUSPENDED, Type.RUNNING, Type.RESTARTING, Type.SUCCEEDED)
+_HOLDING = (Type.SUSPENDED, Type.RUNNING, Type.SUCCEEDED)
 
 
 def finished(spec: JobSpec | None, observed: Observed, end: JobEnd) -> dict[Type, Said]:
@@ -136,7 +138,7 @@ def finished(spec: JobSpec | None, observed: Observed, end: JobEnd) -> dict[Type
         return {
             kind: (one.status, one.reason, _with_late_news(observed, one, end))
             for kind, one in before.conditions.items()
-            if kind is not Type.CREATED
+            if kind not in (Type.CREATED, Type.RESTARTING)
         }
     if end.succeeded:
         message = f"{_title(observed)} successfully completed."
@@ -179,19 +181,28 @@ def _created(spec: JobSpec) -> Said:
     return True, Reason.CREATED, " ".join(told)
 
 
-def _past(before: JobStatus) -> dict[Type, Said]:
+def _past(observed: Observed) -> dict[Type, Said]:
     """Conditions that were said before, as they are if nothing makes them true now."""
+    before = observed.status
     ended = (False, Reason.RUN_AGAIN, "The launcher Job was deleted, so the job runs again.")
     valid = (False, Reason.VALID, "The spec can be acted on.")
     has_failed = before.conditions.get(Type.FAILED)
     was_invalid = has_failed is not None and has_failed.reason in (Reason.INVALID, Reason.VALID)
     untrue: dict[Type, Said] = {
         Type.SUSPENDED: (False, Reason.RESUMED, "The job is resumed."),
-        Type.RESTARTING: (False, Reason.RUNNING, "The launcher is no longer being restarted."),
         Type.SUCCEEDED: ended,
         Type.FAILED: valid if was_invalid else ended,
     }
-    return {kind: one for kind, one in untrue.items() if kind in before.conditions}
+    return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed)
+
+
+def _restarted(observed: Observed) -> dict[Type, Said]:
+    """That it was restarted, if it ever was, and why: what nodes report late is often the cause."""
+    before = observed.status.conditions.get(Type.RESTARTING)
+    if before is None:
+        return {}
+    cause = causes.of_earlier_attempt(observed, before.message.removeprefix(_RESTARTED))
+    return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}")}
 
 
 def _running(spec: JobSpec, observed: Observed, workers: Readiness, launcher: Pod) -> Said:

@@ -87,6 +87,11 @@ def held(state: State) -> dict[str, str]:
     return {row["type"]: row["message"] for row in _conditions(state) if row["status"] == "True"}
 
 
+def told_of(state: State, kind: str) -> str:
+    """The message of a condition, whether it holds or not; nothing before it is there."""
+    return next((str(row["message"]) for row in _conditions(state) if row["type"] == kind), "")
+
+
 def condition(state: State, kind: str) -> dict[str, Any]:
     """A condition, whether it holds or not."""
     [row] = [row for row in _conditions(state) if row["type"] == kind]

@@ -18,7 +18,7 @@ from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
 from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.stories import Story, condition, held, story
+from tests.e2e.controller.stories import Story, condition, held, story, told_of
 
 # A node reports a container's end after a second, and words alone are written every ten seconds.
 TOLD_WITHIN = 30.0
@@ -87,12 +87,16 @@ def strike(one: Story, loss: Loss) -> None:
 @pytest.mark.parametrize("loss", SURVIVED, ids=lambda loss: loss.name)
 def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
-    end = one.end()
+    end, says = one.end(), loss.says.format(job=one.job.name)
+    one.told.wait(
+        lambda state: bool(re.search(says, told_of(state, "Restarting"))),
+        within=TOLD_WITHIN,
+        what=f"{says} in {told_of(end, 'Restarting')}",
+    )
 
-    assert "Succeeded" in held(end), end.body["status"]
-    cause = one.messages("Restarting")[-1]
     print(one.lines())
-    assert re.search(loss.says.format(job=one.job.name), cause)
+    assert "Succeeded" in held(end), end.body["status"]
+    assert one.messages("Restarting")
     [event] = one.events("MPIJobRestarting")
     assert event.kind == "Warning"
     assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)

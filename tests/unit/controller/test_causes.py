@@ -238,6 +238,57 @@ class TestWhenTheLauncherStartsAgain:
         )
         assert world.told().count("MPIJobRestarting") == 1
 
+    @pytest.mark.parametrize(
+        ("died", "told"),
+        [
+            pytest.param(17, "train-worker-1: container worker ended with code 137 (OOMKilled); ", id="before"),
+            pytest.param(33, "", id="after"),
+        ],
+    )
+    @pytest.mark.parametrize("state", ["Running", "Succeeded"])
+    def test_a_cause_that_is_known_when_it_runs_again_is_told_still(
+        self, died: float, told: str, state: str
+    ) -> None:
+        world = started()
+        failed = end_of(137, "rank 1 was killed", since=12, at=18)
+        world.launcher_is(failed, failed=1)
+        world.settle()
+        second = pods.launcher("train-launcher-2", created=28, containers=[pods.running("mpi", since=30)])
+        world.seconds = 30
+        world.launcher_is(failed, second, failed=1, active=1)
+        world.settle()
+        said = "launcher pod train-launcher-1 ended with code 137 (SIGKILL): rank 1 was killed"
+        assert world.condition("Restarting") == (
+            False,
+            "MPIJobRunning",
+            f"The launcher had to start again: {said}",
+        )
+        if state == "Succeeded":
+            world.finish(failed=1, succeeded=1)
+        assert world.state() == state
+
+        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
+        world.workers_are(pods.worker(0), dead)
+        world.later(15)
+
+        assert world.condition("Restarting") == (
+            False,
+            "MPIJobRunning",
+            f"The launcher had to start again: {told}{said}",
+        )
+        assert world.later(60) == []
+
+    def test_the_cause_stays_when_the_job_runs_no_more(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=50), active=0)
+        world.later(5)
+
+        world.change(runPolicy={"suspend": True})
+        world.settle()
+
+        told = "The launcher had to start again: launcher pod train-launcher-1 was deleted"
+        assert world.condition("Restarting") == (False, "MPIJobRunning", told)
+
     def test_a_launcher_job_that_is_being_deleted_was_deleted(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=50), active=1)
@@ -290,6 +341,22 @@ class TestWhenTheJobHasFailed:
         message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
         assert world.condition("Failed")[2] == world.condition("Running")[2] == message
         assert world.later(60) == []
+
+    def test_so_is_one_that_is_no_more_wanted_by_then(self) -> None:
+        world = started(runPolicy={"cleanPodPolicy": "Running"})
+        dead = pods.worker(1, deleted=60, containers=[pods.ended("worker", 137, "OOMKilled", at=17)])
+        world.launcher_is(end_of(1, since=12, at=18), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        assert "StatefulSet" not in world.kinds()
+
+        dead["metadata"]["ownerReferences"] = [{"uid": "uid-of-StatefulSet", "controller": True}]
+        world.put(dead)
+        world.later(15)
+
+        assert world.condition("Failed")[2] == (
+            "Limit; train-worker-1: container worker ended with code 137 (OOMKilled); "
+            "launcher pod train-launcher-1 ended with code 1"
+        )
 
     def test_a_worker_that_another_pod_has_replaced_is_named(self) -> None:
         world = started()
