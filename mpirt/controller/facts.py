@@ -18,6 +18,7 @@ from mpirt.controller.pods import Pod
 from mpirt.controller.reading import moment, number, rows, table, text
 from mpirt.controller.sentences import listed, trouble
 from mpirt.controller.spec import JobSpec
+from mpirt.controller.unmade import why_unmade
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ class Readiness:
         return f"{counted}: {listed(list(self.troubles))}" if self.troubles else counted
 
 
+_BEFORE_IT = "waits until the one before it is gone"
+
+
 def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     """Which workers are Ready, with the template that is asked for now, and why the others aren't."""
     wanted = spec.workers.replicas
@@ -83,13 +87,18 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
         name = worker_name(spec.key.name, ordinal)
         pod = pods.get(name)
         if pod is None:
-            awaited = "waits until the one before it is gone" if name in earlier else "is not there yet"
-            troubles.append(f"{name} {awaited}")
+            why = _BEFORE_IT if name in earlier else _why_missing(observed, live, name)
+            troubles.append(f"{name} {why}")
         elif pod.revision != revision:
             troubles.append(f"{name} is about to be replaced, for its template was changed")
         elif found := trouble(pod):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
+
+
+def _why_missing(observed: Observed, workers: Live, name: str) -> str:
+    made = (*observed.workers, *observed.vanished)
+    return why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ") or "is not there yet"
 
 
 def running_launcher(observed: Observed) -> Pod | None:

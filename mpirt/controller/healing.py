@@ -26,7 +26,8 @@ AFTER_AN_OUTAGE = timedelta(seconds=90)
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
     """The pods to delete now, and when there may be others."""
-    pods = [pod for pod in (*observed.workers, *observed.launchers, *observed.leftovers) if not pod.is_over]
+    known = (*observed.workers, *observed.earlier, *observed.launchers, *observed.leftovers)
+    pods = [pod for pod in known if not pod.is_over and not pod.forced]
     lost = [pod for pod in pods if pod.cut_off is not None]
     if _is_the_clusters_fault(pods, lost):
         return [], None

@@ -42,6 +42,12 @@ def object_name(kind: str, job: str) -> str:
     return job + _SUFFIX[kind]
 
 
+def job_of(kind: str, name: str) -> str:
+    """The job whose StatefulSet or launcher Job has that name; nothing for other kinds and names."""
+    suffix = _SUFFIX[kind] if kind in (kinds.STATEFUL_SET, kinds.JOB) else ""
+    return name.removesuffix(suffix) if suffix and name.endswith(suffix) else ""
+
+
 def worker_name(job: str, ordinal: int) -> str:
     """The name of a worker's pod, which is its host name, too."""
     return f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}"

@@ -5,7 +5,7 @@ Owns: whose an object is, which jobs an object concerns, and what of an object n
 nothing. No I/O.
 
 An object is ours if our job's uid is that of its controlling owner, and in no other way. Labels are for finding,
-never for owning.
+never for owning. Pods whose owner is gone are ours if that had the name of ours.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from mpirt.controller import kinds
 from mpirt.controller.actions import Refusal
 from mpirt.controller.conditions import JobStatus
 from mpirt.controller.objectnames import object_name
-from mpirt.controller.pods import Pod, owner_uid, read_pod
-from mpirt.controller.reading import Body, moment, number, rows, table, text
+from mpirt.controller.pods import Pod, controlling_owner, kind_and_name, read_pod
+from mpirt.controller.reading import Body, moment, number, table, text
 from mpirt.controller.spec import JobKey, Owner
+from mpirt.controller.unmade import Unmade, read_unmade
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. More than the job's own do no harm; two of one kind and name do."""
@@ -70,6 +71,8 @@ class Observed:
     """Of the launcher Job that exists, the oldest first."""
     leftovers: tuple[Pod, ...] = ()
     """Pods of launcher Jobs that exist no more."""
+    unmade: tuple[Unmade, ...] = ()
+    """What is told of pods that could not be made, for whatever object of such a name."""
     refusals: tuple[Refusal, ...] = ()
     heard: datetime | None = None
     """Since when the API server has been heard of without a break; None: as long as anything here matters."""
@@ -112,9 +115,10 @@ def observe(
         others=tuple(live for live in named if live.owner != owner.uid),
         workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
         vanished=tuple(pod for pod in gone if _owns(stateful_set, pod)),
-        earlier=tuple(pod for pod in workers if not _owns(stateful_set, pod)),
+        earlier=tuple(pod for pod in workers if _is_left(kinds.STATEFUL_SET, stateful_set, pod, key)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        leftovers=tuple(pod for pod in launchers if not _owns(job, pod)),
+        leftovers=tuple(pod for pod in launchers if _is_left(kinds.JOB, job, pod, key)),
+        unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
         refusals=tuple(refusals),
         heard=heard,
     )
@@ -123,13 +127,13 @@ def observe(
 def read_live(kind: str, body: Body) -> Live:
     """An object as the API server has it."""
     metadata = table(body, "metadata")
-    owner = next((row for row in rows(metadata, "ownerReferences") if row.get("controller")), {})
+    owner = controlling_owner(metadata)
     return Live(
         kind=kind,
         name=text(metadata, "name"),
         uid=text(metadata, "uid"),
-        owner=owner_uid(metadata),
-        owner_name=f"{text(owner, 'kind')} {text(owner, 'name')}" if owner else "",
+        owner=text(owner, "uid"),
+        owner_name=kind_and_name(owner),
         deleting="deletionTimestamp" in metadata,
         labels=table(metadata, "labels"),
         annotations=table(metadata, "annotations"),
@@ -148,6 +152,7 @@ def job_key(body: Body) -> JobKey | None:
 # What nobody here reads, by far the most of what an object weighs.
 _UNREAD_METADATA = frozenset({"managedFields", "selfLink", "generateName"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+_READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
 
 
@@ -157,6 +162,8 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if "annotations" in metadata:
         kept = {name: value for name, value in metadata["annotations"].items() if name not in _UNREAD_ANNOTATIONS}
         metadata["annotations"] = kept
+    if kind == kinds.EVENT:
+        return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
     slimmed = {**body, "metadata": metadata}
     if kind == kinds.POD:
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name in _READ_OF_POD_SPEC}
@@ -173,6 +180,13 @@ def _is_at(body: Body, namespace: str, name: str) -> bool:
 
 def _owns(live: Live | None, pod: Pod) -> bool:
     return live is not None and pod.owner == live.uid
+
+
+def _is_left(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
+    """Whether it was made by an object that had the name of ours, and may have been orphaned by it."""
+    name = object_name(kind, key.name)
+    is_of_that_name = pod.owner_name in ("", f"{kind} {name}") and pod.name.startswith(f"{name}-")
+    return is_of_that_name and not _owns(live, pod)
 
 
 def _age(pod: Pod) -> tuple[float, str]:

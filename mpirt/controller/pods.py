@@ -51,6 +51,8 @@ class Pod:
     uid: str
     owner: str
     """The uid of what controls it."""
+    owner_name: str
+    """Kind and name of that; empty if nothing does."""
     role: str
     revision: str
     phase: str
@@ -61,6 +63,8 @@ class Pod:
     created: datetime | None
     deleted: datetime | None
     """When its processes are to be gone at the latest, if it is being deleted."""
+    forced: bool
+    """Whether it goes without its node's word. Then only a finalizer can still keep it."""
     gone: datetime | None
     """When it was seen to be no more."""
     ready: bool
@@ -98,11 +102,12 @@ def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     conditions = {text(row, "type"): row for row in rows(status, "conditions")}
     disruption = conditions.get("DisruptionTarget", {})
-    labels = table(metadata, "labels")
+    labels, owner = table(metadata, "labels"), controlling_owner(metadata)
     return Pod(
         name=text(metadata, "name"),
         uid=text(metadata, "uid"),
-        owner=owner_uid(metadata),
+        owner=text(owner, "uid"),
+        owner_name=kind_and_name(owner),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         phase=text(status, "phase"),
@@ -112,6 +117,7 @@ def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
         deleted=moment(metadata, "deletionTimestamp"),
+        forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
         ready=_holds(conditions, "Ready"),
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
@@ -121,9 +127,14 @@ def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
     )
 
 
-def owner_uid(metadata: Body) -> str:
-    """The uid of the controlling owner."""
-    return next((text(row, "uid") for row in rows(metadata, "ownerReferences") if row.get("controller")), "")
+def controlling_owner(metadata: Body) -> Body:
+    """The reference to what controls it; empty if nothing does."""
+    return next((row for row in rows(metadata, "ownerReferences") if row.get("controller")), {})
+
+
+def kind_and_name(reference: Body) -> str:
+    """What a reference refers to, for people; empty if to nothing."""
+    return " ".join(filter(None, (text(reference, "kind"), text(reference, "name"))))
 
 
 def _holds(conditions: dict[str, Body], kind: str) -> bool:

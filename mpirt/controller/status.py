@@ -29,6 +29,7 @@ from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
 from mpirt.controller.sentences import trouble
 from mpirt.controller.spec import JobSpec
+from mpirt.controller.unmade import why_unmade
 
 
 class State(Enum):
@@ -228,5 +229,6 @@ def _not_running(observed: Observed, workers: Readiness) -> Said:
     elif current:
         told = f"launcher pod {trouble(current[-1]) or current[-1].name}"
     else:
-        told = "the launcher is being removed" if job.deleting else "the launcher's pod is not there yet"
+        why = why_unmade(observed.unmade, job.uid, observed.launchers) or "is not there yet"
+        told = "the launcher is being removed" if job.deleting else f"the launcher's pod {why}"
     return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"

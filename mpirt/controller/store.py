@@ -20,6 +20,7 @@ from mpirt.controller.actions import earliest
 from mpirt.controller.observe import job_key, slim
 from mpirt.controller.reading import Body, table, text
 from mpirt.controller.spec import JobKey
+from mpirt.controller.unmade import event_job
 from mpirt.controller.vanished import Vanished
 
 _Place = tuple[str, str, str]
@@ -150,6 +151,8 @@ class Store:
         return {*changed, key}
 
     def _key(self, kind: str, body: Body) -> JobKey | None:
+        if kind == kinds.EVENT:
+            return event_job(body)
         if kind != self._job_kind:
             return job_key(body)
         _, namespace, name = _place(kind, body)

@@ -49,10 +49,11 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What is watched: all namespaces if none is named, all objects if no labels are."""
+    """What is watched: all namespaces if none is named, all objects if neither labels nor fields are."""
 
     namespace: str = ""
     labels: str = ""
+    fields: str = ""
 
 
 class Refusal(Exception):
@@ -204,7 +205,8 @@ class Informer:
             self._version = text(table(body, "metadata"), "resourceVersion") or self._version
 
     def _query(self, **words: str) -> dict[str, str]:
-        return words | ({"labelSelector": self._where.labels} if self._where.labels else {})
+        chosen = {"labelSelector": self._where.labels, "fieldSelector": self._where.fields}
+        return words | {name: each for name, each in chosen.items() if each}
 
 
 def _good(answer: Answer) -> Answer:

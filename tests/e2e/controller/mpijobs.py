@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,11 @@ class MpiJob:
             lambda: self.holds("Succeeded") or self.holds("Failed"), within=ENDS_WITHIN, what=f"{self.name} to end"
         )
         assert self.holds("Succeeded"), self.body()["status"]
+
+    def change(self, **spec: Any) -> None:
+        """Merge this into its spec."""
+        patch = json.dumps({"spec": spec})
+        self.namespace.kubectl("patch", "mpijobs.kubeflow.org", self.name, "--type=merge", f"--patch={patch}")
 
     def log(self) -> list[str]:
         """The lines of the launcher's main container."""

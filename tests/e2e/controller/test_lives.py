@@ -189,14 +189,14 @@ def test_a_finished_job_runs_again_when_its_launcher_job_is_deleted(over: dict[s
 def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: MpiJob) -> None:
     long.wait_for("Running")
 
-    suspend(long, "true")
+    long.change(runPolicy={"suspend": True})
 
     long.wait_for("Suspended")
     until(lambda: long.pods("worker") == long.pods("launcher") == [], within=WITHIN, what="its pods to be gone")
     status = long.body()["status"]
     assert (status["conditions"][-1]["type"], status.get("startTime")) == ("Suspended", None)
 
-    suspend(long, "false")
+    long.change(runPolicy={"suspend": False})
 
     long.wait_for("Running")
     assert long.condition("Suspended")["reason"] == "MPIJobResumed"
@@ -217,11 +217,6 @@ def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Nam
 
 def test_a_job_goes_on_when_the_name_is_free(taken: Taken) -> None:
     taken.job.wait_for_end()
-
-
-def suspend(job: MpiJob, word: str) -> None:
-    patch = f'{{"spec": {{"runPolicy": {{"suspend": {word}}}}}}}'
-    job.namespace.kubectl("patch", "mpijobs.kubeflow.org", job.name, "--type=merge", f"--patch={patch}")
 
 
 def exists(job: MpiJob, what: str) -> bool:

@@ -70,6 +70,8 @@ class Lives:
     """The same, but it may not."""
     led: Story
     """The launcher was there."""
+    resumed: Story
+    """A worker was there; it is suspended and resumed after that."""
     lost_pods: Mapping[str, str]
     """By the job's name, the pod that was lost."""
     at: float
@@ -77,8 +79,8 @@ class Lives:
 
 @pytest.fixture(scope="module")
 def lives(controller: Deployed) -> Iterator[Lives]:
-    """Three jobs, whose node is lost when the ranks of all of them run."""
-    names = [job_name("node") for _ in range(3)]
+    """Four jobs, whose node is lost when the ranks of all of them run."""
+    names = [job_name("node") for _ in range(4)]
     made = [
         spread(controller, names[0], retries=RETRIES),
         spread(controller, names[1], retries=0),
@@ -86,15 +88,18 @@ def lives(controller: Deployed) -> Iterator[Lives]:
             controller.namespace, names[2], retries=RETRIES, worker={"topologySpreadConstraints": [], **on(KEPT)},
             launcher=rather_on(LOST),
         ),
+        spread(controller, names[3], retries=RETRIES),
     ]  # fmt: skip
     with ExitStack() as told, ThreadPoolExecutor(len(made)) as side_by_side:
         stories = [told.enter_context(story(job)) for job in made]
         list(side_by_side.map(run, stories))
-        patient, impatient, led = stories
+        patient, impatient, led, resumed = stories
         lost_pods = {job.name: pod_on(LOST, job) for job in made}
         faults.node_lost(faults.node_named(LOST))
+        at = time.monotonic()
         try:
-            yield Lives(patient, impatient, led, lost_pods, time.monotonic())
+            suspend_and_resume(resumed)
+            yield Lives(patient, impatient, led, resumed, lost_pods, at)
         finally:
             cluster.up()
     for job in made:
@@ -109,6 +114,12 @@ def spread(controller: Deployed, name: str, *, retries: int) -> MpiJob:
 def run(one: Story) -> None:
     one.until("Running")
     losing.wait_until_ranks_run(one.job)
+
+
+def suspend_and_resume(one: Story) -> None:
+    one.job.change(runPolicy={"suspend": True})
+    one.until("Suspended")
+    one.job.change(runPolicy={"suspend": False})
 
 
 def pod_on(node: str, job: MpiJob) -> str:
@@ -156,3 +167,12 @@ def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(
     assert one.messages("Restarting")[-1] == f"launcher pod {pod} was lost with its node {LOST}"
     assert [event.message for event in one.events("MPIJobRestarting")] == [one.messages("Restarting")[-1]]
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
+
+
+def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(lives: Lives, times: Times) -> None:
+    one = lives.resumed
+    again = one.until("Running", after=one.until("Suspended").at)
+
+    print(one.lines())
+    times.add("worker's node lost, suspended, resumed: Running", again.at - lives.at)
+    assert {pod["spec"]["nodeName"] for pod in one.job.pods("worker")} == {KEPT}

@@ -20,26 +20,43 @@ from tests.kube.wait import until
 SLOW = "sleep 20; touch /tmp/ready; exec sleep 3600"
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
 
+# A quota on it is against pods that ask for it, and against no other.
+SCARCE = "example.com/scarce"
+FORBIDDEN = (
+    f"is forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
+)
+
 # Nobody listens there, so that the node need not wait for an answer.
 NO_SUCH_IMAGE = "localhost:1/no/such:image"
 
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "none"},
+    "spec": {"hard": {f"requests.{SCARCE}": "0"}},
+}
+
 REASONS = {
+    "quota": f' can\'t be made: pods "{{job}}-worker-0" {FORBIDDEN}',
     "unschedulable": " is not scheduled: Unschedulable: ",
     "image": f": container mpi: ImagePullBackOff: image {NO_SUCH_IMAGE} can't be pulled",
     "readiness": ": container mpi runs but is not Ready: its readiness probe does not succeed",
 }
 
 
-def workers(namespace: Namespace) -> dict[str, dict[str, Any]]:
-    """What keeps each job waiting, as fields of its workers' spec."""
+def pods(namespace: Namespace) -> dict[str, dict[str, dict[str, Any]]]:
+    """What keeps each job waiting, as fields of its workers' spec, or its launcher's."""
     image = namespace.ground.image("busybox")
     main = {"name": "mpi", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["/bin/sh", "-c", IDLE]}
+    wanting = {"resources": {"limits": {SCARCE: "1"}}}
     slow = {**main, "command": ["/bin/sh", "-c", SLOW], "readinessProbe": READY}
     return {
-        "slow": {"containers": [slow]},
-        "unschedulable": {"nodeSelector": {"there": "is-none"}},
-        "image": {"containers": [{**main, "image": NO_SUCH_IMAGE}]},
-        "readiness": {"containers": [{**main, "readinessProbe": READY}]},
+        "slow": {"worker": {"containers": [slow]}},
+        "unschedulable": {"worker": {"nodeSelector": {"there": "is-none"}}},
+        "image": {"worker": {"containers": [{**main, "image": NO_SUCH_IMAGE}]}},
+        "readiness": {"worker": {"containers": [{**main, "readinessProbe": READY}]}},
+        "quota": {"worker": {"containers": [{**main, **wanting}]}},
+        "launcher": {"launcher": {"containers": [{**main, **wanting}]}},
     }
 
 
@@ -47,18 +64,21 @@ def workers(namespace: Namespace) -> dict[str, dict[str, Any]]:
 def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
     """A job for each."""
     namespace = controller.namespace
+    namespace.kubectl.apply(QUOTA)
+    until(lambda: "hard" in namespace.kubectl.get("resourcequota", "none")["status"], within=30, what="the quota")
     made = {
-        why: submit(namespace, job_name(why), "busybox", ("true",), workers=1, worker=worker)
-        for why, worker in workers(namespace).items()
+        why: submit(namespace, job_name(why), "busybox", ("true",), workers=1, **specs)
+        for why, specs in pods(namespace).items()
     }
     yield made
     namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
+    namespace.kubectl("delete", "resourcequota", "none")
 
 
 @pytest.mark.parametrize("why", REASONS)
 def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
     job = waiting[why]
-    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"
+    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why].replace('{job}', job.name)}"
 
     until(
         lambda: job.condition("Running").get("message", "").startswith(words),
@@ -71,6 +91,19 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
     # It never was anything else.
     assert running["lastTransitionTime"] == job.condition("Created")["lastTransitionTime"]
     assert job.pods("launcher") == []
+
+
+def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["launcher"]
+    words = f"the launcher's pod can't be made: pods \"{job.name}-launcher-\" {FORBIDDEN}"
+
+    until(
+        lambda: job.condition("Running").get("message", "").startswith(words),
+        within=90,
+        what=f"the words {words!r}",
+    )
+
+    assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
 
 
 def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:

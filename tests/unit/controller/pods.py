@@ -6,12 +6,18 @@ from typing import Any
 
 from tests.unit.controller.jobs import REVISION, Body, time
 
+MADE_BY = {
+    "worker": {"kind": "StatefulSet", "name": "train-worker"},
+    "launcher": {"kind": "Job", "name": "train-launcher"},
+}
+
 
 def pod(
     name: str,
     *,
     role: str = "worker",
     owner: str = "uid-of-StatefulSet",
+    made_by: Body | None = None,
     phase: str = "Running",
     conditions: dict[str, str | Body] | None = None,
     containers: list[Body] | None = None,
@@ -34,7 +40,7 @@ def pod(
             "training.kubeflow.org/job-role": role,
             "controller-revision-hash": revision,
         },
-        "ownerReferences": [{"uid": owner, "controller": True}],
+        "ownerReferences": [{**(made_by or MADE_BY[role]), "uid": owner, "controller": True}] if owner else [],
     }
     given = conditions if conditions is not None else {"Ready": "True", "ContainersReady": "True"}
     rows = [
@@ -54,6 +60,11 @@ def pod(
         "spec": {"nodeName": node, **(spec or {})},
         "status": {**status, **more},
     }
+
+
+def owner_of(role: str, owner: Body) -> Body:
+    """The reference that a pod of that role has to its owner."""
+    return {**MADE_BY[role], "uid": owner["metadata"]["uid"], "controller": True}
 
 
 def worker(ordinal: int, **fields: Any) -> Body:

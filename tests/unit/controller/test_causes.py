@@ -349,7 +349,6 @@ class TestWhenTheJobHasFailed:
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
         assert "StatefulSet" not in world.kinds()
 
-        dead["metadata"]["ownerReferences"] = [{"uid": "uid-of-StatefulSet", "controller": True}]
         world.put(dead)
         world.later(15)
 

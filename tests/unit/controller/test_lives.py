@@ -699,6 +699,25 @@ class TestNodesThatAreLost:
             "Pod", "train-worker-1", "uid-of-train-worker-1", "its node node-2 is lost", grace=0
         )
 
+    def test_a_pod_there_is_deleted_once_though_a_finalizer_keeps_it(self) -> None:
+        world = World()
+        world.start()
+        lost = pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=60)
+        lost["metadata"]["deletionGracePeriodSeconds"] = 0
+        world.workers_are(pods.worker(0), lost)
+
+        assert "delete Pod" not in writes(world.later(600))
+
+    def test_so_is_one_of_workers_that_were_before(self) -> None:
+        world = World()
+        world.start()
+        world.change(runPolicy={"suspend": True})
+        world.settle()
+        world.put(pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=40))
+
+        assert "delete Pod" not in writes(world.later(59 - world.seconds))
+        assert writes(world.later(1)) == ["delete Pod"]
+
     def test_a_pod_there_is_not_told_of_before_as_where_the_api_server_was_away(self) -> None:
         world = World()
         world.start(node="node-2")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.conditions import JobStatus
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.observe import Cached, Observed, job_key, observe, slim
@@ -77,18 +79,36 @@ class TestPods:
     def test_launchers_are_those_of_the_job_the_oldest_first(self) -> None:
         cached = {
             "Job": [owned("Job", "train-launcher")],
-            "Pod": [pods.launcher("b", created=20), pods.launcher("a", created=30), pods.launcher("c", owner="x")],
+            "Pod": [pods.launcher("b", created=20), pods.launcher("a", created=30)],
         }
 
-        found = seen(cached)
-        assert [pod.name for pod in found.launchers] == ["b", "a"]
-        assert [pod.name for pod in found.leftovers] == ["c"]
+        assert [pod.name for pod in seen(cached).launchers] == ["b", "a"]
 
     def test_without_their_owners_workers_are_nobodys_and_launchers_left_over(self) -> None:
         found = seen({"Pod": [pods.worker(0), pods.launcher()]})
 
         assert found.workers == found.launchers == ()
+        assert [pod.name for pod in found.earlier] == ["train-worker-0"]
         assert [pod.name for pod in found.leftovers] == ["train-launcher-1"]
+
+    @pytest.mark.parametrize("owner", ["uid-of-an-earlier-one", ""])
+    def test_of_an_object_that_had_the_name_and_orphans_are_left(self, owner: str) -> None:
+        found = seen({"Pod": [pods.worker(0, owner=owner), pods.launcher(owner=owner)]})
+
+        assert [pod.name for pod in (*found.earlier, *found.leftovers)] == ["train-worker-0", "train-launcher-1"]
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            pytest.param(pods.pod("my-copy", role="launcher", owner=""), id="of a person"),
+            pytest.param(pods.worker(0, made_by={"kind": "Job", "name": "train-worker"}), id="of another kind"),
+            pytest.param(pods.worker(0, made_by={"kind": "StatefulSet", "name": "else"}), id="of another name"),
+        ],
+    )
+    def test_of_others_are_not_ours_for_having_our_labels(self, pod: Body) -> None:
+        found = seen({"Pod": [pod]})
+
+        assert found.earlier == found.leftovers == ()
 
 
 class TestWhichJobAnObjectConcerns:
@@ -123,6 +143,17 @@ class TestWhatIsKeptInMemory:
         assert slimmed["spec"] == {"nodeName": "node-1", "readinessGates": []}
         assert slimmed["metadata"]["annotations"] == {"a": "b"}
         assert "managedFields" not in slimmed["metadata"]
+
+    def test_of_an_event_is_kept_what_is_read(self) -> None:
+        read = {"involvedObject": {"uid": "u"}, "message": "no", "lastTimestamp": time(3)}
+        event = {
+            "metadata": {"name": "e", "managedFields": [{}]},
+            **read,
+            "source": {"component": "x"},
+            "count": 3,
+        }
+
+        assert slim("Event", event) == {"metadata": {"name": "e"}, **read}
 
     def test_templates_are_known_by_their_digests(self) -> None:
         body = owned("Job", "train-launcher") | {"spec": {"template": {}, "parallelism": 1}}

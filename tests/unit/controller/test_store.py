@@ -43,6 +43,15 @@ class TestWhatWatchesTell:
 
         assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["5"]}
 
+    def test_so_is_an_event_of_what_is_its(self, store: Store) -> None:
+        event = thing("e", job="") | {
+            "involvedObject": {"kind": "Job", "namespace": "ml", "name": "train-launcher"},
+            "message": "no",
+        }
+
+        assert store.put("Event", event) == {KEY}
+        assert versions(store.around(KEY, NOON)) == {"Event": ["5"]}
+
     def test_the_same_version_again_concerns_nobody(self, store: Store) -> None:
         store.put("ConfigMap", thing())
 

@@ -183,13 +183,12 @@ class World:
         for key in [key for key, body in self.objects.items() if _has_role(body, "worker")]:
             del self.objects[key]
         for body in bodies:
-            body["metadata"]["ownerReferences"] = [{"uid": workers["metadata"]["uid"], "controller": True}]
+            body["metadata"]["ownerReferences"] = [pods.owner_of("worker", workers)]
             self.put(body)
 
     def worker_went(self, body: Body) -> None:
         """This pod of the StatefulSet is no more, and nobody looked while it was on its way out."""
-        owner = {"uid": self.get("StatefulSet")["metadata"]["uid"], "controller": True}
-        body["metadata"]["ownerReferences"] = [owner]
+        body["metadata"]["ownerReferences"] = [pods.owner_of("worker", self.get("StatefulSet"))]
         self.vanished.append((body, self.now))
 
     def launcher_is(self, *bodies: Body, **status: Any) -> None:
@@ -199,7 +198,7 @@ class World:
         for key in [key for key, body in self.objects.items() if _has_role(body, "launcher")]:
             del self.objects[key]
         for body in bodies:
-            body["metadata"]["ownerReferences"] = [{"uid": job["metadata"]["uid"], "controller": True}]
+            body["metadata"]["ownerReferences"] = [pods.owner_of("launcher", job)]
             self.put(body)
 
     def start(self, **launcher: Any) -> None:

@@ -1,0 +1,68 @@
+"""
+Pods that Kubernetes could not make: a quota, a limit range, an admission rule was against them.
+
+Owns: reading the events in which a StatefulSet or a Job says so, and whether that still holds. In their own
+statuses is no word of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from mpirt.controller.objectnames import job_of
+from mpirt.controller.pods import Pod
+from mpirt.controller.reading import Body, moment, table, text
+from mpirt.controller.spec import JobKey
+
+# Which events are watched: of all that there are in a cluster, a few.
+FIELDS = "reason=FailedCreate"
+
+# How they begin: what comes after it is the API server's answer.
+_BEGINNINGS = ("failed error: ", "Error creating: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """That a pod could not be made."""
+
+    owner: str
+    """The uid of what wanted to make it."""
+    message: str
+    at: datetime | None
+    """When it was tried the last time."""
+
+
+def event_job(body: Body) -> JobKey | None:
+    """The job that such an event concerns, by the name of what it is about; there need not be one."""
+    about = table(body, "involvedObject")
+    name = job_of(text(about, "kind"), text(about, "name"))
+    return JobKey(text(about, "namespace"), name) if name else None
+
+
+def read_unmade(body: Body) -> Unmade:
+    """An event as the API server has it."""
+    at = moment(body, "lastTimestamp") or moment(body, "eventTime")
+    return Unmade(text(table(body, "involvedObject"), "uid"), text(body, "message"), at)
+
+
+def why_unmade(unmade: Iterable[Unmade], owner: str, made: Iterable[Pod], name: str = "") -> str:
+    """
+    Why the object with that uid could not make a pod, the one that is named so; nothing if it isn't known.
+
+    `made` are the pods that it has made: what stood in the way before the last of them does so no longer.
+    """
+    told = [(one.at, one.message) for one in unmade if one.owner == owner and one.at and name in one.message]
+    at, message = max(told, default=(None, ""))
+    if at is None or any(pod.created is not None and at < pod.created for pod in made):
+        return ""
+    return f"can't be made: {_answer(message)}"
+
+
+def _answer(message: str) -> str:
+    for beginning in _BEGINNINGS:
+        _, found, rest = message.partition(beginning)
+        if found:
+            return rest.rstrip(". \n")
+    return message.rstrip(". \n")
