@@ -66,39 +66,45 @@ class Readiness:
         return f"{counted}: {listed(list(self.troubles))}" if self.troubles else counted
 
 
-_BEFORE_IT = "waits until the one before it is gone"
-
-
 def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     """Which workers are Ready, with the template that is asked for now, and why the others aren't."""
     wanted = spec.workers.replicas
     live = observed.live(kinds.STATEFUL_SET)
     if live is None:
         return Readiness(0, wanted, ())
-    status = table(live.body, "status")
     if live.annotations.get(TEMPLATE_ANNOTATION) != worker_digest(spec):
         return Readiness(0, wanted, ("their template is about to be changed",))
+    status, missing = table(live.body, "status"), _missing(spec, observed, live)
     if number(status, "observedGeneration") < live.generation:
-        return Readiness(0, wanted, ())
-    revision = text(status, "updateRevision")
-    pods, earlier = {pod.name: pod for pod in observed.workers}, {pod.name for pod in observed.earlier}
+        # It is about to see that, or it can't say so, for it can't make its pods.
+        return Readiness(0, wanted, tuple(f"{name} {why}" for name, why in missing.items() if why))
+    revision, pods = text(status, "updateRevision"), {pod.name: pod for pod in observed.workers}
     troubles = []
-    for ordinal in range(wanted):
-        name = worker_name(spec.key.name, ordinal)
-        pod = pods.get(name)
-        if pod is None:
-            why = _BEFORE_IT if name in earlier else _why_missing(observed, live, name)
-            troubles.append(f"{name} {why}")
-        elif pod.revision != revision:
+    for name in _names(spec):
+        if name in missing:
+            troubles.append(f"{name} {missing[name] or 'is not there yet'}")
+        elif pods[name].revision != revision:
             troubles.append(f"{name} is about to be replaced, for its template was changed")
-        elif found := trouble(pod):
+        elif found := trouble(pods[name]):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
 
 
-def _why_missing(observed: Observed, workers: Live, name: str) -> str:
+def _missing(spec: JobSpec, observed: Observed, workers: Live) -> dict[str, str]:
+    """The workers that aren't there, and why, where that is known."""
+    there, earlier = {pod.name for pod in observed.workers}, {pod.name for pod in observed.earlier}
     made = (*observed.workers, *observed.vanished)
-    return why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ") or "is not there yet"
+    return {
+        name: "waits until the one before it is gone"
+        if name in earlier
+        else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
+        for name in _names(spec)
+        if name not in there
+    }
+
+
+def _names(spec: JobSpec) -> list[str]:
+    return [worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)]
 
 
 def running_launcher(observed: Observed) -> Pod | None:

@@ -7,6 +7,7 @@ statuses is no word of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +20,9 @@ from mpirt.controller.spec import JobKey
 # Which events are watched: of all that there are in a cluster, a few.
 FIELDS = "reason=FailedCreate"
 
-# How they begin: what comes after it is the API server's answer.
+# How they begin: what comes after it is the API server's answer, which begins with the pod.
 _BEGINNINGS = ("failed error: ", "Error creating: ")
+_NAME = re.compile(r'^pods "[^"]*" (is )?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,6 @@ def why_unmade(unmade: Iterable[Unmade], owner: str, made: Iterable[Pod], name: 
 
 
 def _answer(message: str) -> str:
-    for beginning in _BEGINNINGS:
-        _, found, rest = message.partition(beginning)
-        if found:
-            return rest.rstrip(". \n")
-    return message.rstrip(". \n")
+    """What the API server said; of a pod's name, which is another one each time for a Job, it tells nothing."""
+    words = next((rest for one in _BEGINNINGS if (rest := message.partition(one)[2])), message)
+    return _NAME.sub("", words).rstrip(". \n")

@@ -22,9 +22,7 @@ READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
 
 # A quota on it is against pods that ask for it, and against no other.
 SCARCE = "example.com/scarce"
-FORBIDDEN = (
-    f"is forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
-)
+FORBIDDEN = f"forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
 
 # Nobody listens there, so that the node need not wait for an answer.
 NO_SUCH_IMAGE = "localhost:1/no/such:image"
@@ -37,7 +35,7 @@ QUOTA = {
 }
 
 REASONS = {
-    "quota": f' can\'t be made: pods "{{job}}-worker-0" {FORBIDDEN}',
+    "quota": f" can't be made: {FORBIDDEN}",
     "unschedulable": " is not scheduled: Unschedulable: ",
     "image": f": container mpi: ImagePullBackOff: image {NO_SUCH_IMAGE} can't be pulled",
     "readiness": ": container mpi runs but is not Ready: its readiness probe does not succeed",
@@ -78,13 +76,9 @@ def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
 @pytest.mark.parametrize("why", REASONS)
 def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
     job = waiting[why]
-    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why].replace('{job}', job.name)}"
+    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"
 
-    until(
-        lambda: job.condition("Running").get("message", "").startswith(words),
-        within=90,
-        what=f"the words {words!r}",
-    )
+    wait_for_words(job, words)
 
     running = job.condition("Running")
     assert (running["status"], running["reason"]) == ("False", "MPIJobWorkersNotReady")
@@ -95,13 +89,9 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
 
 def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
     job = waiting["launcher"]
-    words = f"the launcher's pod can't be made: pods \"{job.name}-launcher-\" {FORBIDDEN}"
+    words = f"the launcher's pod can't be made: {FORBIDDEN}"
 
-    until(
-        lambda: job.condition("Running").get("message", "").startswith(words),
-        within=90,
-        what=f"the words {words!r}",
-    )
+    wait_for_words(job, words)
 
     assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
 
@@ -114,3 +104,11 @@ def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, Mp
     [worker] = job.pods("worker")
     ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
     assert launcher["metadata"]["creationTimestamp"] >= ready["lastTransitionTime"]
+
+
+def wait_for_words(job: MpiJob, words: str) -> None:
+    until(
+        lambda: job.condition("Running").get("message", "").startswith(words),
+        within=90,
+        what=f"the words {words!r} of {job.name}",
+    )

@@ -14,18 +14,18 @@ from tests.unit.controller.jobs import Body, time
 from tests.unit.controller.world import World
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
-QUOTA = "is forbidden: exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
+QUOTA = "forbidden: exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
 
 
 def of_worker(ordinal: int, answer: str = QUOTA) -> str:
     """As a StatefulSet says it."""
     name = f"train-worker-{ordinal}"
-    return f'create Pod {name} in StatefulSet train-worker failed error: pods "{name}" {answer}'
+    return f'create Pod {name} in StatefulSet train-worker failed error: pods "{name}" is {answer}'
 
 
 def of_launcher(answer: str = QUOTA) -> str:
     """As a Job says it."""
-    return f'Error creating: pods "train-launcher-" {answer}'
+    return f'Error creating: pods "train-launcher-x7k2p" is {answer}'
 
 
 def failed_create(about: tuple[str, str], message: str, *, at: float = 20, name: str = "1", **more: Any) -> Body:
@@ -55,7 +55,7 @@ class TestWhyAPodCantBeMade:
         ],
     )
     def test_is_in_the_api_servers_words(self, message: str) -> None:
-        assert why(failed_create(WORKERS, message)) == f'can\'t be made: pods "train-worker-1" {QUOTA}'
+        assert why(failed_create(WORKERS, message)) == f"can't be made: {QUOTA}"
 
     def test_other_words_are_told_as_they_are(self) -> None:
         told = failed_create(WORKERS, "no Pod train-worker-1 for now.")
@@ -64,11 +64,11 @@ class TestWhyAPodCantBeMade:
 
     def test_of_several_the_newest_is_told(self) -> None:
         told = [
-            failed_create(WORKERS, of_worker(1, "is forbidden: later"), at=30, name="2"),
-            failed_create(WORKERS, of_worker(1, "is forbidden: first"), at=20, name="1"),
+            failed_create(WORKERS, of_worker(1, "forbidden: later"), at=30, name="2"),
+            failed_create(WORKERS, of_worker(1, "forbidden: first"), at=20, name="1"),
         ]
 
-        assert why(*told) == 'can\'t be made: pods "train-worker-1" is forbidden: later'
+        assert why(*told) == "can't be made: forbidden: later"
 
     def test_the_time_may_stand_where_newer_events_have_it(self) -> None:
         told = failed_create(WORKERS, of_worker(1), lastTimestamp=None, eventTime=time(20))
@@ -116,7 +116,7 @@ class TestAJob:
         assert world.condition("Running") == (
             False,
             "MPIJobWorkersNotReady",
-            f'1 of 2 workers are Ready: train-worker-1 can\'t be made: pods "train-worker-1" {QUOTA}',
+            f"1 of 2 workers are Ready: train-worker-1 can't be made: {QUOTA}",
         )
 
         world.workers_are(pods.worker(0, created=5), pods.worker(1, created=30, conditions=pods.not_ready()))
@@ -127,6 +127,18 @@ class TestAJob:
         world.workers_are(pods.worker(0, created=5))
         world.later(10)
         assert world.condition("Running")[2] == "1 of 2 workers are Ready: train-worker-1 is not there yet"
+
+    def test_names_it_though_the_statefulset_has_said_nothing_yet(self) -> None:
+        world = World()
+        world.settle()
+        world.put(failed_create(WORKERS, of_worker(0)))
+        world.later(25)
+
+        assert world.condition("Running") == (
+            False,
+            "MPIJobWorkersNotReady",
+            f"0 of 2 workers are Ready: train-worker-0 can't be made: {QUOTA}",
+        )
 
     def test_names_the_reason_of_its_launchers(self) -> None:
         world = World()
@@ -140,5 +152,5 @@ class TestAJob:
         assert world.condition("Running") == (
             False,
             "MPIJobLauncherNotRunning",
-            f"the launcher's pod can't be made: pods \"train-launcher-\" {QUOTA}; 2 of 2 workers are Ready",
+            f"the launcher's pod can't be made: {QUOTA}; 2 of 2 workers are Ready",
         )
