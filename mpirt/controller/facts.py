@@ -74,20 +74,29 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
         return Readiness(0, wanted, ())
     if live.annotations.get(TEMPLATE_ANNOTATION) != worker_digest(spec):
         return Readiness(0, wanted, ("their template is about to be changed",))
-    status, missing = table(live.body, "status"), _missing(spec, observed, live)
-    if number(status, "observedGeneration") < live.generation:
-        # It is about to see that, or it can't say so, for it can't make its pods.
-        return Readiness(0, wanted, tuple(f"{name} {why}" for name, why in missing.items() if why))
-    revision, pods = text(status, "updateRevision"), {pod.name: pod for pod in observed.workers}
-    troubles = []
+    missing = _missing(spec, observed, live)
+    if _is_behind(live) and not any(missing.values()):
+        return Readiness(0, wanted, ())
+    pods, troubles = {pod.name: pod for pod in observed.workers}, []
     for name in _names(spec):
         if name in missing:
             troubles.append(f"{name} {missing[name] or 'is not there yet'}")
-        elif pods[name].revision != revision:
+        elif not _is_current(spec, live, pods[name]):
             troubles.append(f"{name} is about to be replaced, for its template was changed")
         elif found := trouble(pods[name]):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
+
+
+def _is_behind(workers: Live) -> bool:
+    """Whether it hasn't said that it has seen its last change. Old ones never do where they can't make a pod."""
+    return number(table(workers.body, "status"), "observedGeneration") < workers.generation
+
+
+def _is_current(spec: JobSpec, workers: Live, pod: Pod) -> bool:
+    if _is_behind(workers):
+        return pod.template == worker_digest(spec)
+    return pod.revision == text(table(workers.body, "status"), "updateRevision")
 
 
 def _missing(spec: JobSpec, observed: Observed, workers: Live) -> dict[str, str]:

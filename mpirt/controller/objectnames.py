@@ -28,8 +28,8 @@ LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 # On every object of ours, and what informers select by.
 OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 
-# On a StatefulSet and a launcher Job: digests of what the user wrote for them, and on the StatefulSet the
-# generation that it had after our last write.
+# On a StatefulSet, its pods and a launcher Job: digests of what the user wrote for them, and on the StatefulSet
+# the generation that it had after our last write.
 TEMPLATE_ANNOTATION = f"{names.PREFIX}/template"
 WORKERS_ANNOTATION = f"{names.PREFIX}/workers"
 GENERATION_ANNOTATION = f"{names.PREFIX}/generation"

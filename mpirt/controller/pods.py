@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt import names
+from mpirt.controller.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.reading import Body, moment, number, rows, table, text
 
 
@@ -55,6 +56,8 @@ class Pod:
     """Kind and name of that; empty if nothing does."""
     role: str
     revision: str
+    template: str
+    """The digest of the template that it was made from, where that is known."""
     phase: str
     reason: str
     """Why the pod as a whole has failed, as Evicted."""
@@ -110,6 +113,7 @@ def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
         owner_name=kind_and_name(owner),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         revision=text(labels, names.REVISION_LABEL),
+        template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),
         reason=text(status, "reason"),
         # Some of Kubernetes' sentences have an end, most have none; ours go on after it.

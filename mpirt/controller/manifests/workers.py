@@ -79,7 +79,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     return pods.pod_template(
         template,
         labels={**pod_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
-        annotations=pods.group_annotations(spec, template),
+        annotations={TEMPLATE_ANNOTATION: worker_digest(spec), **pods.group_annotations(spec, template)},
         spec=pod,
     )
 

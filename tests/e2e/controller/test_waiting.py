@@ -20,8 +20,8 @@ from tests.kube.wait import until
 SLOW = "sleep 20; touch /tmp/ready; exec sleep 3600"
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
 
-# A quota on it is against pods that ask for it, and against no other.
-SCARCE = "example.com/scarce"
+# Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
+SCARCE, DISK = "example.com/scarce", "ephemeral-storage"
 FORBIDDEN = f"forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
 
 # Nobody listens there, so that the node need not wait for an answer.
@@ -31,7 +31,7 @@ QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
     "metadata": {"name": "none"},
-    "spec": {"hard": {f"requests.{SCARCE}": "0"}},
+    "spec": {"hard": {f"requests.{SCARCE}": "0", f"requests.{DISK}": "150Mi"}},
 }
 
 REASONS = {
@@ -42,11 +42,12 @@ REASONS = {
 }
 
 
-def pods(namespace: Namespace) -> dict[str, dict[str, dict[str, Any]]]:
-    """What keeps each job waiting, as fields of its workers' spec, or its launcher's."""
+def jobs(namespace: Namespace) -> dict[str, dict[str, Any]]:
+    """What keeps each job waiting, by what it is submitted with."""
     image = namespace.ground.image("busybox")
     main = {"name": "mpi", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["/bin/sh", "-c", IDLE]}
     wanting = {"resources": {"limits": {SCARCE: "1"}}}
+    large = {"resources": {"requests": {DISK: "100Mi"}}}
     slow = {**main, "command": ["/bin/sh", "-c", SLOW], "readinessProbe": READY}
     return {
         "slow": {"worker": {"containers": [slow]}},
@@ -54,6 +55,7 @@ def pods(namespace: Namespace) -> dict[str, dict[str, dict[str, Any]]]:
         "image": {"worker": {"containers": [{**main, "image": NO_SUCH_IMAGE}]}},
         "readiness": {"worker": {"containers": [{**main, "readinessProbe": READY}]}},
         "quota": {"worker": {"containers": [{**main, **wanting}]}},
+        "elastic": {"worker": {"containers": [{**main, **large}]}, "workers": 2, "elastic": {"minReplicas": 1}},
         "launcher": {"launcher": {"containers": [{**main, **wanting}]}},
     }
 
@@ -65,8 +67,8 @@ def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
     namespace.kubectl.apply(QUOTA)
     until(lambda: "hard" in namespace.kubectl.get("resourcequota", "none")["status"], within=30, what="the quota")
     made = {
-        why: submit(namespace, job_name(why), "busybox", ("true",), workers=1, **specs)
-        for why, specs in pods(namespace).items()
+        why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **fields})
+        for why, fields in jobs(namespace).items()
     }
     yield made
     namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
@@ -94,6 +96,13 @@ def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[s
     wait_for_words(job, words)
 
     assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
+
+
+def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["elastic"]
+    job.wait_for_end()
+
+    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
 
 
 def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:

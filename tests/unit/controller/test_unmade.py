@@ -10,8 +10,8 @@ from mpirt.controller.pods import read_pod
 from mpirt.controller.spec import JobKey
 from mpirt.controller.unmade import event_job, read_unmade, why_unmade
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, time
-from tests.unit.controller.world import World
+from tests.unit.controller.jobs import Body, mpi_job, time
+from tests.unit.controller.world import World, writes
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
 QUOTA = "forbidden: exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
@@ -137,8 +137,26 @@ class TestAJob:
         assert world.condition("Running") == (
             False,
             "MPIJobWorkersNotReady",
-            f"0 of 2 workers are Ready: train-worker-0 can't be made: {QUOTA}",
+            f"0 of 2 workers are Ready: train-worker-0 can't be made: {QUOTA}; train-worker-1 is not there yet",
         )
+
+    @pytest.mark.parametrize(("template", "begins"), [("", True), ("of another", False)])
+    def test_that_is_elastic_begins_with_the_workers_that_can_be_made(
+        self, template: str, *, begins: bool
+    ) -> None:
+        world = World(mpi_job(elastic={"minReplicas": 1}))
+        world.settle()
+        worker, workers = pods.worker(0, created=5), world.get("StatefulSet")
+        made_from = template or workers["spec"]["template"]["metadata"]["annotations"]["mpirt.dev/template"]
+        worker["metadata"]["annotations"] = {"mpirt.dev/template": made_from}
+        world.put(failed_create(WORKERS, of_worker(1)))
+        world.workers_are(worker)
+        # In Kubernetes 1.20 a StatefulSet that can't make a pod never says how it is doing.
+        workers["status"] = {}
+
+        done = world.later(25)
+
+        assert ("create Job" in writes(done)) is begins
 
     def test_names_the_reason_of_its_launchers(self) -> None:
         world = World()

@@ -51,7 +51,10 @@ def test_a_workers_pod() -> None:
     made = worker_template(parsed(worker=worker), SETTINGS)
 
     assert made == {
-        "metadata": {"labels": {"tier": "gpu", **LABELS}, "annotations": {"a": "b"}},
+        "metadata": {
+            "labels": {"tier": "gpu", **LABELS},
+            "annotations": {"a": "b", "mpirt.dev/template": worker_digest(parsed(worker=worker))},
+        },
         "spec": {
             "containers": [
                 {
@@ -166,7 +169,8 @@ class TestGangs:
         annotations = made["metadata"]["annotations"]
         assert annotations["scheduling.volcano.sh/group-min-member"] == "2"
         assert annotations["scheduling.volcano.sh/group-min-resources"] == '{"cpu": "2"}'
-        assert made["spec"]["template"]["metadata"]["annotations"] == {"scheduling.volcano.sh/queue-name": "gpu"}
+        of_pods = made["spec"]["template"]["metadata"]["annotations"]
+        assert of_pods["scheduling.volcano.sh/queue-name"] == "gpu"
         assert made["spec"]["template"]["spec"]["priorityClassName"] == "high"
 
     def test_what_is_not_said_is_not_written(self) -> None:
@@ -175,7 +179,7 @@ class TestGangs:
         annotations = made["metadata"]["annotations"]
         assert annotations["scheduling.volcano.sh/group-min-member"] == "1"
         assert "scheduling.volcano.sh/group-min-resources" not in annotations
-        assert "annotations" not in made["spec"]["template"]["metadata"]
+        assert list(made["spec"]["template"]["metadata"]["annotations"]) == ["mpirt.dev/template"]
         assert "priorityClassName" not in made["spec"]["template"]["spec"]
 
     def test_others_group_by_a_label(self) -> None:
