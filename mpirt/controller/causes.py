@@ -9,14 +9,14 @@ there is another launcher. Workers come first in a sentence, for the launcher's 
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 
 from mpirt.controller import kinds
 from mpirt.controller.conditions import JobStatus, Reason, Type
-from mpirt.controller.facts import JobEnd, is_finished, is_outdated
-from mpirt.controller.objectnames import worker_name
+from mpirt.controller.facts import JobEnd, is_behind, is_finished, is_of_revision, is_outdated
+from mpirt.controller.objectnames import worker_names
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
-from mpirt.controller.reading import number, table, text
 from mpirt.controller.sentences import LAUNCHER_POD, SHOWN, container_death, death, launcher_end, listed
 from mpirt.controller.spec import JobSpec
 
@@ -50,10 +50,9 @@ def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
 
 def of_earlier_attempt(observed: Observed, told: str) -> str:
     """What was told of an attempt that failed, with what nodes have reported since."""
-    for place, launcher in enumerate(observed.launchers):
+    for launcher, successor in pairwise(observed.launchers):
         if launcher.name in told:
-            later = observed.launchers[place + 1 :]
-            return _with_late_deaths(observed, told, launcher, later[0].began if later else None)
+            return _with_late_deaths(observed, told, launcher, successor.began)
     return told
 
 
@@ -146,11 +145,9 @@ def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     workers = observed.mine.get(kinds.STATEFUL_SET)
     if workers is None or not pod.was_deleted:
         return False
-    status = table(workers.body, "status")
+    is_wanted = pod.name in worker_names(spec.key.name, spec.workers.replicas)
     # A StatefulSet rolls its pods first, and says then that it has seen the change.
-    is_behind = number(status, "observedGeneration") < workers.generation
-    wanted = {worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)}
-    return is_behind or pod.name not in wanted or pod.revision != text(status, "updateRevision")
+    return is_behind(workers) or not is_wanted or not is_of_revision(workers, pod)
 
 
 def _known(status: JobStatus, launcher: Pod) -> str:

@@ -6,13 +6,14 @@ Owns: reading the state of a job off its objects, afresh each time. Decides noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt.controller import kinds
 from mpirt.controller.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.digests import launcher_digest, worker_digest
-from mpirt.controller.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, worker_name
+from mpirt.controller.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, worker_names
 from mpirt.controller.observe import Live, Observed
 from mpirt.controller.pods import Pod
 from mpirt.controller.reading import moment, number, rows, table, text
@@ -74,32 +75,38 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
         return Readiness(0, wanted, ())
     if live.annotations.get(TEMPLATE_ANNOTATION) != worker_digest(spec):
         return Readiness(0, wanted, ("their template is about to be changed",))
-    missing = _missing(spec, observed, live)
-    if _is_behind(live) and not any(missing.values()):
+    names = worker_names(spec.key.name, wanted)
+    missing = _missing(names, observed, live)
+    if is_behind(live) and not any(missing.values()):
         return Readiness(0, wanted, ())
     pods, troubles = {pod.name: pod for pod in observed.workers}, []
-    for name in _names(spec):
+    for name in names:
         if name in missing:
             troubles.append(f"{name} {missing[name] or 'is not there yet'}")
-        elif not _is_current(spec, live, pods[name]):
+        elif not _is_current(live, pods[name]):
             troubles.append(f"{name} is about to be replaced, for its template was changed")
         elif found := trouble(pods[name]):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
 
 
-def _is_behind(workers: Live) -> bool:
-    """Whether it hasn't said that it has seen its last change. Old ones never do where they can't make a pod."""
+def is_behind(workers: Live) -> bool:
+    """Whether a StatefulSet hasn't told of its last change. Old ones never do where they can't make a pod."""
     return number(table(workers.body, "status"), "observedGeneration") < workers.generation
 
 
-def _is_current(spec: JobSpec, workers: Live, pod: Pod) -> bool:
-    if _is_behind(workers):
-        return pod.template == worker_digest(spec)
+def is_of_revision(workers: Live, pod: Pod) -> bool:
+    """Whether a pod was made from the template that its StatefulSet has seen last."""
     return pod.revision == text(table(workers.body, "status"), "updateRevision")
 
 
-def _missing(spec: JobSpec, observed: Observed, workers: Live) -> dict[str, str]:
+def _is_current(workers: Live, pod: Pod) -> bool:
+    if is_behind(workers):
+        return pod.template == workers.annotations[TEMPLATE_ANNOTATION]
+    return is_of_revision(workers, pod)
+
+
+def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[str, str]:
     """The workers that aren't there, and why, where that is known."""
     there, earlier = {pod.name for pod in observed.workers}, {pod.name for pod in observed.earlier}
     made = (*observed.workers, *observed.vanished)
@@ -107,13 +114,9 @@ def _missing(spec: JobSpec, observed: Observed, workers: Live) -> dict[str, str]
         name: "waits until the one before it is gone"
         if name in earlier
         else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
-        for name in _names(spec)
+        for name in names
         if name not in there
     }
-
-
-def _names(spec: JobSpec) -> list[str]:
-    return [worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)]
 
 
 def running_launcher(observed: Observed) -> Pod | None:

@@ -48,9 +48,9 @@ def job_of(kind: str, name: str) -> str:
     return name.removesuffix(suffix) if suffix and name.endswith(suffix) else ""
 
 
-def worker_name(job: str, ordinal: int) -> str:
-    """The name of a worker's pod, which is its host name, too."""
-    return f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}"
+def worker_names(job: str, replicas: int) -> list[str]:
+    """The names of the workers' pods, in order, which are their host names, too."""
+    return [f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}" for ordinal in range(replicas)]
 
 
 def job_labels(job: str) -> dict[str, str]:

@@ -228,7 +228,9 @@ def _not_running(observed: Observed, workers: Readiness) -> Said:
         told = f"the launcher waits until {waiting[0].name} of an earlier one is gone"
     elif current:
         told = f"launcher pod {trouble(current[-1]) or current[-1].name}"
+    elif job.deleting:
+        told = "the launcher is being removed"
     else:
-        why = why_unmade(observed.unmade, job.uid, observed.launchers) or "is not there yet"
-        told = "the launcher is being removed" if job.deleting else f"the launcher's pod {why}"
+        why = why_unmade(observed.unmade, job.uid, observed.launchers)
+        told = f"the launcher's pod {why or 'is not there yet'}"
     return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"

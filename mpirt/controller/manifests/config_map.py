@@ -13,7 +13,7 @@ from typing import Any
 from mpirt import names
 from mpirt.controller import kinds
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.objectnames import object_name, pod_labels, selector, worker_name
+from mpirt.controller.objectnames import object_name, pod_labels, selector, worker_names
 from mpirt.controller.spec import JobSpec
 from mpirt.hosts import Host, render
 
@@ -48,7 +48,7 @@ def hostfile(spec: JobSpec) -> str:
     They have the names of their pods, which the launcher's DNS doesn't know: so nobody can take one for itself, on
     the host's network neither, and nothing waits for a name server.
     """
-    workers = [worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)]
+    workers = worker_names(spec.key.name, spec.workers.replicas)
     hosts = [launcher_host(spec), *workers] if spec.launcher.works_too else workers
     return render((Host(name, spec.slots) for name in hosts), spec.implementation.form)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt.controller import kinds
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.objectnames import object_name, worker_name
+from mpirt.controller.objectnames import object_name, worker_names
 from mpirt.controller.spec import JobSpec
 
 
@@ -36,7 +36,7 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
 
 def role(spec: JobSpec) -> dict[str, Any]:
     """What the launcher may do."""
-    workers = [worker_name(spec.key.name, ordinal) for ordinal in range(spec.workers.replicas)]
+    workers = worker_names(spec.key.name, spec.workers.replicas)
     rules = [
         {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},

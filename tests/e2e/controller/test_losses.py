@@ -89,7 +89,7 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)
     one.told.wait(
-        lambda state: bool(re.search(says, told_of(state, "Restarting"))),
+        lambda state: state.at >= end.at and bool(re.search(says, told_of(state, "Restarting"))),
         within=TOLD_WITHIN,
         what=f"{says} in {told_of(end, 'Restarting')}",
     )

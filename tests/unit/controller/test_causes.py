@@ -278,6 +278,29 @@ class TestWhenTheLauncherStartsAgain:
         )
         assert world.later(60) == []
 
+    def test_of_several_attempts_it_is_the_last_ones(self) -> None:
+        world = started(runPolicy={"backoffLimit": 6})
+        first = end_of(1, since=12, at=18)
+        second = pods.launcher("train-launcher-2", created=28, phase="Failed", conditions={},
+                               containers=[pods.ended("mpi", 2, since=30, at=40)])  # fmt: skip
+        third = pods.launcher("train-launcher-3", created=50, containers=[pods.running("mpi", since=52)])
+        world.launcher_is(first, second, failed=2)
+        world.settle()
+        world.seconds = 52
+        world.launcher_is(first, second, third, failed=2, active=1)
+        world.settle()
+
+        world.workers_are(
+            pods.worker(0, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)]),
+            pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=39)]),
+        )
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == (
+            "The launcher had to start again: train-worker-1: container worker ended with code 137 (OOMKilled); "
+            "launcher pod train-launcher-2 ended with code 2"
+        )
+
     def test_the_cause_stays_when_the_job_runs_no_more(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=50), active=0)
@@ -356,6 +379,20 @@ class TestWhenTheJobHasFailed:
             "Limit; train-worker-1: container worker ended with code 137 (OOMKilled); "
             "launcher pod train-launcher-1 ended with code 1"
         )
+
+    def test_none_is_where_it_is_not_known_when_the_job_ended(self) -> None:
+        world = started()
+        world.launcher_is(end_of(1, since=12, at=18), failed=1)
+        row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Limit"}
+        world.get("Job")["status"] = {"conditions": [row], "failed": 1}
+        world.settle()
+        said = world.condition("Failed")
+
+        dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)])
+        world.workers_are(pods.worker(0), dead)
+        world.later(15)
+
+        assert world.condition("Failed") == said
 
     def test_a_worker_that_another_pod_has_replaced_is_named(self) -> None:
         world = started()

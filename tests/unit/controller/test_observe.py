@@ -79,10 +79,16 @@ class TestPods:
     def test_launchers_are_those_of_the_job_the_oldest_first(self) -> None:
         cached = {
             "Job": [owned("Job", "train-launcher")],
-            "Pod": [pods.launcher("b", created=20), pods.launcher("a", created=30)],
+            "Pod": [
+                pods.launcher("b", created=20),
+                pods.launcher("a", created=30),
+                pods.launcher("train-launcher-c", owner="x"),
+            ],
         }
 
-        assert [pod.name for pod in seen(cached).launchers] == ["b", "a"]
+        found = seen(cached)
+        assert [pod.name for pod in found.launchers] == ["b", "a"]
+        assert [pod.name for pod in found.leftovers] == ["train-launcher-c"]
 
     def test_without_their_owners_workers_are_nobodys_and_launchers_left_over(self) -> None:
         found = seen({"Pod": [pods.worker(0), pods.launcher()]})

@@ -14,6 +14,7 @@ from tests.unit.controller.jobs import Body, mpi_job, time
 from tests.unit.controller.world import World, writes
 
 WORKERS, LAUNCHER = ("StatefulSet", "train-worker"), ("Job", "train-launcher")
+WORKERS_NOT_READY = (False, "MPIJobWorkersNotReady")
 QUOTA = "forbidden: exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
 
 
@@ -114,8 +115,7 @@ class TestAJob:
         world.put(failed_create(WORKERS, of_worker(1)))
         world.later(25)
         assert world.condition("Running") == (
-            False,
-            "MPIJobWorkersNotReady",
+            *WORKERS_NOT_READY,
             f"1 of 2 workers are Ready: train-worker-1 can't be made: {QUOTA}",
         )
 
@@ -135,8 +135,7 @@ class TestAJob:
         world.later(25)
 
         assert world.condition("Running") == (
-            False,
-            "MPIJobWorkersNotReady",
+            *WORKERS_NOT_READY,
             f"0 of 2 workers are Ready: train-worker-0 can't be made: {QUOTA}; train-worker-1 is not there yet",
         )
 

@@ -169,8 +169,10 @@ class TestGangs:
         annotations = made["metadata"]["annotations"]
         assert annotations["scheduling.volcano.sh/group-min-member"] == "2"
         assert annotations["scheduling.volcano.sh/group-min-resources"] == '{"cpu": "2"}'
-        of_pods = made["spec"]["template"]["metadata"]["annotations"]
-        assert of_pods["scheduling.volcano.sh/queue-name"] == "gpu"
+        assert made["spec"]["template"]["metadata"]["annotations"] == {
+            "mpirt.dev/template": annotations["mpirt.dev/template"],
+            "scheduling.volcano.sh/queue-name": "gpu",
+        }
         assert made["spec"]["template"]["spec"]["priorityClassName"] == "high"
 
     def test_what_is_not_said_is_not_written(self) -> None:
@@ -186,5 +188,8 @@ class TestGangs:
         made = self.made(scheduler=None, policy=self.POLICY)
 
         assert made["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
-        annotations = made["metadata"]["annotations"]
-        assert {name.partition("/")[0] for name in annotations} == {"mpirt.dev"}
+        assert set(made["metadata"]["annotations"]) == {
+            "mpirt.dev/template",
+            "mpirt.dev/generation",
+            "mpirt.dev/earlier-workers",
+        }
