@@ -22,7 +22,7 @@ from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.logs import Log
+from mpirt.controller.logs import Log, report_mistake
 from mpirt.controller.metrics import Metrics
 from mpirt.controller.objectnames import OPERATOR, selector
 from mpirt.controller.options import Options
@@ -191,7 +191,7 @@ class Daemon:
         try:
             return self._reconciler.look(key)
         except Exception as error:  # noqa: BLE001  a mistake of ours in one job must not stop the others
-            self._log.error("our mistake; please report it", job=str(key), error=_where(error))
+            report_mistake(self._log, error, job=str(key))
             return Turn(Result.FAILED)
 
 
@@ -206,11 +206,3 @@ def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:
             queue.changed(key, now)
         case Result.FAILED:
             queue.failed(key, now)
-
-
-def _where(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
-    return f"{type(error).__name__}: {error}{place}"

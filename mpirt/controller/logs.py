@@ -78,3 +78,16 @@ class LineLog:
         with self._lock:
             self._stream.write(line + "\n")
             self._stream.flush()
+
+
+def report_mistake(log: Log, error: BaseException, **fields: Value) -> None:
+    """Tell of an error that only a change of this program can mend, in a line."""
+    log.error("our mistake; please report it", **fields, error=_where(error))
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -52,7 +52,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
         "/healthz": lambda: verdict(daemon.unhealthy()),
         "/readyz": lambda: verdict(daemon.unready()),
     }
-    server = Server(options.metrics_address, options.metrics_port, pages)
+    server = Server(options.metrics_address, options.metrics_port, pages, log)
     server.start()
     log.info("started", version=version("mpirt"), namespace=options.namespace or "all", port=server.port)
     code = _until_the_end(daemon, log)

@@ -6,10 +6,12 @@ Owns: the HTTP server and its thread. What is healthy and what is ready is asked
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from mpirt.controller.logs import Log, report_mistake
 from mpirt.errors import ConfigError
 
 Page = tuple[int, str, bytes]
@@ -28,13 +30,12 @@ def verdict(troubles: list[str]) -> Page:
 class Server:
     """Answers until it is stopped."""
 
-    def __init__(self, address: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(self, address: str, port: int, pages: Mapping[str, Callable[[], Page]], log: Log) -> None:
         try:
-            self._server = ThreadingHTTPServer((address, port), _handler(pages))
+            self._server = _Listener((address, port), pages, log)
         except OSError as error:
             said = f"can't listen on port {port}: {error.strerror}; choose another with --metrics-port"
             raise ConfigError(said) from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
 
     @property
@@ -48,6 +49,22 @@ class Server:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _Listener(ThreadingHTTPServer):
+    """Whose errors are lines of the log, as all others are."""
+
+    daemon_threads = True
+
+    def __init__(self, where: tuple[str, int], pages: Mapping[str, Callable[[], Page]], log: Log) -> None:
+        super().__init__(where, _handler(pages))
+        self._log = log
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  the library's names
+        error = sys.exception()
+        # A probe that has waited long enough goes away; nobody has to look at that.
+        if error is not None and not isinstance(error, (ConnectionError, TimeoutError)):
+            report_mistake(self._log, error)
 
 
 def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHandler]:

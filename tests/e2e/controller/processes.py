@@ -28,6 +28,8 @@ class Process:
 
     address: str
     pid: int
+    container: str
+    """What the kubelet calls it: a pod's next process runs in another."""
 
     @property
     def is_over(self) -> bool:
@@ -69,4 +71,9 @@ def _at(address: str) -> Iterator[Process]:
         with suppress(OSError):
             is_ours = _PROGRAM in (place / "cmdline").read_bytes()
             if is_ours and f"|-- {address}\n" in (place / "net/fib_trie").read_text():
-                yield Process(address, int(place.name))
+                yield Process(address, int(place.name), _container((place / "cgroup").read_text()))
+
+
+def _container(cgroups: str) -> str:
+    """The container that a process's control group is that of."""
+    return f"containerd://{cgroups.splitlines()[0].rpartition('/')[2]}"

@@ -11,6 +11,7 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,8 @@ class TestWhileJobsAreMade:
 
         late = [w for w in bed.proxy.writes() if w.address == process.address and w.at > frozen.over]
         assert [f"{write} {write.name}" for write in late if is_for_job(write)] == []
-        until(lambda: exit_code(bed, process) == ExitCode.UNREACHABLE, within=WITHIN, what="its exit code")
+        ended = until(lambda: end(bed, process), within=WITHIN, what="what the kubelet says of its end")
+        assert ended["exitCode"] == ExitCode.UNREACHABLE, ended
 
     def test_every_job_is_run_once(self, killed: Change, frozen: Change) -> None:
         for job in (*killed.jobs, *frozen.jobs):
@@ -212,10 +214,12 @@ def starts(pod: dict[str, object]) -> int:
     return 1 + int(status["containerStatuses"][0]["restartCount"])
 
 
-def exit_code(bed: Bed, process: Process) -> int | None:
-    """With which the last process of a pod ended; None if that isn't known yet."""
-    for pod in bed.namespace.kubectl.get("pods"):
-        if pod["status"].get("podIP") == process.address:
-            ended: dict[str, int] = pod["status"]["containerStatuses"][0]["lastState"].get("terminated", {})
-            return ended.get("exitCode")
-    return None
+def end(bed: Bed, process: Process) -> dict[str, Any]:
+    """How a process ended; empty if that isn't known yet."""
+    said = (
+        status[state].get("terminated", {})
+        for pod in bed.controller.all_pods()
+        for status in pod["status"].get("containerStatuses", ())
+        for state in ("state", "lastState")
+    )
+    return next((ended for ended in said if ended.get("containerID") == process.container), {})

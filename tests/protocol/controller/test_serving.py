@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
+import http.client
+import io
+import json
 import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from mpirt.controller.logs import LineLog, as_json
 from mpirt.controller.metrics import CONTENT_TYPE, Metrics
-from mpirt.controller.serving import Server, verdict
+from mpirt.controller.serving import Page, Server, verdict
 
 LOOPBACK = "127.0.0.1"
 
+# Who closes a socket with this option ends its connection by a reset.
+RESETTING = struct.pack("ii", 1, 0)
 
-def started() -> Server:
-    """The server of a process that is well but not ready."""
+
+def started(log: io.StringIO, asked: threading.Event, may_answer: threading.Event) -> Server:
+    """The server of a process that is well but not ready; one of its pages takes its time, and one fails."""
     metrics = Metrics()
+
+    def slow() -> Page:
+        asked.set()
+        may_answer.wait(10)
+        return verdict([])
+
+    def fail() -> Page:
+        raise KeyError("worker")
+
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict([]),
         "/readyz": lambda: verdict(["pods are not listed yet", "jobs are not listed yet"]),
+        "/slow": slow,
+        "/fails": fail,
     }
-    found = Server(LOOPBACK, 0, pages)
+    found = Server(LOOPBACK, 0, pages, LineLog(log, as_json, lambda: datetime.now(UTC)))
     found.start()
     return found
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    found = started()
+def log() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def asked() -> threading.Event:
+    """Whether somebody waits for the slow page."""
+    return threading.Event()
+
+
+@pytest.fixture
+def may_answer() -> threading.Event:
+    """Lets the slow page go on."""
+    return threading.Event()
+
+
+@pytest.fixture
+def server(log: io.StringIO, asked: threading.Event, may_answer: threading.Event) -> Iterator[Server]:
+    found = started(log, asked, may_answer)
     yield found
     found.stop()
 
@@ -44,6 +82,14 @@ def ask(server: Server, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
+def wait_for_answers() -> None:
+    """Wait until nobody is being answered any more."""
+    for thread in threading.enumerate():
+        if "process_request_thread" in thread.name:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
 def test_who_is_well_says_ok(server: Server) -> None:
     assert ask(server, "/healthz") == (200, "ok\n")
 
@@ -53,7 +99,7 @@ def test_who_is_not_ready_says_what_is_missing(server: Server) -> None:
 
 
 def test_another_path_is_told_which_there_are(server: Server) -> None:
-    assert ask(server, "/") == (404, "there are /metrics, /healthz, /readyz\n")
+    assert ask(server, "/") == (404, "there are /metrics, /healthz, /readyz, /slow, /fails\n")
 
 
 def test_a_process_tells_its_memory_and_its_cpu_time(server: Server) -> None:
@@ -70,9 +116,38 @@ def test_a_client_that_says_nothing_keeps_nobody_waiting(server: Server) -> None
         assert ask(server, "/healthz") == (200, "ok\n")
 
 
-def test_a_server_that_is_stopped_listens_no_more() -> None:
-    server = started()
+def test_nothing_is_said_of_a_client_that_goes_away(
+    server: Server,
+    log: io.StringIO,
+    asked: threading.Event,
+    may_answer: threading.Event,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_connection((LOOPBACK, server.port)) as client:
+        client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
+        assert asked.wait(10)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETTING)
+    may_answer.set()
+    wait_for_answers()
 
+    assert (log.getvalue(), capsys.readouterr().err) == ("", "")
+
+
+def test_a_page_that_fails_is_a_line_in_the_log(
+    server: Server, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask(server, "/fails")
+    wait_for_answers()
+
+    [line] = log.getvalue().splitlines()
+    said = json.loads(line)
+    assert (said["level"], said["message"]) == ("error", "our mistake; please report it")
+    assert said["error"].startswith("KeyError: 'worker' at ")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_server_that_is_stopped_listens_no_more(server: Server) -> None:
     server.stop()
 
     with pytest.raises(ConnectionRefusedError):
