@@ -22,21 +22,22 @@ PATIENCE = timedelta(seconds=30)
 # again ever more seldom, up to a minute apart. So the node controller may not know yet that nodes are heard of,
 # nor they that their pods were given up.
 AFTER_AN_OUTAGE = timedelta(seconds=90)
+# After the time that a pod has to end. Of one that was not Ready nothing says that its node is lost, until its
+# tolerations are over and Kubernetes deletes it. A node that is well ends what it has not begun at once.
+NOT_BEGUN = timedelta(seconds=30)
+# But it may be slow to end what runs: a volume that hangs, a disk that is busy.
+BEGUN = timedelta(minutes=5)
 
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
     """The pods to delete now, and when there may be others."""
     known = (*observed.workers, *observed.earlier, *observed.launchers, *observed.leftovers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
-    lost = [pod for pod in pods if pod.cut_off is not None]
-    if _is_the_clusters_fault(pods, lost):
+    given_up = [pod for pod in pods if (at := _given_up(pod, observed)) is not None and at <= now]
+    if _is_the_clusters_fault(pods, given_up):
         return [], None
-    gone: list[Action] = [
-        Delete(kinds.POD, pod.name, pod.uid, f"its node {pod.node} is lost", grace=0)
-        for pod in lost
-        if not _may_be_back(pod, observed, now)
-    ]
-    return gone, earliest(*(_given_up(pod, observed) for pod in lost if _may_be_back(pod, observed, now)))
+    gone: list[Action] = [Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod in given_up]
+    return gone, earliest(*(_given_up(pod, observed) for pod in pods if pod not in given_up))
 
 
 def overlooking(observed: Observed, *, now: datetime) -> Observed:
@@ -59,14 +60,23 @@ def _may_be_back(pod: Pod, observed: Observed, now: datetime) -> bool:
 
 
 def _given_up(pod: Pod, observed: Observed) -> datetime | None:
-    """When a pod that is cut off is lost; None if it isn't."""
-    if pod.cut_off is None:
+    """When a pod that its node may not end any more is given up; None if there is no sign of that."""
+    if pod.cut_off is not None:
+        patient = pod.cut_off + PATIENCE
+    elif pod.deleted is not None and pod.node:
+        patient = pod.deleted + (NOT_BEGUN if pod.phase == "Pending" else BEGUN)
+    else:
         return None
-    patient = pod.cut_off + PATIENCE
     return patient if observed.heard is None else max(patient, observed.heard + AFTER_AN_OUTAGE)
 
 
-def _is_the_clusters_fault(pods: list[Pod], lost: list[Pod]) -> bool:
+def _why(pod: Pod) -> str:
+    lost = f"its node {pod.node} is lost"
+    return lost if pod.cut_off is not None else f"its node {pod.node} does not say that it has ended"
+
+
+def _is_the_clusters_fault(pods: list[Pod], given_up: list[Pod]) -> bool:
     """Several nodes, and none is heard of: the control plane is deaf, and the job may be running well."""
     nodes = {pod.node for pod in pods if pod.node}
-    return len(nodes) > 1 and nodes == {pod.node for pod in lost}
+    silent = {pod.node for pod in (*given_up, *(pod for pod in pods if pod.cut_off is not None))}
+    return len(nodes) > 1 and nodes == silent

@@ -40,7 +40,7 @@ def trouble(pod: Pod) -> str:
 
 def _pod_trouble(pod: Pod) -> str:
     if pod.deleted is not None:
-        return "is being deleted"
+        return f"is being deleted{f' on node {pod.node}' if pod.node else ''}"
     if pod.phase == "Failed":
         return _failed(pod)
     if pod.cut_off is not None:

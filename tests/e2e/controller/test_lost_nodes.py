@@ -23,9 +23,13 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import Story, condition, held, story
 from tests.kube import cluster, faults
+from tests.kube.wait import until
 
 LOST, KEPT = "node-2", "node-1"
 RETRIES = 2
+# Five minutes, where nobody says otherwise.
+TOLERATED = 5
+STARTS_WITHIN = 60.0
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
@@ -72,6 +76,8 @@ class Lives:
     """The launcher was there."""
     resumed: Story
     """A worker was there; it is suspended and resumed after that."""
+    begun: Story
+    """A worker was there, which had not started yet."""
     lost_pods: Mapping[str, str]
     """By the job's name, the pod that was lost."""
     at: float
@@ -79,8 +85,8 @@ class Lives:
 
 @pytest.fixture(scope="module")
 def lives(controller: Deployed) -> Iterator[Lives]:
-    """Four jobs, whose node is lost when the ranks of all of them run."""
-    names = [job_name("node") for _ in range(4)]
+    """Five jobs, whose node is lost when the ranks of four of them run."""
+    names = [job_name("node") for _ in range(5)]
     made = [
         spread(controller, names[0], retries=RETRIES),
         spread(controller, names[1], retries=0),
@@ -89,26 +95,53 @@ def lives(controller: Deployed) -> Iterator[Lives]:
             launcher=rather_on(LOST),
         ),
         spread(controller, names[3], retries=RETRIES),
+        spread(controller, names[4], retries=0, **starting_on(LOST, controller.namespace.ground.image("busybox"))),
     ]  # fmt: skip
     with ExitStack() as told, ThreadPoolExecutor(len(made)) as side_by_side:
         stories = [told.enter_context(story(job)) for job in made]
-        list(side_by_side.map(run, stories))
-        patient, impatient, led, resumed = stories
+        patient, impatient, led, resumed, begun = stories
+        list(side_by_side.map(run, stories[:-1]))
+        until(lambda: is_starting(LOST, begun.job), within=STARTS_WITHIN, what="a worker to start there")
         lost_pods = {job.name: pod_on(LOST, job) for job in made}
         faults.node_lost(faults.node_named(LOST))
         at = time.monotonic()
         try:
             suspend_and_resume(resumed)
-            yield Lives(patient, impatient, led, resumed, lost_pods, at)
+            yield Lives(patient, impatient, led, resumed, begun, lost_pods, at)
         finally:
             cluster.up()
     for job in made:
         controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
-def spread(controller: Deployed, name: str, *, retries: int) -> MpiJob:
+def spread(controller: Deployed, name: str, *, retries: int, **worker: Any) -> MpiJob:
     """A job that has a worker on each node, and its launcher on the one that is kept."""
-    return losing.start(controller.namespace, name, retries=retries, worker=rather_apart(name), launcher=on(KEPT))
+    workers = {**rather_apart(name), **worker}
+    return losing.start(controller.namespace, name, retries=retries, worker=workers, launcher=on(KEPT))
+
+
+def starting_on(node: str, image: str) -> dict[str, Any]:
+    """Pods that never come further than that on this node, and don't tolerate for long that it is away."""
+    first = {
+        "name": "first",
+        "image": image,
+        "command": ["sh", "-c", f'[ "$NODE" != {node} ] || sleep 3600'],
+        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    }
+    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+    tolerated = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED} for key in taints
+    ]
+    return {"initContainers": [first], "tolerations": tolerated, "terminationGracePeriodSeconds": 1}
+
+
+def is_starting(node: str, job: MpiJob) -> bool:
+    """Whether a worker runs its init container there."""
+    return any(
+        pod["spec"].get("nodeName") == node and "running" in status["state"]
+        for pod in job.pods("worker")
+        for status in pod["status"].get("initContainerStatuses", ())
+    )
 
 
 def run(one: Story) -> None:
@@ -176,3 +209,14 @@ def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(lives: Live
     print(one.lines())
     times.add("worker's node lost, suspended, resumed: Running", again.at - lives.at)
     assert {pod["spec"]["nodeName"] for pod in one.job.pods("worker")} == {KEPT}
+
+
+def test_one_whose_worker_had_not_started_there_gets_it_elsewhere(lives: Lives, times: Times) -> None:
+    one = lives.begun
+    started = one.until("Running")
+
+    print(one.lines())
+    times.add("starting worker's node lost: Running", started.at - lives.at)
+    losing.wait_until_ranks_run(one.job)
+    assert {pod["spec"]["nodeName"] for pod in one.job.pods("worker")} == {KEPT}
+    assert f"{lives.lost_pods[one.job.name]} is being deleted on node {LOST}" in one.lines()

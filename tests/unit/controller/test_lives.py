@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mpirt.controller.actions import Delete, Plan, Refusal
@@ -717,6 +719,57 @@ class TestNodesThatAreLost:
 
         assert "delete Pod" not in writes(world.later(59 - world.seconds))
         assert writes(world.later(1)) == ["delete Pod"]
+
+    @pytest.mark.parametrize(
+        ("pod", "patience"),
+        [
+            pytest.param(
+                pods.worker(1, node="node-2", phase="Pending", conditions=pods.not_ready(), deleted=40),
+                30,
+                id="not begun",
+            ),
+            pytest.param(
+                pods.worker(1, node="node-2", conditions=pods.not_ready(), deleted=40), 300, id="not Ready"
+            ),
+        ],
+    )
+    def test_a_pod_there_that_was_not_ready_is_deleted_when_its_node_does_not_end_it(
+        self, pod: Body, patience: int
+    ) -> None:
+        world = World()
+        world.settle()
+        world.workers_are(pods.worker(0), pod)
+        world.seconds = 40
+        world.settle()
+        assert world.plan().again == at(40 + patience)
+
+        world.seconds = 40 + patience
+        plan = world.plan()
+
+        assert plan.actions[0] == Delete(
+            "Pod",
+            "train-worker-1",
+            "uid-of-train-worker-1",
+            "its node node-2 does not say that it has ended",
+            grace=0,
+        )
+
+    def test_where_no_node_ends_its_pods_they_are_left_alone(self) -> None:
+        world = World()
+        world.settle()
+        silent: dict[str, Any] = {"phase": "Pending", "conditions": pods.not_ready(), "deleted": 40}
+        world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
+
+        assert "delete Pod" not in writes(world.later(600))
+
+    def test_a_node_that_is_well_has_all_the_time_that_its_pod_was_given(self) -> None:
+        world = World()
+        world.start()
+        world.workers_are(
+            pods.worker(0, deleted=900), pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=900)
+        )
+
+        assert writes(world.later(60 - world.seconds)).count("delete Pod") == 1
 
     def test_a_pod_there_is_not_told_of_before_as_where_the_api_server_was_away(self) -> None:
         world = World()

@@ -26,7 +26,12 @@ class TestWhyAPodIsNotReady:
         ("body", "said"),
         [
             pytest.param(pods.worker(0), "", id="it is"),
-            pytest.param(pods.worker(0, deleted=9), "train-worker-0 is being deleted", id="deleted"),
+            pytest.param(
+                pods.worker(0, deleted=9), "train-worker-0 is being deleted on node node-1", id="deleted"
+            ),
+            pytest.param(
+                pods.worker(0, deleted=9, node=""), "train-worker-0 is being deleted", id="deleted, no node"
+            ),
             pytest.param(
                 pods.worker(0, conditions={}, phase="Failed", reason="Evicted", message="low on memory. "),
                 "train-worker-0 was evicted: low on memory",
