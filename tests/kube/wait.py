@@ -13,11 +13,23 @@ _STEP = 0.05
 Answer = TypeVar("Answer")
 
 
-def until(question: Callable[[], Answer], *, within: float, what: str, remedy: str = "") -> Answer:
-    """Ask until the answer is true, and return it; after `within` seconds raise ClusterError."""
+def until(
+    question: Callable[[], Answer],
+    *,
+    within: float,
+    what: str,
+    instead: Callable[[], object] | None = None,
+    remedy: str = "",
+) -> Answer:
+    """
+    Ask until the answer is true, and return it; after `within` seconds raise ClusterError.
+
+    Its message tells what there is `instead` at that moment.
+    """
     deadline = time.monotonic() + within
     while not (answer := question()):
         if time.monotonic() > deadline:
-            raise ClusterError(f"waited {within:g} s for {what}", remedy=remedy)
+            found = "" if instead is None else f"; there is {instead()}"
+            raise ClusterError(f"waited {within:g} s for {what}{found}", remedy=remedy)
         time.sleep(_STEP)
     return answer

@@ -28,23 +28,30 @@ class MpiJob:
         found: dict[str, Any] = self.namespace.kubectl.get("mpijobs.kubeflow.org", self.name)
         return found
 
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.body().get("status", {})
+        return found
+
     def condition(self, kind: str) -> dict[str, Any]:
         """The condition of that type; empty if there is none."""
-        conditions = self.body().get("status", {}).get("conditions", [])
+        conditions = self.status().get("conditions", [])
         return next((each for each in conditions if each["type"] == kind), {})
 
     def holds(self, kind: str) -> bool:
         return bool(self.condition(kind).get("status") == "True")
 
     def wait_for(self, kind: str, *, within: float = ENDS_WITHIN) -> None:
-        until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}: {self.body().get('status')}")
+        until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}", instead=self.status)
 
     def wait_for_end(self) -> None:
         """Wait until it has succeeded; a job that failed is told at once."""
         until(
-            lambda: self.holds("Succeeded") or self.holds("Failed"), within=ENDS_WITHIN, what=f"{self.name} to end"
+            lambda: self.holds("Succeeded") or self.holds("Failed"),
+            within=ENDS_WITHIN,
+            what=f"{self.name} to end",
+            instead=self.status,
         )
-        assert self.holds("Succeeded"), self.body()["status"]
+        assert self.holds("Succeeded"), self.status()
 
     def change(self, **spec: Any) -> None:
         """Merge this into its spec."""

@@ -171,19 +171,19 @@ def test_a_finished_job_runs_again_when_its_launcher_job_is_deleted(over: dict[s
     job = over["Running"]
     job.wait_for_end()
     [first] = job.pods("launcher")
-    ended = job.body()["status"]["completionTime"]
+    ended = job.status()["completionTime"]
 
     job.namespace.kubectl("delete", "job", f"{job.name}-launcher")
 
     until(
-        lambda: job.body()["status"].get("completionTime", ended) != ended,
+        lambda: job.status().get("completionTime", ended) != ended,
         within=WITHIN,
         what="another end",
     )
     job.wait_for_end()
     [second] = job.pods("launcher")
     assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    assert job.body()["status"]["startTime"] >= ended
+    assert job.status()["startTime"] >= ended
 
 
 def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: MpiJob) -> None:
@@ -193,7 +193,7 @@ def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: Mp
 
     long.wait_for("Suspended")
     until(lambda: long.pods("worker") == long.pods("launcher") == [], within=WITHIN, what="its pods to be gone")
-    status = long.body()["status"]
+    status = long.status()
     assert (status["conditions"][-1]["type"], status.get("startTime")) == ("Suspended", None)
 
     long.change(runPolicy={"suspend": False})

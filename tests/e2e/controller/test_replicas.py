@@ -113,8 +113,15 @@ class TestWhileJobsAreMade:
 
         late = [w for w in bed.proxy.writes() if w.address == process.address and w.at > frozen.over]
         assert [f"{write} {write.name}" for write in late if is_for_job(write)] == []
-        ended = until(lambda: end(bed, process), within=WITHIN, what="what the kubelet says of its end")
-        assert ended["exitCode"] == ExitCode.UNREACHABLE, ended
+        container = process.container
+        until(
+            lambda: container in ends(bed),
+            within=WITHIN,
+            what=f"the end of {container}",
+            instead=lambda: states(bed),
+        )
+        end = ends(bed)[container]
+        assert end["exitCode"] == ExitCode.UNREACHABLE, end
 
     def test_every_job_is_run_once(self, killed: Change, frozen: Change) -> None:
         for job in (*killed.jobs, *frozen.jobs):
@@ -214,12 +221,19 @@ def starts(pod: dict[str, object]) -> int:
     return 1 + int(status["containerStatuses"][0]["restartCount"])
 
 
-def end(bed: Bed, process: Process) -> dict[str, Any]:
-    """How a process ended; empty if that isn't known yet."""
-    said = (
-        status[state].get("terminated", {})
+def ends(bed: Bed) -> dict[str, dict[str, Any]]:
+    """How the containers of both replicas ended, by their ids."""
+    found = (state.get("terminated", {}) for pod in states(bed).values() for state in pod)
+    return {end["containerID"]: end for end in found if end}
+
+
+def states(bed: Bed) -> dict[str, list[dict[str, Any]]]:
+    """What the kubelet says of each replica's container, and of the one before it."""
+    return {
+        pod["metadata"]["name"]: [
+            container[state]
+            for container in pod["status"].get("containerStatuses", ())
+            for state in ("state", "lastState")
+        ]
         for pod in bed.controller.all_pods()
-        for status in pod["status"].get("containerStatuses", ())
-        for state in ("state", "lastState")
-    )
-    return next((ended for ended in said if ended.get("containerID") == process.container), {})
+    }

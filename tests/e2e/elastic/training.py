@@ -94,7 +94,7 @@ class Training:
             status = self.namespace.kubectl.get("pod", self.pod)["status"]
             return status["containerStatuses"][0]["state"].get("terminated")
 
-        code = int(until(ended, within=within, what=f"the end of {self.pod}{self._tail()}")["exitCode"])
+        code = int(until(ended, within=within, what=f"the end of {self.pod}", instead=self._tail)["exitCode"])
         self._reader.join(timeout=30)
         return code
 

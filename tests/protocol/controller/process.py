@@ -78,7 +78,7 @@ def condition(server: ObjectServer, kind: str) -> dict[str, Any]:
 
 def wait_until_made(server: ObjectServer) -> None:
     """Wait until all there is to do before any worker is Ready was done."""
-    until(lambda: made(server) == MADE, within=WITHIN, what=f"the objects of the job; there are {made(server)}")
+    until(lambda: made(server) == MADE, within=WITHIN, what="the objects of the job", instead=lambda: made(server))
     until(lambda: condition(server, "Created"), within=WITHIN, what="the condition Created")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -25,3 +26,12 @@ def test_the_error_names_what_was_waited_for_and_what_to_do() -> None:
         until(lambda: False, within=0.01, what="the tide", remedy="ask the moon")
 
     assert str(caught.value) == "waited 0.01 s for the tide\n  ask the moon"
+
+
+def test_it_tells_what_there_is_instead_when_time_is_up() -> None:
+    levels = iter(range(100))
+
+    with pytest.raises(ClusterError) as caught:
+        until(lambda: next(levels) > 100, within=0, what="the tide", instead=lambda: f"a level of {next(levels)}")
+
+    assert re.fullmatch("waited 0 s for the tide; there is a level of [1-9]", str(caught.value))
