@@ -71,6 +71,16 @@ def started_twice(namespace: Namespace, name: str) -> list[str]:
     return [what for what, count in counts.items() if name in what and count > 1]
 
 
+def as_far_as_told(wanted: State, found: State) -> State:
+    """
+    What is wanted, without what Kubernetes has not told of it.
+
+    Kubernetes doesn't tell everything where the API server was away: what it had to say just then may be lost.
+    """
+    untold = Counter(wanted) - Counter(found)
+    return tuple(sorted((Counter(wanted) - Counter(filter(_is_kubernetes_word, untold.elements()))).elements()))
+
+
 def difference(before: State, after: State) -> str:
     """What is in one of two states only, in words; empty if they are equal."""
     lines = difflib.unified_diff(_unfolded(before), _unfolded(after), "undisturbed", "disturbed", lineterm="", n=3)
@@ -85,6 +95,11 @@ def has_workers(state: State) -> bool:
 def _is_worth_it(event: Body, name: str) -> bool:
     is_told = event["source"].get("component") == _OWN or event["reason"] in _TOLD
     return is_told and name in event["involvedObject"]["name"]
+
+
+def _is_kubernetes_word(line: str) -> bool:
+    fact = json.loads(line)
+    return fact["kind"] == "Event" and fact["said"][1] in _TOLD
 
 
 def _event(event: Body) -> str:
