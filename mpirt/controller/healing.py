@@ -33,11 +33,13 @@ def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetim
     """The pods to delete now, and when there may be others."""
     known = (*observed.workers, *observed.earlier, *observed.launchers, *observed.leftovers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
-    given_up = [pod for pod in pods if (at := _given_up(pod, observed)) is not None and at <= now]
-    if _is_the_clusters_fault(pods, given_up):
+    doubtful = [(pod, at) for pod in pods if (at := _given_up(pod, observed)) is not None]
+    if _is_the_clusters_fault(pods, [pod for pod, at in doubtful if pod.cut_off is not None or at <= now]):
         return [], None
-    gone: list[Action] = [Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod in given_up]
-    return gone, earliest(*(_given_up(pod, observed) for pod in pods if pod not in given_up))
+    gone: list[Action] = [
+        Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in doubtful if at <= now
+    ]
+    return gone, earliest(*(at for _, at in doubtful if at > now))
 
 
 def overlooking(observed: Observed, *, now: datetime) -> Observed:
@@ -71,12 +73,10 @@ def _given_up(pod: Pod, observed: Observed) -> datetime | None:
 
 
 def _why(pod: Pod) -> str:
-    lost = f"its node {pod.node} is lost"
-    return lost if pod.cut_off is not None else f"its node {pod.node} does not say that it has ended"
+    return f"its node {pod.node} {'is lost' if pod.cut_off is not None else 'does not say that it has ended'}"
 
 
-def _is_the_clusters_fault(pods: list[Pod], given_up: list[Pod]) -> bool:
+def _is_the_clusters_fault(pods: list[Pod], silent: list[Pod]) -> bool:
     """Several nodes, and none is heard of: the control plane is deaf, and the job may be running well."""
     nodes = {pod.node for pod in pods if pod.node}
-    silent = {pod.node for pod in (*given_up, *(pod for pod in pods if pod.cut_off is not None))}
-    return len(nodes) > 1 and nodes == silent
+    return len(nodes) > 1 and nodes == {pod.node for pod in silent}

@@ -154,10 +154,12 @@ class Course:
         self.bed.namespace.kubectl("exec", f"job/{self.job.name}-launcher", "--", "touch", GO)
 
     def _wait_for(self, *any_of: str) -> None:
-        try:
-            until(lambda: {*any_of} & {*self.life()}, within=_COMES_WITHIN, what=" or ".join(any_of))
-        except ClusterError as error:
-            raise ClusterError(f"{error}; there is {self.life()}: {self.job.body()}") from error
+        until(
+            lambda: {*any_of} & {*self.life()},
+            within=_COMES_WITHIN,
+            what=" or ".join(any_of),
+            instead=lambda: f"{self.life()}: {self.job.body()}",
+        )
 
     def _difference(self, peace: Future[State]) -> str:
         """What differs once everything has had its time to become equal."""

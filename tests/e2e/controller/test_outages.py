@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -101,20 +102,16 @@ def bring_to_their_points(
     bed: Bed, peace: Peace, names: dict[str, str], holds: dict[str, Hold]
 ) -> dict[str, Course]:
     """Start all of them so that they are at their points at the same moment."""
-    courses = {
-        point: start(bed, peace, names[point], all_is_told=False) for point in (LAUNCHER_RUNS, LAUNCHER_HAS_ENDED)
-    }
+    begin = partial(start, bed, peace, all_is_told=False)
+    courses = {point: begin(names[point]) for point in (LAUNCHER_RUNS, LAUNCHER_HAS_ENDED)}
     for course in courses.values():
         course.run()
     courses[LAUNCHER_HAS_ENDED].let_end()
     holds[LAUNCHER_HAS_ENDED].wait(WITHIN)
-    courses |= {
-        point: start(bed, peace, names[point], all_is_told=False)
-        for point in (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE)
-    }
+    courses |= {point: begin(names[point]) for point in (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE)}
     holds[NOTHING_IS_MADE].wait(WITHIN)
     holds[CONFIG_MAP_IS_MADE].wait(WITHIN)
-    courses[WORKERS_START] = start(bed, peace, names[WORKERS_START], all_is_told=False)
+    courses[WORKERS_START] = begin(names[WORKERS_START])
     until(lambda: courses[WORKERS_START].life() == CREATED, within=WITHIN, what="a job whose workers start")
     return courses
 

@@ -113,14 +113,12 @@ class TestWhileJobsAreMade:
 
         late = [w for w in bed.proxy.writes() if w.address == process.address and w.at > frozen.over]
         assert [f"{write} {write.name}" for write in late if is_for_job(write)] == []
-        container = process.container
-        until(
-            lambda: container in ends(bed),
+        end = until(
+            lambda: ends(bed).get(process.container, {}),
             within=WITHIN,
-            what=f"the end of {container}",
+            what=f"the end of {process.container}",
             instead=lambda: states(bed),
         )
-        end = ends(bed)[container]
         assert end["exitCode"] == ExitCode.UNREACHABLE, end
 
     def test_every_job_is_run_once(self, killed: Change, frozen: Change) -> None:
