@@ -8,7 +8,7 @@ SIGKILL: it has changed the cluster, and nobody knows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,7 +19,15 @@ from tests.e2e.controller.beds import Bed
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.leadership import made_twice
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.states import State, as_far_as_told, difference, has_workers, started_twice, state
+from tests.e2e.controller.states import (
+    State,
+    as_far_as_told,
+    difference,
+    has_token,
+    has_workers,
+    started_twice,
+    state,
+)
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
@@ -127,11 +135,10 @@ class Course:
         """The same, for the job that others are compared with."""
         with self.peace.told():
             self.run()
-            self.peace.running.set_result(self._state())
+            self.peace.running.set_result(self._state_when(has_token, "its account's token"))
             self.let_end()
             self._wait_for(LIFE[-1])
-            until(lambda: not has_workers(self._state()), within=_SETTLES_WITHIN, what="the end of all workers")
-            self.peace.ended.set_result(self._state())
+            self.peace.ended.set_result(self._state_when(lambda state: not has_workers(state), "no workers left"))
 
     def run(self) -> None:
         """Wait until it is said that the launcher runs."""
@@ -171,6 +178,14 @@ class Course:
     def _differs(self, wanted: State) -> str:
         found = self._state()
         return difference(wanted if self.all_is_told else as_far_as_told(wanted, found), found)
+
+    def _state_when(self, is_it: Callable[[State], bool], what: str) -> State:
+        return until(
+            lambda: found if is_it(found := self._state()) else (),
+            within=_SETTLES_WITHIN,
+            what=what,
+            instead=lambda: "\n".join(self._state()),
+        )
 
     def _state(self) -> State:
         return state(self.bed.namespace, self.job.name)

@@ -32,8 +32,8 @@ _OWN = "mpirt-controller"
 _AT_TIMES = "kube-scheduler"
 # An event is of its moment, and in that one, too, workers are not Ready.
 _READY = re.compile(r"\b\d+ of (\d+) workers are Ready")
-_OF_WORKERS = ('{"kind": "StatefulSet"', '{"kind": "ControllerRevision"')
-_WORKER = '"generateName": "JOB-worker-"'
+_OF_WORKERS = ("StatefulSet", "ControllerRevision")
+_WORKER = "JOB-worker-"
 
 _LEFT_OUT = frozenset({"resourceVersion", "selfLink", "managedFields", "controller.kubernetes.io/hash"})
 _DIFFERS = (
@@ -87,9 +87,21 @@ def difference(before: State, after: State) -> str:
     return "\n".join(lines)
 
 
+def has_token(state: State) -> bool:
+    """
+    Whether its account has its token.
+
+    No pod waits for that. Where the API server was away, its maker may hear of the account long after others do.
+    """
+    return any(fact["kind"] == "ServiceAccount" and "secrets" in fact for fact in map(json.loads, state))
+
+
 def has_workers(state: State) -> bool:
     """Whether anything of its workers is left: they go one after the other, their pods last or nearly so."""
-    return any(line.startswith(_OF_WORKERS) or _WORKER in line for line in state)
+    return any(
+        fact["kind"] in _OF_WORKERS or (fact["kind"] == "Pod" and fact["metadata"]["name"].startswith(_WORKER))
+        for fact in map(json.loads, state)
+    )
 
 
 def _is_worth_it(event: Body, name: str) -> bool:
