@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from mpirt.controller.conditions import Type
+
 Manifest = Mapping[str, Any]
 Operation = Mapping[str, Any]
 """One operation of a JSON patch."""
@@ -85,6 +87,8 @@ class WriteStatus:
     uid: str
     status: Manifest
     why: str
+    came_true: frozenset[Type] = frozenset()
+    """The conditions that hold now and did not before."""
 
 
 Action = Create | Patch | Delete | WriteStatus

@@ -13,6 +13,7 @@ from datetime import datetime
 from mpirt.controller import kinds
 from mpirt.controller.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.digests import launcher_digest, worker_digest
+from mpirt.controller.manifests.config_map import NEEDED
 from mpirt.controller.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, worker_names
 from mpirt.controller.observe import Live, Observed
 from mpirt.controller.pods import Pod
@@ -52,6 +53,18 @@ def is_finished(status: JobStatus) -> bool:
     failed = status.conditions.get(Type.FAILED)
     has_failed = failed is not None and failed.status and failed.reason != Reason.INVALID
     return status.is_true(Type.SUCCEEDED) or has_failed
+
+
+def ended_elsewhere(observed: Observed) -> bool:
+    """
+    Whether the job was over before this controller had to do with it: another one has run it, and nothing is ours.
+
+    Of such a job there may be no launcher Job, which is no sign here that it is to run again.
+    """
+    job, config = observed.mine.get(kinds.JOB), observed.mine.get(kinds.CONFIG_MAP)
+    has_mark = job is not None and TEMPLATE_ANNOTATION in job.annotations
+    has_mark |= config is not None and NEEDED in table(config.body, "data")
+    return is_finished(observed.status) and not has_mark
 
 
 @dataclass(frozen=True, slots=True)

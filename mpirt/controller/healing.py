@@ -35,7 +35,12 @@ def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetim
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
     doubtful = [(pod, at) for pod in pods if (at := _given_up(pod, observed)) is not None]
     if _is_the_clusters_fault(pods, [pod for pod, at in doubtful if pod.cut_off is not None or at <= now]):
-        return [], None
+        # Kubernetes deletes the pods of nodes that it hears nothing of, but not where it hears of no node at all.
+        doubtful = [
+            (pod, max(at, pod.deleted + BEGUN))
+            for pod, at in doubtful
+            if pod.cut_off is not None and pod.deleted is not None
+        ]
     gone: list[Action] = [
         Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in doubtful if at <= now
     ]

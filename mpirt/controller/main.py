@@ -43,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options, environment: Mapping[str, str]) -> int:
+    _allow_for_deep_objects()
     log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
     metrics = Metrics()
     link = connect(options.kubeconfig, count=metrics.called)
@@ -60,6 +61,17 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     link.close()
     log.info("stopped", code=int(code))
     return code
+
+
+def _allow_for_deep_objects() -> None:
+    """
+    An API server takes objects of 10,000 levels, from anybody who may make a job.
+
+    One that Python's own limits don't let through would keep a whole list from being read. Of the stack only what
+    is used is memory.
+    """
+    sys.setrecursionlimit(20_000)
+    threading.stack_size(64 << 20)
 
 
 def _until_the_end(daemon: Daemon, log: Log) -> ExitCode:

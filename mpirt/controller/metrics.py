@@ -21,11 +21,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpirt.controller import kinds
-from mpirt.controller.actions import Action, Create
-from mpirt.controller.conditions import Reason
+from mpirt.controller.actions import Action, WriteStatus
+from mpirt.controller.conditions import Type
 from mpirt.controller.outcomes import Done, Outcome
-from mpirt.controller.reading import text
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -56,11 +54,9 @@ class Metrics:
         # Memory, CPU time and open files of this process, under the names that every process has.
         ProcessCollector(registry=registry)
         self._transitions = {
-            str(Reason.CREATED): Counter("mpi_operator_jobs_created", "MPI jobs created", registry=registry),
-            str(Reason.SUCCEEDED): Counter(
-                "mpi_operator_jobs_successful", "MPI jobs that succeeded", registry=registry
-            ),
-            str(Reason.FAILED): Counter("mpi_operator_jobs_failed", "MPI jobs that failed", registry=registry),
+            Type.CREATED: Counter("mpi_operator_jobs_created", "MPI jobs created", registry=registry),
+            Type.SUCCEEDED: Counter("mpi_operator_jobs_successful", "MPI jobs that succeeded", registry=registry),
+            Type.FAILED: Counter("mpi_operator_jobs_failed", "MPI jobs that failed", registry=registry),
         }
         self._looks = Histogram(
             "mpirt_controller_reconcile_seconds",
@@ -103,10 +99,9 @@ class Metrics:
 
     def acted(self, action: Action, came: Outcome) -> None:
         """An action was carried out, or not."""
-        if isinstance(came, Done) and isinstance(action, Create) and action.kind == kinds.EVENT:
-            counter = self._transitions.get(text(action.manifest, "reason"))
-            if counter is not None:
-                counter.inc()
+        if isinstance(came, Done) and isinstance(action, WriteStatus):
+            for kind in action.came_true & self._transitions.keys():
+                self._transitions[kind].inc()
 
     def page(self) -> bytes:
         """All of it, as Prometheus reads it."""

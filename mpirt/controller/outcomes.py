@@ -53,12 +53,16 @@ class Failed:
     """Nothing is known, or the server has no time: once more, later."""
 
     message: str
+    answered: bool = False
+    """Whether the API server is there and says so."""
 
 
 Outcome = Done | Refused | Exists | Conflict | Gone | Failed
 
 _OK, _REDIRECTS = 200, 300
 _FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
+# What is said where a webhook may have side effects: nothing is known, and the real object will tell.
+_UNTRIED = "does not support dry run"
 # A mistake of the request, whoever asks and whenever.
 _MISTAKES = frozenset({400, 405, 413, 415, _INVALID})
 
@@ -73,13 +77,15 @@ def outcome(action: Action, code: int, body: Body) -> Outcome:
     if is_good(code):
         return Done(_remains(action, body))
     message = text(body, "message") or f"the API server answered {code}"
+    if isinstance(action, Create) and action.dry_run and _UNTRIED in message:
+        return Done()
     if code in (_NOT_FOUND, _CONFLICT):
         return _not_as_thought(action, code, body, message)
     if isinstance(action, Patch | WriteStatus) and code == _INVALID and not _names_fields(body):
         return Conflict(message)
     if code in _MISTAKES or code == _FORBIDDEN:
         return Refused(message, final=code != _FORBIDDEN)
-    return Failed(message)
+    return Failed(message, answered=True)
 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:

@@ -20,7 +20,7 @@ from mpirt.controller.conditions import JobStatus, Reason
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
-from mpirt.controller.facts import JobEnd, job_end, readiness
+from mpirt.controller.facts import JobEnd, ended_elsewhere, is_finished, job_end, readiness
 from mpirt.controller.healing import healing, overlooking
 from mpirt.controller.launching import launcher_actions
 from mpirt.controller.manifests.config_map import config_map
@@ -41,9 +41,12 @@ CAUSE_WITHIN = timedelta(seconds=5)
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """The plan for a job that can be acted on."""
+    if ended_elsewhere(observed):
+        return Plan()
     end = job_end(observed)
     expires = expiry(spec, end)
-    if expires is not None and expires <= now:
+    # However short its time, its end is told first.
+    if expires is not None and expires <= now and is_finished(observed.status):
         why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
     if (awaited := _awaited(spec, observed, end)) is not None and now < awaited:
@@ -77,11 +80,14 @@ def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime 
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job whose spec can't be: it is said, and what runs is left alone."""
-    status = invalid_status(problem, observed, now=now)
+    """The plan for a job whose spec can't be: it is said, and what runs is left alone, but for what is lost."""
+    if ended_elsewhere(observed):
+        return Plan()
+    healed, heal_again = healing(observed, now=now)
+    status = invalid_status(problem, overlooking(observed, now=now), now=now)
     said, write_again = _status_actions(dialect, None, observed, status, now=now)
     look = now + LOOK_AGAIN if observed.refusals else None
-    return Plan(tuple(said), earliest(write_again, look))
+    return Plan((*healed, *said), earliest(heal_again, write_again, look))
 
 
 def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> list[Manifest]:
@@ -157,4 +163,6 @@ def _status_actions(
     owner = observed.owner
     body = dialect.write_status(replace(status, written=now), owner.key)
     events = announcements(owner, observed.status, status, spec, now=now)
-    return [*events, WriteStatus(owner.uid, body, "the status has changed")], None
+    before = observed.status
+    came_true = frozenset(kind for kind in status.conditions if status.is_true(kind) and not before.is_true(kind))
+    return [*events, WriteStatus(owner.uid, body, "the status has changed", came_true)], None

@@ -110,21 +110,30 @@ class Reconciler:
         return Turn(result, earliest(plan.again, self._refusals.next(key, now), self._store.lent_until(key, now)))
 
     def _execute(self, plan: Plan, key: JobKey) -> Result:
+        result = Result.CHANGED if plan.actions else Result.SETTLED
         for action in plan.actions:
             if not self._may_act():
                 return Result.FAILED
             came = self._cluster.carry_out(action, key)
             self._tell(action, key, came)
-            match came:
-                case Done():
-                    self._remember_done(action, key, came)
-                case Exists():
-                    return self._show_what_exists(action, key)
-                case Refused():
-                    return self._remember_refusal(action, key, came)
-                case _:
-                    return Result.FAILED
-        return Result.CHANGED if plan.actions else Result.SETTLED
+            if isinstance(came, Done):
+                self._remember_done(action, key, came)
+            elif _goes_without(action, came):
+                result = Result.FAILED
+            else:
+                return self._stopped(action, key, came)
+        return result
+
+    def _stopped(self, action: Action, key: JobKey, came: Outcome) -> Result:
+        match came:
+            case Exists():
+                return self._show_what_exists(action, key)
+            case Refused():
+                return self._remember_refusal(action, key, came)
+            case Failed(answered=True) if isinstance(action, Create | Patch) and action.digest:
+                refusal = Refusal(action.kind, action.digest, came.message, final=False)
+                self._refusals.failed(key, refusal, self._clock())
+        return Result.FAILED
 
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
         kind = self._kind(action)
@@ -165,3 +174,14 @@ class Reconciler:
                 self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
             case _:
                 self._log.info(action.why, **about, outcome=type(came).__name__.lower())
+
+
+def _goes_without(action: Action, came: Outcome) -> bool:
+    """Whether the rest of a plan can be done without it: its status, for one, is true all the same."""
+    match action:
+        case Delete():
+            return isinstance(came, Refused) or (isinstance(came, Failed) and came.answered)
+        case Create(once=True):
+            return isinstance(came, Refused)
+        case _:
+            return False

@@ -6,6 +6,7 @@ Owns: the HTTP server and its thread. What is healthy and what is ready is asked
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -57,8 +58,17 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, where: tuple[str, int], pages: Mapping[str, Callable[[], Page]], log: Log) -> None:
-        super().__init__(where, _handler(pages))
         self._log = log
+        self._is_for_all = not where[0] and socket.has_dualstack_ipv6()
+        is_ipv6 = self._is_for_all or ":" in where[0]
+        self.address_family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+        super().__init__(where, _handler(pages))
+
+    def server_bind(self) -> None:
+        # The pod's address, at which it is probed, may be of either kind.
+        if self._is_for_all:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  the library's names
         error = sys.exception()

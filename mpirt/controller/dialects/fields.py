@@ -74,15 +74,17 @@ class Fields:
             raise SpecError(self.at(name), f"expected true or false, got {shown(value)}")
         return value
 
-    def number(self, name: str, *, least: int) -> int | None:
+    def number(self, name: str, *, least: int, most: int = 2**31 - 1) -> int | None:
         """A whole number, or nothing."""
         value = self.values.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
             raise SpecError(self.at(name), f"expected a whole number, got {shown(value)}")
-        if not least <= value < 2**31:
-            raise SpecError(self.at(name), f"must be at least {least} and below 2147483648, got {value}")
+        if value < least:
+            raise SpecError(self.at(name), f"must be at least {least}, got {value}")
+        if value > most:
+            raise SpecError(self.at(name), f"must be at most {most}, got {value}")
         return value
 
     def choice(self, name: str, choices: type[E], default: E) -> E:

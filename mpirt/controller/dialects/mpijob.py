@@ -48,6 +48,9 @@ _JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 _DEFAULT_RETRIES = 6
 
+# All their names stand in one ConfigMap and one Role, which may have a megabyte each.
+_MOST_WORKERS = 10_000
+
 
 class _Restart(StrEnum):
     """What a replica may say of its pods' end."""
@@ -126,7 +129,7 @@ def _workers(spec: Fields, worker: Fields) -> Workers:
     if main and template.main != main:
         problem = f"no container of the workers is called {shown(main)}"
         raise SpecError(spec.at("mainContainer"), problem)
-    replicas = _or(worker.number("replicas", least=1), 1)
+    replicas = _or(worker.number("replicas", least=1, most=_MOST_WORKERS), 1)
     return Workers(replicas, template, _elastic(spec, worker, replicas))
 
 

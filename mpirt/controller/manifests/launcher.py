@@ -48,8 +48,6 @@ def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> di
             "parallelism": 0 if held else 1,
             "backoffLimit": spec.run.retries,
             **deadline,
-            # Two launchers never run at a time. Kubernetes before 1.28 doesn't know it, and ignores it.
-            "podReplacementPolicy": "Failed",
             "template": launcher_template(spec, settings),
         },
     }
@@ -144,8 +142,8 @@ def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """
     Waits for as many Ready workers as are needed when the pod starts, not when the template was written.
 
-    And for the end of the launcher before it: up to Kubernetes 1.27 a Job replaces a pod that is deleted, or
-    evicted, while that one is still ending.
+    And for the end of the launcher before it: a Job replaces a pod that is deleted, or evicted, while that one is
+    still ending. It can be told not to (podReplacementPolicy), but then it waits for ever for one on a lost node.
     """
     program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": config.NEEDED}

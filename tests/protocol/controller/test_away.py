@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from tests.apiserver.objects import ObjectServer
@@ -47,6 +48,30 @@ def test_a_version_that_has_expired_is_followed_by_a_list(server: ObjectServer, 
     server.storage.expire()
 
     wait_until_made(server)
+
+
+def test_a_job_nested_more_deeply_than_python_cares_to_read_keeps_no_other_waiting(
+    server: ObjectServer, start: Start
+) -> None:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        deep: dict[str, object] = {}
+        for _ in range(3 * before):
+            deep = {"deeper": deep}
+        server.storage.create(Place("mpijobs", "ml", "deep"), {**job(unknown=deep), "metadata": {"name": "deep"}})
+        server.storage.create(JOB, job())
+
+        start("--no-lease")
+
+        until(
+            lambda: all(set(names) < set(made(server)[plural]) for plural, names in MADE.items()),
+            within=WITHIN,
+            what="the objects of both jobs",
+            instead=lambda: made(server),
+        )
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_a_write_that_fails_is_tried_again(server: ObjectServer, start: Start) -> None:

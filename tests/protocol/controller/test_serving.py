@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 RESETTING = struct.pack("ii", 1, 0)
 
 
-def started(log: io.StringIO, asked: threading.Event, may_answer: threading.Event) -> Server:
+def started(log: io.StringIO, asked: threading.Event, may_answer: threading.Event, address: str) -> Server:
     """The server of a process that is well but not ready; one of its pages takes its time, and one fails."""
     metrics = Metrics()
 
@@ -44,7 +44,7 @@ def started(log: io.StringIO, asked: threading.Event, may_answer: threading.Even
         "/slow": slow,
         "/fails": fail,
     }
-    found = Server(LOOPBACK, 0, pages, LineLog(log, as_json, lambda: datetime.now(UTC)))
+    found = Server(address, 0, pages, LineLog(log, as_json, lambda: datetime.now(UTC)))
     found.start()
     return found
 
@@ -67,15 +67,23 @@ def may_answer() -> threading.Event:
 
 
 @pytest.fixture
-def server(log: io.StringIO, asked: threading.Event, may_answer: threading.Event) -> Iterator[Server]:
-    found = started(log, asked, may_answer)
+def address() -> str:
+    """Where it listens."""
+    return LOOPBACK
+
+
+@pytest.fixture
+def server(
+    log: io.StringIO, asked: threading.Event, may_answer: threading.Event, address: str
+) -> Iterator[Server]:
+    found = started(log, asked, may_answer, address)
     yield found
     found.stop()
 
 
-def ask(server: Server, path: str) -> tuple[int, str]:
+def ask(server: Server, path: str, host: str = LOOPBACK) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{server.port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{host}:{server.port}{path}", timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -92,6 +100,13 @@ def wait_for_answers() -> None:
 
 def test_who_is_well_says_ok(server: Server) -> None:
     assert ask(server, "/healthz") == (200, "ok\n")
+
+
+@pytest.mark.parametrize("address", ["", LOOPBACK, "::1"])
+def test_it_is_found_at_every_address_that_it_is_to_listen_on(server: Server, address: str) -> None:
+    """A pod of an IPv6 cluster has no other, and is probed there."""
+    for host in {"": [LOOPBACK, "[::1]"], LOOPBACK: [LOOPBACK], "::1": ["[::1]"]}[address]:
+        assert ask(server, "/healthz", host) == (200, "ok\n")
 
 
 def test_who_is_not_ready_says_what_is_missing(server: Server) -> None:

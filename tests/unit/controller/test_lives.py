@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.actions import Delete, Plan, Refusal
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
+from tests.unit.controller.jobs import UID, Body, at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
 
 
@@ -684,6 +684,56 @@ class TestTheEnd:
 
         assert writes(done) == ["delete MPIJob"]
 
+    def test_is_told_before_the_job_goes_however_soon_that_is(self) -> None:
+        world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 0}))
+        world.start()
+
+        world.finish(succeeded=1)
+
+        assert world.told()[-1] == "MPIJobSucceeded"
+        assert writes(world.done)[-2:] == ["status", "delete MPIJob"]
+
+
+class TestJobsThatEndedUnderAnotherController:
+    @staticmethod
+    def left(*, ended: str = "Succeeded", **spec: Any) -> World:
+        """What mpi-operator leaves of a job: its word that it is over, and a ConfigMap with the name of ours."""
+        world = World(mpi_job(**spec))
+        assert world.job is not None
+        world.job["status"] = {
+            "conditions": [{"type": ended, "status": "True", "reason": f"MPIJob{ended}", "message": "over"}],
+            "completionTime": time(-86400),
+        }
+        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
+        metadata = {"namespace": "ml", "ownerReferences": [owner]}
+        world.put(
+            {"kind": "ConfigMap", "metadata": {**metadata, "name": "train-config"}, "data": {"hostfile": ""}}
+        )
+        return world
+
+    @pytest.mark.parametrize("ended", ["Succeeded", "Failed"])
+    def test_are_not_run_again_though_there_is_no_launcher(self, ended: str) -> None:
+        assert self.left(ended=ended).later(600) == []
+
+    def test_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
+        world = self.left(runPolicy={"ttlSecondsAfterFinished": 1})
+        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
+        world.put({
+            "kind": "Job",
+            "metadata": {"name": "train-launcher", "namespace": "ml", "uid": "x", "ownerReferences": [owner]},
+            "status": {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": time(-86400)},
+        })  # fmt: skip
+
+        assert world.later(600) == []
+
+    def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
+        assert self.left(slotsPerWorker=0).later(600) == []
+
+    def test_run_if_they_had_not_ended(self) -> None:
+        world = self.left(ended="Running")
+
+        assert "create StatefulSet" in writes(world.settle())
+
 
 class TestNodesThatAreLost:
     def test_a_pod_there_is_deleted_without_the_nodes_word(self) -> None:
@@ -761,6 +811,16 @@ class TestNodesThatAreLost:
         world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
 
         assert "delete Pod" not in writes(world.later(600))
+
+    def test_where_none_is_heard_of_but_kubernetes_has_given_them_up_it_is_the_nodes(self) -> None:
+        world = World()
+        world.start()
+        lost: dict[str, Any] = {"conditions": pods.lost(30), "deleted": 40}
+        world.workers_are(pods.worker(0, **lost), pods.worker(1, node="node-2", **lost))
+
+        assert "delete Pod" not in writes(world.later(339 - world.seconds))
+        assert world.plan().again == at(340)
+        assert writes(world.later(1)).count("delete Pod") == 2
 
     def test_a_node_that_is_well_has_all_the_time_that_its_pod_was_given(self) -> None:
         world = World()
@@ -958,7 +1018,7 @@ class TestSpecsThatCantBe:
 
         world.settle()
 
-        problem = "spec.slotsPerWorker: must be at least 1 and below 2147483648, got 0"
+        problem = "spec.slotsPerWorker: must be at least 1, got 0"
         assert world.kinds() == []
         assert world.condition("Failed") == (True, "MPIJobFailedValidation", problem)
         assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
@@ -986,6 +1046,16 @@ class TestSpecsThatCantBe:
         status, reason, message = world.condition("Running")
         assert (status, reason) == (True, "MPIJobFailedValidation")
         assert message.startswith("The changed spec is not acted on, what ran before goes on: spec.slotsPerWorker")
+
+    def test_leave_nothing_on_a_node_that_is_lost(self) -> None:
+        world = World()
+        world.start()
+        world.change(slotsPerWorker=0)
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
+        world.settle()
+
+        assert world.plan().again == at(60)
+        assert "delete Pod" in writes(world.later(60 - world.seconds))
 
     def test_do_not_hide_that_the_job_has_ended(self) -> None:
         world = World()

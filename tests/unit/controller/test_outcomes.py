@@ -26,6 +26,13 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
     [
         pytest.param(CREATE, 201, OBJECT, Done(OBJECT), id="made"),
         pytest.param(Create(OBJECT, "why", dry_run=True), 201, OBJECT, Done(), id="could be made"),
+        pytest.param(
+            Create(OBJECT, "why", dry_run=True),
+            400,
+            {"message": 'admission webhook "x" does not support dry run'},
+            Done(),
+            id="can't be asked",
+        ),
         pytest.param(Create(OBJECT, "why", once=True), 201, OBJECT, Done(), id="told"),
         pytest.param(Create(OBJECT, "why", once=True), 409, no("AlreadyExists"), Done(), id="told before"),
         pytest.param(Create(OBJECT, "why", dry_run=True), 409, no("AlreadyExists"), Done(), id="could, if free"),
@@ -36,9 +43,11 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
         pytest.param(CREATE, 422, no(field="spec.ports"), Refused("no", final=True), id="invalid"),
         pytest.param(CREATE, 422, no(), Refused("no", final=True), id="invalid without a field"),
         pytest.param(CREATE, 400, no(), Refused("no", final=True), id="not understood"),
-        pytest.param(CREATE, 429, no(), Failed("no"), id="too many requests"),
-        pytest.param(CREATE, 500, {}, Failed("the API server answered 500"), id="a failure without a word"),
-        pytest.param(CREATE, 401, no(), Failed("no"), id="a token that has just expired"),
+        pytest.param(CREATE, 429, no(), Failed("no", answered=True), id="too many requests"),
+        pytest.param(
+            CREATE, 500, {}, Failed("the API server answered 500", answered=True), id="a failure without a word"
+        ),
+        pytest.param(CREATE, 401, no(), Failed("no", answered=True), id="a token that has just expired"),
         pytest.param(PATCH, 200, OBJECT, Done(OBJECT), id="changed"),
         pytest.param(PATCH, 409, no("Conflict"), Conflict("no"), id="changed meanwhile"),
         pytest.param(PATCH, 404, no(), Gone("no"), id="gone meanwhile"),

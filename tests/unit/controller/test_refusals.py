@@ -59,3 +59,33 @@ def test_nothing_is_kept_of_a_job_that_is_gone() -> None:
     refusals.forget(KEY)
 
     assert refusals.of(KEY, NOON) == ()
+
+
+def test_what_the_server_fails_at_for_a_while_is_taken_for_a_no_for_half_a_minute_each_time() -> None:
+    refusals = Refusals()
+    refusals.failed(KEY, NO, NOON)
+    refusals.failed(KEY, NO, at(19))
+    assert refusals.of(KEY, at(19)) == ()
+
+    refusals.failed(KEY, NO, at(20))
+    assert refusals.next(KEY, at(20)) == at(50)
+
+    refusals.failed(KEY, NO, at(50))
+    assert refusals.next(KEY, at(50)) == at(80)
+
+
+def test_an_answer_ends_the_while() -> None:
+    for answer in ("accepted", "refused", "forgotten"):
+        refusals = Refusals()
+        refusals.failed(KEY, NO, NOON)
+        match answer:
+            case "accepted":
+                refusals.accepted(KEY, NO.kind, NO.digest)
+            case "refused":
+                refusals.remember(KEY, NO, NOON)
+            case _:
+                refusals.forget(KEY)
+
+        refusals.failed(KEY, NO, at(40))
+
+        assert refusals.of(KEY, at(40)) == ()

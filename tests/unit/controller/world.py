@@ -38,6 +38,7 @@ class World:
         self.heard: float | None = None
         """Since when the API server has been heard of without a break."""
         self.writes = 0
+        self.done: list[Action] = []
         self.made: Counter[str] = Counter()
         self._told: set[str] = set()
 
@@ -88,6 +89,7 @@ class World:
     def carry_out(self, action: Action) -> bool:
         """As an API server would. False where the rest of the plan has to be made anew."""
         self.writes += 1
+        self.done.append(action)
         match action:
             case Create():
                 return self._create(action)

@@ -39,7 +39,6 @@ class TestTheJob:
             "completions": 1,
             "parallelism": 1,
             "backoffLimit": 6,
-            "podReplacementPolicy": "Failed",
             "template": {},
         }
 
