@@ -37,6 +37,8 @@ from mpirt.controller.trials import refused_field, trials, workers_as_job
 LOOK_AGAIN = timedelta(seconds=30)
 # A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
+# From the last container's end until its node has told of it and Kubernetes has seen that it was the last.
+END_WITHIN = timedelta(seconds=15)
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
@@ -75,8 +77,11 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
 
 def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime | None:
     """Until when nothing is told of an end, for one half of what makes it is still on its way."""
-    since = exhausted_since(spec, observed) if end is None else unexplained_since(observed, end)
-    return None if since is None else since + CAUSE_WITHIN
+    if end is None:
+        since, within = exhausted_since(spec, observed), END_WITHIN
+    else:
+        since, within = unexplained_since(observed, end), CAUSE_WITHIN
+    return None if since is None else since + within
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:

@@ -263,14 +263,18 @@ class _Link:
                 # A connection carries one request at a time, so this is the beginning of its answer.
                 self._waiting.code = int(piece.split(b" ", 2)[1])
                 self._waiting = None
-                await self._stand(Where.AFTER)
+                if await self._stand(Where.AFTER) and (server.at_eof() or server.exception() is not None):
+                    # Who gave the answer is no more, and what was kept back of it is lost.
+                    return
             self._to_client.write(piece)
             await self._to_client.drain()
 
-    async def _stand(self, where: Where) -> None:
-        for hold in self._holds:
-            if hold.where is where:
-                await hold.stand()
+    async def _stand(self, where: Where) -> bool:
+        """Wait where that is asked for. Returns whether it was."""
+        holds = [hold for hold in self._holds if hold.where is where]
+        for hold in holds:
+            await hold.stand()
+        return bool(holds)
 
 
 def _length(fields: list[str]) -> int:

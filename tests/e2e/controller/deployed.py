@@ -36,9 +36,9 @@ class Deployed:
     namespace: Namespace
 
     def holder(self) -> str:
-        """The process that acts; empty if the lease is free."""
-        lease = self.namespace.kubectl.get("lease", NAME)
-        return str(lease["spec"].get("holderIdentity", ""))
+        """The process that acts; empty if the lease is free, or not there yet."""
+        path = "--output=jsonpath={.spec.holderIdentity}"
+        return self.namespace.kubectl("get", "lease", NAME, path, "--ignore-not-found").stdout
 
     def leader(self) -> str:
         """The pod of that process."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.e2e.ground import Namespace
+from tests.kube.kubectl import is_ready
 
 Body = dict[str, Any]
 State = tuple[str, ...]
@@ -87,13 +88,29 @@ def difference(before: State, after: State) -> str:
     return "\n".join(lines)
 
 
-def has_token(state: State) -> bool:
+def is_settled(state: State) -> bool:
     """
-    Whether its account has its token.
+    Whether all of a job that runs is as it will stay, by everybody's word.
 
-    No pod waits for that. Where the API server was away, its maker may hear of the account long after others do.
+    Where the API server was away, whoever makes tokens may hear of an account long after others do, and pods may
+    not be Ready for a while because their nodes were not heard of.
     """
-    return any(fact["kind"] == "ServiceAccount" and "secrets" in fact for fact in map(json.loads, state))
+    return all(_is_settled(fact) for fact in map(json.loads, state))
+
+
+def _is_settled(fact: Body) -> bool:
+    match fact["kind"]:
+        case "ServiceAccount":
+            return "secrets" in fact
+        case "Pod":
+            return is_ready(fact)
+        case "StatefulSet":
+            return bool(fact["status"].get("readyReplicas") == fact["spec"]["replicas"])
+        case "MPIJob":
+            roles = fact["status"]["replicaStatuses"].values()
+            return all(role.get("active") == 1 for role in roles)
+        case _:
+            return True
 
 
 def has_workers(state: State) -> bool:

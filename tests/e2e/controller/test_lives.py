@@ -72,7 +72,7 @@ def taken(controller: Deployed) -> Taken:
 def early(controller: Deployed) -> MpiJob:
     """A job whose launcher is made at startup, under the user's account; its worker is Ready when told to."""
     namespace, name = controller.namespace, job_name("early")
-    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
     image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
     worker = {"name": "mpi", "command": list(FOREVER), "readinessProbe": probe, **image}
     namespace.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"{name}-mine"}})
@@ -110,10 +110,14 @@ def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
 
 
 def test_a_launcher_at_startup_is_there_before_its_workers_and_waits_for_them(early: MpiJob) -> None:
+    waits = (
+        f"init container mpirt-wait runs; 0 of 1 workers are Ready: {early.name}-worker-0: container mpi runs but"
+    )
     until(
-        lambda: "init container mpirt-wait runs; 0 of 1" in early.condition("Running").get("message", ""),
+        lambda: waits in early.condition("Running").get("message", ""),
         within=WITHIN,
         what="a launcher that waits",
+        instead=early.status,
     )
     early.namespace.kubectl.execute(f"{early.name}-worker-0", "touch", "/tmp/ready")
     early.wait_for_end()

@@ -108,11 +108,12 @@ def bring_to_their_points(
         course.run()
     courses[LAUNCHER_HAS_ENDED].let_end()
     holds[LAUNCHER_HAS_ENDED].wait(WITHIN)
-    courses |= {point: begin(names[point]) for point in (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE)}
-    holds[NOTHING_IS_MADE].wait(WITHIN)
-    holds[CONFIG_MAP_IS_MADE].wait(WITHIN)
     courses[WORKERS_START] = begin(names[WORKERS_START])
     until(lambda: courses[WORKERS_START].life() == CREATED, within=WITHIN, what="a job whose workers start")
+    # Last, for a controller waits for an answer for a few seconds only.
+    for point in (NOTHING_IS_MADE, CONFIG_MAP_IS_MADE):
+        courses[point] = begin(names[point])
+        holds[point].wait(WITHIN)
     return courses
 
 
@@ -130,6 +131,8 @@ def api_server_away(harm: str) -> Iterator[None]:
         until(controlplane.is_ready, within=WITHIN, what="the API server")
 
 
+# The first test waits for all that is made to happen.
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("own_cluster")
 class TestAJobThatTheOutageMet:
     def test_it_was_where_it_was_to_be(self, outage: Outage) -> None:

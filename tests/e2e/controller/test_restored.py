@@ -20,6 +20,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.stories import pods_of
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.manifests import idle_container
+from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 
 # As promised. On an idle machine it takes a tenth of a second.
@@ -223,7 +224,11 @@ def is_named(state: State, name: str) -> bool:
 
 
 def is_over(pod: State) -> bool:
-    return pod.deleted or pod.body["status"]["phase"] in ("Succeeded", "Failed")
+    return pod.deleted or is_ended(pod.body)
+
+
+def is_ended(pod: dict[str, Any]) -> bool:
+    return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def named(job: MpiJob, what: str) -> tuple[str, str]:
@@ -234,8 +239,12 @@ def named(job: MpiJob, what: str) -> tuple[str, str]:
 
 def is_whole(job: MpiJob) -> bool:
     workers = job.namespace.kubectl("get", f"statefulset/{job.name}-worker", "--output=json", check=False).stdout
-    status = json.loads(workers or "{}").get("status", {})
-    return status.get("readyReplicas") == 2 and job.holds("Running")
+    found = json.loads(workers or "{}")
+    if not found or found["metadata"]["generation"] != found["status"].get("observedGeneration"):
+        return False
+    is_there = found["status"].get("readyReplicas") == found["status"].get("updatedReplicas") == 2
+    launchers = [pod for pod in job.pods("launcher") if not is_ended(pod)]
+    return is_there and len(launchers) == 1 and is_ready(launchers[0]) and job.holds("Running")
 
 
 def field(state: State, path: str) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import Story, condition, pods_of, story
+from tests.e2e.controller.stories import Story, condition, pods_of, story, told_of
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.manifests import IDLE
 from tests.kube.kubectl import is_ready
@@ -100,8 +100,9 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
             within=ROLLED_WITHIN,
             what="another launcher Job",
         )
-        then = as_of(workers, started.version)
-    life.until("Running", after=started.at)
+        # Each kind comes by a watch of its own: by now all have come as far.
+        life.until("Running", after=started.at)
+    then = as_of(workers, started.version)
 
     times.add("workers' template changed: two workers rolled and another launcher", started.at - begun)
     assert sorted(then) == listed
@@ -122,9 +123,11 @@ def test_a_template_that_can_not_start_is_told_of_and_the_next_one_is_rolled_out
     right = running.namespace.ground.image("openmpi4")
     last = f"{running.name}-worker-1"
 
+    begun = time.monotonic()
     change(running, "Worker", "image", "mpirt-test/there-is-none:dev")
     stuck = life.told.wait(
-        lambda state: f"{last}: container mpi: ImagePullBackOff" in condition(state, "Running")["message"],
+        lambda state: f"{last}: container mpi: ImagePullBackOff" in told_of(state, "Running"),
+        after=begun,
         within=ROLLED_WITHIN,
         what="a message that names pod and cause",
     )

@@ -18,7 +18,7 @@ from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 
 SLOW = "sleep 20; touch /tmp/ready; exec sleep 3600"
-READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
 
 # Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
 SCARCE, DISK = "example.com/scarce", "ephemeral-storage"

@@ -421,7 +421,7 @@ class TestWhenTheJobHasFailed:
     def test_nor_that_it_starts_again_when_its_last_attempt_has_failed(self) -> None:
         world = started(runPolicy={"backoffLimit": 0})
         world.launcher_is(end_of(3, since=12, at=18))
-        assert (world.plan().actions, world.plan().again) == ((), at(23))
+        assert (world.plan().actions, world.plan().again) == ((), at(33))
 
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
 
@@ -432,7 +432,7 @@ class TestWhenTheJobHasFailed:
         world = started(runPolicy={"backoffLimit": 0})
         world.launcher_is(end_of(3, since=12, at=18))
 
-        world.later(10)
+        world.later(20)
 
         assert world.state() == "Restarting"
 

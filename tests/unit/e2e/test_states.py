@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.e2e.controller.states import as_far_as_told, difference, has_token, has_workers
+from tests.e2e.controller.states import as_far_as_told, difference, has_workers, is_settled
 
 POD = json.dumps({"kind": "Pod", "metadata": {"name": "JOB-worker-0"}})
 
@@ -33,13 +33,29 @@ def test_so_is_an_object_that_is_not_there() -> None:
     assert difference(as_far_as_told((MADE, POD), (MADE,)), (MADE,))
 
 
-def test_an_account_has_its_token_when_it_names_it() -> None:
-    account = {"kind": "ServiceAccount", "metadata": {"name": "JOB-launcher"}}
-    secret = json.dumps({"kind": "Secret", "metadata": {"name": "JOB-launcher-token-SUFFIX"}})
-    named = json.dumps(account | {"secrets": [{"name": "JOB-launcher-token-SUFFIX"}]})
+SETTLED: dict[str, dict[str, object]] = {
+    "ServiceAccount": {"secrets": [{"name": "JOB-launcher-token-SUFFIX"}]},
+    "Pod": {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+    "StatefulSet": {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}},
+    "MPIJob": {"status": {"replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 1}}}},
+    "Secret": {},
+}
+UNSETTLED: dict[str, dict[str, object]] = {
+    "ServiceAccount": {},
+    "Pod": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+    "StatefulSet": {"spec": {"replicas": 1}, "status": {}},
+    "MPIJob": {"status": {"replicaStatuses": {"Launcher": {"active": 1}, "Worker": {}}}},
+}
 
-    assert not has_token((POD, json.dumps(account), secret))
-    assert has_token((POD, named, secret))
+
+def of(facts: dict[str, dict[str, object]]) -> tuple[str, ...]:
+    return tuple(json.dumps({"kind": kind, **fact}) for kind, fact in facts.items())
+
+
+def test_a_job_is_settled_when_nobody_has_anything_left_to_say() -> None:
+    assert is_settled(of(SETTLED))
+    for kind, fact in UNSETTLED.items():
+        assert not is_settled(of(SETTLED | {kind: fact}))
 
 
 def test_workers_are_there_as_long_as_anything_of_them_is() -> None:
