@@ -22,6 +22,8 @@ FIELDS = "reason=FailedCreate"
 
 # How they begin: what comes after it is the API server's answer, which begins with the pod.
 _BEGINNINGS = ("failed error: ", "Error creating: ")
+# What the API server says while it comes back. It is tried again at once, and stands in nobody's way.
+_PASSES = "could not be completed at this time"
 _NAME = re.compile(r'^pods "[^"]*" (is )?')
 
 
@@ -56,7 +58,7 @@ def why_unmade(unmade: Iterable[Unmade], owner: str, made: Iterable[Pod], name: 
     `made` are the pods that it has made: what stood in the way before the last of them does so no longer.
     """
     told = [(one.at, one.message) for one in unmade if one.owner == owner and one.at and name in one.message]
-    at, message = max(told, default=(None, ""))
+    at, message = max((each for each in told if _PASSES not in each[1]), default=(None, ""))
     if at is None or any(pod.created is not None and at < pod.created for pod in made):
         return ""
     return f"can't be made: {_answer(message)}"

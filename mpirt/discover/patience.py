@@ -45,7 +45,10 @@ class Patience:
     retries: bool = False
     """Whether to ask again after an error that may pass."""
     refusals_pass: float = 0.0
-    """For how long a 403 is such an error: a RoleBinding may come a little later than its pod."""
+    """
+    For how long, from the first of several in a row, a 403 is such an error: a RoleBinding may come a little later
+    than its pod, and an API server that has just begun listens before it knows the Roles (kubernetes#121635).
+    """
 
 
 def ask(
@@ -59,11 +62,14 @@ def ask(
 ) -> Found:
     """Ask until the answer is good enough or the time is over. `tell` hears why it goes on."""
     whole = Deadline(patience.seconds, clock=clock)
-    begin, made = clock(), 0
+    refused_since: float | None = None
+    made = 0
     before: Found | MpirtError | None = None
     while True:
         outcome = _outcome(question, whole.within(patience.each))
-        if _is_final(outcome, patience, clock() - begin):
+        now = clock()
+        refused_since = (now if refused_since is None else refused_since) if isinstance(outcome, Refused) else None
+        if _is_final(outcome, patience, 0.0 if refused_since is None else now - refused_since):
             return _settled(outcome, patience, before)
         asked, left = pause_asked_for(outcome), whole.left() - _LAST_CHANCE
         if left <= asked:
@@ -81,10 +87,10 @@ def _outcome(question: Callable[[Deadline], Found], deadline: Deadline) -> Found
         return error
 
 
-def _is_final(outcome: Found | MpirtError, patience: Patience, elapsed: float) -> bool:
+def _is_final(outcome: Found | MpirtError, patience: Patience, refused_for: float) -> bool:
     if not isinstance(outcome, MpirtError):
         return len(outcome.hosts) >= patience.enough
-    return not pause_asked_for(outcome) and not (patience.retries and may_pass(outcome, patience, elapsed))
+    return not pause_asked_for(outcome) and not (patience.retries and may_pass(outcome, patience, refused_for))
 
 
 def _settled(outcome: Found | MpirtError, patience: Patience, before: Found | MpirtError | None) -> Found:
@@ -98,10 +104,10 @@ def _settled(outcome: Found | MpirtError, patience: Patience, before: Found | Mp
     return outcome
 
 
-def may_pass(error: MpirtError, patience: Patience, elapsed: float) -> bool:
+def may_pass(error: MpirtError, patience: Patience, refused_for: float) -> bool:
     """Whether an error may be gone when we ask again."""
     if isinstance(error, Refused):
-        return elapsed < patience.refusals_pass
+        return refused_for < patience.refusals_pass
     return not isinstance(error, ConfigError | UsageError | SpecError)
 
 

@@ -12,6 +12,7 @@ import base64
 import binascii
 import contextlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -185,7 +186,7 @@ def _merge(paths: Sequence[Path]) -> _Merged:
     """The first file that sets a value wins, entry by entry; files that don't exist are passed over."""
     if not paths:
         raise ConfigError("MPIRT_CONTEXT is set, but there is no kubeconfig; set KUBECONFIG")
-    files = [path for path in paths if path.exists()]
+    files = [path for path in paths if _exists(path)]
     if not files:
         raise ConfigError(f"KUBECONFIG: no such file: {_listed(paths)}")
     documents = [(_read(path), path.absolute().parent) for path in files]
@@ -213,12 +214,30 @@ def _listed(paths: Sequence[Path]) -> str:
     return ":".join(str(path) for path in paths)
 
 
+def _exists(path: Path) -> bool:
+    # Not Path.exists(): what it makes of a folder that may not be entered depends on Python's version.
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    remedy = ""
+    if isinstance(error, PermissionError):
+        remedy = f"; let the user {os.geteuid()} read it, or set KUBECONFIG to another file or to nothing"
+    return ConfigError(f"cannot read KUBECONFIG {path}: {error.strerror}{remedy}")
+
+
 def _read(path: Path) -> Fields:
     try:
         with path.open("rb") as file:
             data = file.read(_FILE_LIMIT + 1)
     except OSError as error:
-        raise ConfigError(f"cannot read KUBECONFIG {path}: {error.strerror}") from error
+        raise _unreadable(path, error) from error
     if len(data) > _FILE_LIMIT:
         raise ConfigError(f"KUBECONFIG {path} is larger than {_FILE_LIMIT} bytes: is it the right file?")
     try:

@@ -74,7 +74,11 @@ class TlsStream:
         self._unread = b""
         self._piece = b""
         self._write_first = True
-        self._socket = tlslib.Socket(address.family, _socket.SOCK_STREAM)
+        try:
+            # Fails by itself for an IPv6 address where there is no IPv6: another address may do better.
+            self._socket = tlslib.Socket(address.family, _socket.SOCK_STREAM)
+        except OSError as error:
+            raise self._error(error, "connecting") from error
         try:
             self._tls = tlslib.wrap(context, self._socket, peer.server_name)
             self._begin()

@@ -56,6 +56,10 @@ def _show(context: Context, certificate: Certificate) -> None:
     except tlslib.SSLError as error:
         problem = "are not a certificate and its unencrypted key in PEM form, or do not belong together"
         raise ConfigError(f"{certificate.origin} and its key {problem}") from error
+    except OSError as error:
+        problem = f"can't be handed to TLS by a file in memory: {os.strerror(error.errno or 0)}"
+        remedy = "it takes memfd_create, /proc and a descriptor that is free"
+        raise ConfigError(f"{certificate.origin} and its key {problem}; {remedy}") from error
 
 
 def _no_password() -> str:

@@ -67,6 +67,8 @@ class Kind(Enum):
     """The API server can't be heard, for `error`; it is asked again."""
     REFUSED = "refused"
     """The Role does not allow it, says `error`; something humbler is tried."""
+    HIDDEN = "hidden"
+    """The Role does not allow the humblest either, says `error`; it is asked again after a while."""
 
 
 @value
@@ -204,9 +206,10 @@ class PodWatch:
                 return [News(Kind.GONE)]
             case Forbidden():
                 # Ask for less at once, or for everything again after a while.
+                kind = Kind.REFUSED if self._may_watch else Kind.HIDDEN
                 self.due = now if self._may_watch else now + _REFUSED_SECONDS
                 self._may_watch = not self._may_watch
-                return [News(Kind.REFUSED, error=error)]
+                return [News(kind, error=error)]
         self._retry(now, retry_after=error.failure.retry_after if isinstance(error, ApiError) else None)
         return [News(Kind.SILENT, error=error)]
 

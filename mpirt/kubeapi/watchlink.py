@@ -95,6 +95,8 @@ class WatchLink:
 
     def drop(self) -> None:
         """Close the connection. The next step() opens another when it is time to ask."""
+        # Of a connection that ended in the middle of a read there is no more; who believes so never sleeps.
+        self._more = False
         if self._stream is not None:
             self._stream.close()
             self._stream = None

@@ -104,7 +104,7 @@ def _of_the_pod(event: events.Event) -> str:
             return f"pod: {_pod(pod)}"
         case events.PodGone():
             return "pod: there is none"
-        case events.ApiSilent(why):
+        case events.PodHidden(why) | events.ApiSilent(why):
             return f"the pod can't be looked at: {why}"
     return ""
 

@@ -44,5 +44,10 @@ def _told_by(news: News) -> list[events.Event]:
             return [events.ApiAnswers(), events.PodGone()]
         case Kind.OPEN:
             return [events.ApiAnswers()]
-        case Kind.SILENT | Kind.REFUSED:
+        case Kind.REFUSED:
+            # What a lesser Role may still read is asked for next.
+            return []
+        case Kind.HIDDEN:
+            return [events.PodHidden(str(news.error))]
+        case Kind.SILENT:
             return [events.ApiSilent(str(news.error))]

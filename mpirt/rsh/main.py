@@ -106,7 +106,9 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     begin = time.monotonic()
     signals = Signals()
     words = launchers.prepared(asked.words)
-    order = Order(_nonce(), command_line(words), has_stdin=not asked.null_stdin and _has_stdin())
+    # The command that we were given, byte by byte: Python has made text of it as the locale has it.
+    command = command_line(words, encoding=sys.getfilesystemencoding())
+    order = Order(_nonce(), command, has_stdin=not asked.null_stdin and _has_stdin())
     task = Task(
         asked.pod,
         order,

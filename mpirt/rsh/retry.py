@@ -13,7 +13,7 @@ harms nothing.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.answers import ApiError, ProtocolRefused, TimedOut
+from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status
 from mpirt.values import Enum, value
 
@@ -25,6 +25,9 @@ FIRST_DELAY = 0.25
 LONGEST_DELAY = 5.0
 # A controller may be replacing it; a mistyped name should not take longer.
 ABSENT_SECONDS = 5.0
+# An API server that has just begun listens before it knows the Roles, and refuses service accounts for a moment
+# (kubernetes#121635). Only one that was away can have just begun: a wrong Role is told at once.
+REFUSALS_PASS_SECONDS = 10.0
 # An attempt that had no more time than this was cut short: that it got no answer says nothing about the server.
 _CUT_SHORT_SECONDS = 2.0
 
@@ -50,6 +53,10 @@ class NotStarted(Unreachable):
     """The way to the container was open, but no shell answered."""
 
 
+class NotAnswered(NotStarted):
+    """It was still open when there was no time left to wait for an answer."""
+
+
 @value
 class Row:
     """One line of the table: an answer with this status (0: any) and this text in it (empty: any)."""
@@ -63,6 +70,7 @@ class Row:
 
 
 _SHELL = "mpirt needs a /bin/sh in the worker's image"
+_FOLDER = "is there the worker's workingDir, and may its user enter it?"
 
 # The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.36, containerd, CRI-O and Docker.
 TABLE = (
@@ -73,6 +81,10 @@ TABLE = (
     Row(400, "", Next.OTHER_PROTOCOL),
     Row(404, "pod does not exist", Next.WAIT, NoPod),
     Row(404, "", Next.ABSENT, NoPod),
+    # The way to a runtime or a tunnel: a socket that isn't there for a moment is no shell that isn't there.
+    Row(0, "error dialing backend", Next.AGAIN),
+    Row(0, "dial unix", Next.AGAIN),
+    Row(0, "chdir to", Next.GIVE_UP, NoShell, _FOLDER),
     Row(0, "executable file", Next.GIVE_UP, NoShell, _SHELL),
     Row(0, "no such file or directory", Next.GIVE_UP, NoShell, _SHELL),
     Row(0, "exec format error", Next.GIVE_UP, NoShell, _SHELL),
@@ -82,7 +94,6 @@ TABLE = (
     Row(0, "CONTAINER_EXITED", Next.WAIT, NoPod),
     Row(0, "not running", Next.WAIT, NoPod),
     Row(0, "not created or running", Next.WAIT, NoPod),
-    Row(0, "error dialing backend", Next.AGAIN),
     Row(0, "No agent available", Next.AGAIN),
     Row(429, "", Next.AGAIN),
     Row(500, "", Next.AGAIN),
@@ -148,7 +159,9 @@ class Attempts:
     """The attempts to start one command. `limit` is how many there may be, 0 for as many as fit into the time."""
 
     __slots__ = (
-        "_at",
+        "_absent_since",
+        "_awaited_since",
+        "_away_at",
         "_chose",
         "_jitter",
         "_limit",
@@ -167,38 +180,66 @@ class Attempts:
         self._limit = limit
         self._jitter = jitter
         self._made = 0
-        self._at = now
+        self._absent_since: float | None = None
+        self._away_at: float | None = None
+        self._awaited_since = now
         self._chose = False
         self._refused: set[str] = set()
         self._said: tuple[MpirtError, Row] | None = None
 
     def failed(self, error: MpirtError, now: float) -> Again | GiveUp:
         """One has failed."""
-        row = advice(error)
+        row = _HOPEFUL if self._may_pass(error, now) else advice(error)
         if row.next is Next.GIVE_UP:
             return GiveUp(_named(error, row))
         if row.next is Next.OTHER_PROTOCOL:
             return self._other_protocol(error, now)
         self._made += 1
         error, row = self._said = self._most_telling(error, row, now)
+        self._remember(error, row, now)
         # Asked once, a server gets its answer at once; one that goes on asking is no better than any other no.
         chooses = row.next is Next.CHOOSE and not self._chose
         self._chose = self._chose or chooses
         at = now if chooses else now + self._delay(error)
-        end = min(self.deadline, self._since + ABSENT_SECONDS) if row.next is Next.ABSENT else self.deadline
-        if at >= end or self._made == self._limit:
+        if at >= self._end or self._made == self._limit:
             return GiveUp(self._gave_up(error, row, now))
-        self._at = at
+        self._awaited_since = at
         look = row.next in (Next.WAIT, Next.CHOOSE)
         return Again(at, self.protocol, look=look, choose=row.next is Next.CHOOSE)
+
+    def opened(self, now: float) -> None:
+        """The way is open: from now on it is the shell whose answer is awaited."""
+        self._awaited_since = now
 
     def out_of_time(self, now: float) -> MpirtError | None:
         """The error to end with when the deadline comes between two attempts; None when none was made."""
         return None if self._said is None else self._gave_up(*self._said, now)
 
+    @property
+    def _end(self) -> float:
+        """When the last attempt has to be made."""
+        if self._absent_since is None:
+            return self.deadline
+        return min(self.deadline, self._absent_since + ABSENT_SECONDS)
+
+    def _may_pass(self, error: MpirtError, now: float) -> bool:
+        """Whether this is a refusal by an API server that was away a moment ago."""
+        was_away = self._away_at is not None and now - self._away_at < REFUSALS_PASS_SECONDS
+        return was_away and isinstance(error, Forbidden)
+
+    def _remember(self, error: MpirtError, row: Row, now: float) -> None:
+        """Since when there is no pod, without another answer between, and when the API server was away."""
+        if row.next is not Next.ABSENT:
+            self._absent_since = None
+        elif self._absent_since is None:
+            self._absent_since = now
+        if isinstance(error, Unreachable):
+            self._away_at = now
+
     def _most_telling(self, error: MpirtError, row: Row, now: float) -> tuple[MpirtError, Row]:
         """What was said before, where the deadline left this attempt no time to hear an answer."""
-        cut_short = isinstance(error, TimedOut) and now >= self.deadline and now - self._at < _CUT_SHORT_SECONDS
+        had_no_time = now >= self.deadline and now - self._awaited_since < _CUT_SHORT_SECONDS
+        cut_short = had_no_time and isinstance(error, TimedOut | NotAnswered)
         return self._said if cut_short and self._said is not None else (error, row)
 
     def _other_protocol(self, error: MpirtError, now: float) -> Again | GiveUp:

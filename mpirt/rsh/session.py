@@ -116,7 +116,7 @@ class Session:
             case events.PodSeen(pod):
                 self._actions += self._starting.pod_seen(pod, now)
                 self._start(now)
-            case events.PodHidden(why) | events.ApiSilent(why):
+            case events.PodHidden(why):
                 self._starting.pod_not_told(why)
             case _:
                 self._connect(event, now)

@@ -11,7 +11,7 @@ from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events, wrapper
 from mpirt.rsh.channels import stdin_messages
 from mpirt.rsh.pod import Pod, choose_container
-from mpirt.rsh.retry import Attempts, GiveUp, NotStarted
+from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.rsh.wrapper import Order
 from mpirt.values import value
 
@@ -63,7 +63,9 @@ class Starting:
         """The error of a shell that has not answered in time."""
         if self._hello_by is None or now < self._hello_by:
             return None
-        return NotStarted(f"no shell in pod {self._task.pod} answered for {self._hello_by - self._opened:.0f} s")
+        # A dial may take a little longer than it may: it opens when the time is over.
+        waited = max(self._hello_by - self._opened, 0)
+        return NotAnswered(f"no shell in pod {self._task.pod} answered for {waited:.0f} s")
 
     def dial(self, now: float) -> list[events.Action]:
         """Dial, when it is time."""
@@ -78,6 +80,7 @@ class Starting:
     def opened(self, now: float) -> list[events.Action]:
         """The connection is there: greet the shell at its other end."""
         self._opened = now
+        self._attempts.opened(now)
         self._hello_by = min(now + _HELLO_SECONDS, self._attempts.deadline)
         return [events.Send(message) for message in stdin_messages(wrapper.payload(self._task.order))]
 
@@ -107,7 +110,7 @@ class Starting:
         return []
 
     def pod_not_told(self, why: str) -> None:
-        """The pod can't be looked at."""
+        """The pod can't be looked at, and that won't change: silence of the API server may."""
         if self._choosing:
             pod = self._task.pod
             raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); set MPIRT_CONTAINER")

@@ -95,9 +95,9 @@ def ending_by(signal: str) -> bytes:
     return b"K" + signal.encode() + b"\n"
 
 
-def command_line(words: Sequence[str]) -> bytes:
-    """The words after the host as the one string that ssh makes of them."""
-    return " ".join(words).encode(errors="surrogateescape")
+def command_line(words: Sequence[str], *, encoding: str) -> bytes:
+    """The words after the host as the one string that ssh makes of them; `encoding` is what they were read in."""
+    return " ".join(words).encode(encoding, "surrogateescape")
 
 
 def _script(order: Order) -> bytes:

@@ -110,7 +110,8 @@ def fresh_namespace(ground: Ground, folder: Path) -> Namespace:
     inside = ground.kubectl.inside(name)
     until(
         lambda: inside("get", "serviceaccount", "default", check=False).returncode == 0,
-        within=30,
+        # Who makes it may hear of the namespace a minute late, where the API server was away before.
+        within=120,
         what=f"the default service account of {name}, without which a pod is refused",
     )
     return Namespace(ground, name, folder)

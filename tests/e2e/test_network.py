@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.e2e.ground import Namespace
+from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
+
+# Who answers hears of Services and of their pods by ways of his own.
+_KNOWN_WITHIN = 60.0
 
 _LIST_PODS = """
 import json, os, ssl, urllib.request
@@ -19,6 +23,11 @@ trust = ssl.create_default_context(cafile=folder + "ca.crt")
 pods = json.load(urllib.request.urlopen(request, context=trust, timeout=10))
 print(*(pod["metadata"]["name"] for pod in pods["items"]))
 """
+
+
+def looked_up(namespace: Namespace, pod: str, name: str) -> set[str]:
+    """The words of what the pod is told of that name, its addresses among them."""
+    return set(namespace.kubectl.execute(pod, "nslookup", name, check=False).split())
 
 
 def test_pods_on_different_nodes_reach_each_other_by_address(namespace: Namespace, workers: Workers) -> None:
@@ -35,18 +44,20 @@ def test_a_headless_service_names_its_pods(namespace: Namespace, workers: Worker
     first, second = workers(2, "busybox")
     address = namespace.kubectl.get("pod", second)["status"]["podIP"]
 
-    answer = namespace.kubectl.execute(first, "nslookup", f"{second}.worker.{namespace.name}.svc.cluster.local")
-
-    assert f"Address: {address}" in answer.replace("Address 1:", "Address:")
+    name = f"{second}.worker.{namespace.name}.svc.cluster.local"
+    until(lambda: address in looked_up(namespace, first, name), within=_KNOWN_WITHIN, what=f"{address} for {name}")
 
 
 def test_a_headless_service_names_all_its_pods_at_once(namespace: Namespace, workers: Workers) -> None:
     pods = workers(2, "busybox")
     addresses = {namespace.kubectl.get("pod", pod)["status"]["podIP"] for pod in pods}
 
-    answer = namespace.kubectl.execute(pods[0], "nslookup", f"worker.{namespace.name}.svc.cluster.local")
-
-    assert all(address in answer for address in addresses)
+    name = f"worker.{namespace.name}.svc.cluster.local"
+    until(
+        lambda: addresses <= looked_up(namespace, pods[0], name),
+        within=_KNOWN_WITHIN,
+        what=f"{addresses} for {name}",
+    )
 
 
 def test_a_pod_reaches_the_api_server_with_its_service_account(namespace: Namespace) -> None:

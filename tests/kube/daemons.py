@@ -68,7 +68,7 @@ def pid_of(name: str) -> int | None:
     except (FileNotFoundError, json.JSONDecodeError):
         return None
     process = _process(record["pid"])
-    return process.pid if process and process.create_time() == record["started"] else None
+    return process.pid if process and _began(process.pid) == record.get("began") else None
 
 
 def pid_or_fail(name: str) -> int:
@@ -166,8 +166,14 @@ def _process(pid: int) -> psutil.Process | None:
 
 def _record(name: str, pid: int) -> None:
     _records().mkdir(parents=True, exist_ok=True)
-    started = psutil.Process(pid).create_time()
-    _record_file(name).write_text(json.dumps({"pid": pid, "started": started}))
+    _record_file(name).write_text(json.dumps({"pid": pid, "began": _began(pid)}))
+
+
+def _began(pid: int) -> str:
+    """When a process began, in ticks since the machine did, for the clock may be set; empty if it is gone."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return ""
 
 
 def _records() -> Path:

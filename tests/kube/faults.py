@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.kube import binaries as tools
@@ -71,14 +72,17 @@ def oom(kubectl: Kubectl, pod: str) -> None:
     Have the kernel's OOM killer end the main process of the pod's first container.
 
     The pod needs no cooperation and no limit of its own: its memory is capped a little above what it uses,
-    its main process is made the killer's first choice, and an eater in its control group takes the rest.
+    its main process is made the killer's only choice, and an eater in its control group takes the rest.
     """
     item = kubectl.get("pod", pod)
     status = item["status"]["containerStatuses"][0]
     container = status["containerID"].removeprefix("containerd://")
     group = _memory_group(node_named(item["spec"]["nodeName"]), container)
-    victim = int((group / "cgroup.procs").read_text().split()[0])
-    Path(f"/proc/{victim}/oom_score_adj").write_text("1000")
+    there = [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    victim = nodes.main_process(there)
+    for pid in there:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000" if pid == victim else "0")
     limit, usage = (
         ("memory.max", "memory.current")
         if cgroups.is_unified()

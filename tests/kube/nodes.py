@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from tests.kube import cgroups, daemons, kubeconfig, layout, paths
 from tests.kube.binaries import Binaries
@@ -104,6 +106,32 @@ def container_pids(node: Node, pod_uid: str) -> Iterator[int]:
         if f"pod{pod_uid}" in str(folder):
             with suppress(FileNotFoundError):
                 yield from (int(pid) for pid in (folder / "cgroup.procs").read_text().split())
+
+
+def main_process(pids: Iterable[int]) -> int:
+    """
+    Of the processes of a container the one that it was started for.
+
+    Numbers don't tell: they begin anew every few minutes. In a process namespace of its own it is 1; in one that
+    it shares with other containers it is the oldest.
+    """
+    ages = {}
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
+            ages[pid] = (_pid_inside(pid) != 1, psutil.Process(pid).create_time())
+    return min(ages, key=lambda pid: ages[pid])
+
+
+def is_pause(pid: int) -> bool:
+    """Whether it only holds a pod's namespaces; not of one that has ended."""
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/comm").read_text() == "pause\n"
+    return False
+
+
+def _pid_inside(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
 
 
 def _own(node: Node, folder: str) -> Path:

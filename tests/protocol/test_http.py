@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from mpirt.errors import PeerError, Refused
 from mpirt.kubeapi.answers import ConnectionLost, NotFound, TimedOut, Unauthorized
+from mpirt.kubeapi.credentials import PemText, Secret
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.stream import Address
 from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
 from tests.apiserver.faults import Answer, ByteByByte, Chunked, Endless, Fault, Hangup, Raw, Silence, Then, head
 from tests.apiserver.pods import pod
@@ -97,11 +103,37 @@ class TestTheDoor:
 
         assert f"the API server at 127.0.0.1:{apiserver.port}" in str(error)
 
+    def test_an_address_that_this_machine_has_no_family_for_is_passed_over(
+        self, apiserver: ApiServer, deadline: Deadline
+    ) -> None:
+        apiserver.world.put(pod("w-0"))
+        # As IPv6 is where there is none: no family has this number.
+        addresses = [Address(99, ("::1", 6443, 0, 0)), Address(socket.AF_INET, ("127.0.0.1", apiserver.port))]
+        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: addresses))
+
+        found = client.get_pod("ml", "w-0", deadline)
+        client.close()
+
+        assert found["kind"] == "Pod"
+
+    def test_no_address_that_this_machine_has_a_family_for(self, apiserver: ApiServer, deadline: Deadline) -> None:
+        lacking = Address(99, ("::1", 6443, 0, 0))
+        client = Api(Dialer(named(apiserver), look_up=lambda _host, _port: [lacking]))
+
+        with pytest.raises(ConnectionLost, match="Address family not supported by protocol"):
+            client.get_pod("ml", "w-0", deadline)
+
     def test_nobody_listens(self, apiserver: ApiServer, read_pod: ReadPod) -> None:
         apiserver.stop()
 
         with pytest.raises(ConnectionLost, match=r"the API server at 127\.0\.0\.1:\d+: Connection refused"):
             read_pod()
+
+
+def named(server: ApiServer) -> Endpoint:
+    """The server by a name, which has to be looked up."""
+    ca = PemText(Secret(server.authority.ca), "the test's CA")
+    return Endpoint(host="localhost", port=server.port, ca=ca, source=Rotating(server.token), origin="the test")
 
 
 class TestTheDeadline:

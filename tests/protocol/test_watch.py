@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from mpirt.kubeapi.answers import (
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.watch import Kind, News, PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
+from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
 from tests.apiserver.faults import (
     CHUNKED,
@@ -45,24 +47,24 @@ from tests.protocol.clients import Rotating, endpoint_of
 
 
 class Watcher:
-    """A poll loop around one WatchLink. Time passes as it does, except that pauses are skipped."""
+    """A poll loop around one WatchLink, for which time stands still but for pauses, which are skipped."""
 
     def __init__(self, server: ApiServer, *, since: str = "", tokens: tuple[str, ...] = ()) -> None:
         self.news: list[News] = []
-        self.skipped = 0.0
+        self.now = 100.0
         self.pauses: list[float] = []
         source = Rotating(*(tokens or (server.token,)))
         self.watch = PodWatch("ml", "w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test", since=since)
         self.link = WatchLink(Dialer(endpoint_of(server, source)), self.watch, clock=self.clock)
 
     def clock(self) -> float:
-        return time.monotonic() + self.skipped
+        return self.now
 
     def turn(self) -> None:
         """One turn of the loop."""
         if not self.watch.asking and (pause := self.link.timeout()) > 0:
-            self.pauses.append(round(pause, 1))
-            self.skipped += pause
+            self.pauses.append(pause)
+            self.now += pause
         elif self.link.fileno() >= 0:
             poll = select.poll()
             poll.register(self.link.fileno(), self.link.wants)
@@ -83,6 +85,14 @@ class Watcher:
         found, self.news = self.news[: len(kinds)], self.news[len(kinds) :]
         assert [piece.kind for piece in found] == list(kinds)
         return found
+
+
+class BrokenTls:
+    """Bytes that are no TLS, in the middle of it: they fail a read on all Pythons, a reset on some only."""
+
+    def play(self, exchange: Exchange) -> None:
+        os.write(exchange.connection.socket.fileno(), bytes(64))
+        exchange.connection.hang()
 
 
 @pytest.fixture
@@ -208,7 +218,7 @@ class TestTheEndOfAWatch:
 
         watcher.until(lambda: len(apiserver.asked("watch")) == 9)
 
-        assert watcher.pauses == [0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+        assert watcher.pauses == [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
 
 
 class TestFaults:
@@ -264,6 +274,18 @@ class TestFaults:
 
         assert isinstance(news[0].error, error)
 
+    @pytest.mark.parametrize(
+        "fault", [pytest.param(BrokenTls(), id="broken TLS"), pytest.param(Hangup(Then.RESET), id="a reset")]
+    )
+    def test_that_break_a_read_off_leave_the_loop_in_peace(
+        self, apiserver: ApiServer, watcher: Watcher, fault: Fault
+    ) -> None:
+        apiserver.on("watch", fault)
+
+        watcher.next(Kind.SEEN, Kind.SILENT)
+
+        assert watcher.link.timeout() > 0
+
     def test_of_a_certificate_is_news_and_may_pass(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.identity = apiserver.authority.expired
         (news,) = watcher.next(Kind.SILENT)
@@ -293,7 +315,7 @@ class TestSilence:
     def test_of_a_list_ends_after_ten_seconds(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.on("list", Silence())
         watcher.until(lambda: apiserver.asked("list"))
-        watcher.skipped += 10.0
+        watcher.now += 10.0
 
         (news,) = watcher.next(Kind.SILENT)
 
@@ -304,9 +326,9 @@ class TestSilence:
         self, apiserver: ApiServer, watcher: Watcher
     ) -> None:
         watcher.next(Kind.SEEN, Kind.OPEN)
-        watcher.skipped += 249.0
+        watcher.now += 249.0
         quiet = watcher.link.step()
-        watcher.skipped += 1.0
+        watcher.now += 1.0
 
         watcher.next(Kind.SILENT, Kind.OPEN)
 
@@ -351,7 +373,7 @@ class TestALesserRole:
 
         assert isinstance(news[1].error, Forbidden)
         assert "must hold watch on pods" in str(news[1].error)
-        assert watcher.pauses == [2.2, 2.2]
+        assert watcher.pauses == [2.25, 2.25]
         assert apiserver.connections == 1
 
     def test_without_list_polls_too(self, apiserver: ApiServer, watcher: Watcher) -> None:
@@ -363,7 +385,7 @@ class TestALesserRole:
 
     def test_without_anything_asks_again_after_a_while(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.rules = frozenset()
-        watcher.next(Kind.REFUSED, Kind.REFUSED)
+        watcher.next(Kind.REFUSED, Kind.HIDDEN)
         apiserver.rules = frozenset({("get", "pods"), ("list", "pods"), ("watch", "pods")})
 
         watcher.next(Kind.SEEN, Kind.OPEN)

@@ -9,6 +9,8 @@ what has run in the first.
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -19,6 +21,7 @@ import pytest
 from tests.e2e import manifests
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh.starts import Outcome, Start, started, wait_for_the_end_of_all
+from tests.kube import faults, nodes
 from tests.kube.wait import until
 
 _IMAGE = "busybox"
@@ -97,7 +100,11 @@ def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(place: 
     fault.freeze(_KUBELET)
     with place.started() as start:
         start.says("] dial: ")
+        old = place.namespace.kubectl.get("pod", _POD)["metadata"]["uid"]
         fault.force_delete(place.namespace.kubectl, _POD)
+        # Thawed, the kubelet would open it for the command before it ends it, at times.
+        for pid in list(nodes.container_pids(faults.node_named(_NODE), old)):
+            os.kill(pid, signal.SIGKILL)
         place.create()
         fault.thaw(_KUBELET)
 

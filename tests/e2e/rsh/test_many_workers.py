@@ -22,7 +22,7 @@ from tests.kube.shell import output
 # A node of Open MPI's tree has 64 children.
 _WORKERS = 70
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def crowd(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line, name=mpi.image)
         yield Crowd(namespace, hosts)
         # The namespace controller takes a minute and more for a namespace that still holds so many.
-        namespace.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", timeout=200)
+        namespace.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", timeout=300)
 
 
 def test_open_mpi_reaches_all_with_the_variables_that_it_is_told_to_set(crowd: Crowd) -> None:

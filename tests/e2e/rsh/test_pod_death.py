@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -249,9 +248,8 @@ def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
     """A worker on node-2, so that a fault of its node leaves the other one alone."""
     pods = namespace.workers(1, "busybox", nodeSelector={"kubernetes.io/hostname": "node-2"}, **spec)
     uid = namespace.kubectl.get("pod", pods[0])["metadata"]["uid"]
-    running = nodes.container_pids(faults.node_named("node-2"), uid)
-    main = min(pid for pid in running if Path(f"/proc/{pid}/comm").read_text() != "pause\n")
-    return Worker(namespace, pods[0], "node-2", fault, main)
+    running = [pid for pid in nodes.container_pids(faults.node_named("node-2"), uid) if not nodes.is_pause(pid)]
+    return Worker(namespace, pods[0], "node-2", fault, nodes.main_process(running))
 
 
 def watch_both(worker: Worker, happens: Happens) -> tuple[Ended, Ended]:

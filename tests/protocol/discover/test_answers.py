@@ -100,7 +100,7 @@ class TestInputThatIsWrong:
         assert ended.line.startswith("no job: not in a launcher pod")
 
     def test_no_such_job(self, program: Program) -> None:
-        ended = program.run("--job", "trian", "--timeout", "1")
+        ended = program.run("--job", "trian", "--timeout", "5")
 
         assert (ended.code, ended.output) == (243, "")
         assert ended.last == "--job trian: no pod in namespace ml belongs to it; is the name right?"
@@ -170,7 +170,7 @@ class TestWaiting:
         older = pod("l-1", labels={"role": "launcher"})
         program.server.world.put(older, pod("l-2", labels={"role": "launcher"}))
 
-        ended = program.job("--wait=3", "--timeout=2", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
+        ended = program.job("--wait=3", "--timeout=5", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
 
         assert (ended.code, ended.output) == (253, "")
         assert ended.last == "pod l-1 came before this one and has not ended yet"

@@ -54,6 +54,6 @@ class TestARunInAPod:
         assert (hosts, code, loaded - SCANNER) == ("w-0:1\nw-2:4\nw-10:1", 0, set())
 
     def test_that_fails_imports_nothing_more(self, program: Program) -> None:
-        hosts, code, loaded = imported_meanwhile(program, "--job", "other", "--timeout", "0.6")
+        hosts, code, loaded = imported_meanwhile(program, "--job", "other", "--timeout", "3")
 
         assert (hosts, code, loaded - SCANNER) == ("", 243, set())

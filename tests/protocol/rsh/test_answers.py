@@ -28,7 +28,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.rsh.agent import Ground
-from tests.protocol.rsh.cases import Case, Cases, Tell
+from tests.protocol.rsh.cases import Case, Cases, Tell, lasting
 from tests.protocol.rsh.peers import ends_with
 
 BUSY = "the API server is overloaded or going away; try again"
@@ -90,31 +90,28 @@ STAYS = [
     Case("409", always(Status(409, "Conflict", "the pod is changing")), 245, ('pod "w-0"', "the pod is changing")),
     Case("431", always(Bare(431)), 245, ('pod "w-0"', "(431)")),
     # the pod
-    Case("404", no_pod, 243, ('pod "w-0"', NO_SUCH, "gave up after"), execs=None),
-    Case("404 of a kubelet", always(Text(404, NOT_IN_POD)), 243,
-         ('pod "w-0"', NOT_IN_POD, "gave up after"), execs=None),
-    Case("400 not scheduled", always(Status(400, "BadRequest", UNSCHEDULED)), 243, (UNSCHEDULED,), execs=None),
+    lasting("404", no_pod, 243, ('pod "w-0"', NO_SUCH, "gave up after")),
+    lasting("404 of a kubelet", always(Text(404, NOT_IN_POD)), 243, ('pod "w-0"', NOT_IN_POD, "gave up after")),
+    lasting("400 not scheduled", always(Status(400, "BadRequest", UNSCHEDULED)), 243, (UNSCHEDULED,)),
     Case("400 completed", always(Status(400, "BadRequest", COMPLETED)), 243, (COMPLETED,)),
     Case("400 no such container", always(Status(400, "BadRequest", "container x is not valid for pod w-0")), 241,
          ("container x is not valid for pod w-0", "is MPIRT_CONTAINER one of its containers?")),
-    Case("500 no container yet", always(Text(500, f"unable to upgrade connection: {NO_CONTAINER}")), 243,
-         ('pod "w-0"', NO_CONTAINER), execs=None),
-    Case("500 created", always(Text(500, CREATED)), 243, ('pod "w-0"', "CONTAINER_CREATED"), execs=None),
+    lasting("500 no container yet", always(Text(500, f"unable to upgrade connection: {NO_CONTAINER}")), 243,
+            ('pod "w-0"', NO_CONTAINER)),
+    lasting("500 created", always(Text(500, CREATED)), 243, ('pod "w-0"', "CONTAINER_CREATED")),
     Case("500 without a shell", always(Text(500, NO_SHELL)), 252,
          ('pod "w-0"', "no such file", "mpirt needs a /bin/sh in the worker's image")),
     # the way
-    Case("500", always(Status(500, "InternalError", "boom")), 244,
-         ('pod "w-0"', "boom", "gave up after"), execs=None),
-    Case("500 without a body", always(Bare(500)), 244, ('pod "w-0"', "(500)"), execs=None),
-    Case("500 dialing", always(Status(500, "InternalError", DIALING)), 244, ('pod "w-0"', DIALING), execs=None),
-    Case("500 no agent", always(Status(500, "InternalError", NO_AGENT)), 244, ('pod "w-0"', NO_AGENT), execs=None),
-    Case("429", always(Status(429, "TooManyRequests", "slow down")), 244, ('pod "w-0"', "slow down"), execs=None),
+    lasting("500", always(Status(500, "InternalError", "boom")), 244, ('pod "w-0"', "boom", "gave up after")),
+    lasting("500 without a body", always(Bare(500)), 244, ('pod "w-0"', "(500)")),
+    lasting("500 dialing", always(Status(500, "InternalError", DIALING)), 244, ('pod "w-0"', DIALING)),
+    lasting("500 no agent", always(Status(500, "InternalError", NO_AGENT)), 244, ('pod "w-0"', NO_AGENT)),
+    lasting("429", always(Status(429, "TooManyRequests", "slow down")), 244, ('pod "w-0"', "slow down")),
     Case("429 for a minute", always(Status(429, "TooManyRequests", "slow down", retry_after=60)), 244,
-         ('pod "w-0"', "slow down", "gave up after 1 attempt in 0 s")),
-    Case("502", always(Bare(502)), 244, ('pod "w-0"', BUSY), execs=None),
-    Case("503", always(Status(503, "ServiceUnavailable", "going away")), 244,
-         ('pod "w-0"', "going away"), execs=None),
-    Case("504", always(Answer(504, b"<html></html>", type="text/html")), 244, ('pod "w-0"', BUSY), execs=None),
+         ('pod "w-0"', "slow down", "gave up after 1 attempt in")),
+    lasting("502", always(Bare(502)), 244, ('pod "w-0"', BUSY)),
+    lasting("503", always(Status(503, "ServiceUnavailable", "going away")), 244, ('pod "w-0"', "going away")),
+    lasting("504", always(Answer(504, b"<html></html>", type="text/html")), 244, ('pod "w-0"', BUSY)),
     # something else
     Case("a redirect", always(Redirect("https://127.0.0.1:1/")), 245,
          ('pod "w-0"', "answered with a redirect, which is never followed")),
@@ -123,15 +120,16 @@ STAYS = [
     Case("101 of no WebSocket", always(Raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n")), 245,
          ("not a WebSocket",)),
     Case("no HTTP at all", always(Raw(b"220 mail.example ESMTP\r\n")), 245, ("not HTTP",)),
-    Case("half an answer", always(Raw(b"HTTP/1.1 500 Inter")), 244, ("in the middle of its answer",), execs=None),
-    Case("half an answer and silence", always(Raw(b"HTTP/1.1 500 Inter", Then.HANG)), 244,
-         ("did not answer within",), execs=None),
-    Case("closed", always(Hangup()), 244, ("closed the connection without an answer",), execs=None),
-    Case("reset", always(Hangup(Then.RESET)), 244, ("127.0.0.1",), execs=None),
-    Case("half-open", always(Silence()), 244, ("did not answer within 2 s (waiting for its answer)",), execs=None),
-    Case("nobody there", stopped, 244, ("cannot connect", "Connection refused"), execs=0),
-    Case("nobody at home", lambda server: server.at_the_door(*[Deaf()] * 99), 244, ("did not answer",), execs=0),
-    Case("a slammed door", at_the_door, 244, ("127.0.0.1",), execs=0),
+    lasting("half an answer", always(Raw(b"HTTP/1.1 500 Inter")), 244, ("in the middle of its answer",)),
+    lasting("half an answer and silence", always(Raw(b"HTTP/1.1 500 Inter", Then.HANG)), 244,
+            ("did not answer within",)),
+    lasting("closed", always(Hangup()), 244, ("closed the connection without an answer",)),
+    lasting("reset", always(Hangup(Then.RESET)), 244, ("127.0.0.1",)),
+    lasting("half-open", always(Silence()), 244, ("did not answer within 2 s (waiting for its answer)",)),
+    lasting("nobody there", stopped, 244, ("cannot connect", "Connection refused"), execs=0),
+    lasting("nobody at home", lambda server: server.at_the_door(*[Deaf()] * 99), 244,
+            ("did not answer",), execs=0),
+    lasting("a slammed door", at_the_door, 244, ("127.0.0.1",), execs=0),
     Case("no TLS", lambda server: server.at_the_door(PlainText()), 245,
          ("does not speak TLS; is the port right?",), execs=0),
     # the wrong one
@@ -144,22 +142,22 @@ STAYS = [
 ]
 
 GOES = [
-    Case("404 once", once(Status(404, "NotFound", NO_SUCH)), 0, seconds="20"),
-    Case("404 of a kubelet once", once(Text(404, NOT_IN_POD)), 0, seconds="20"),
-    Case("400 not scheduled once", once(Status(400, "BadRequest", UNSCHEDULED)), 0, seconds="20"),
-    Case("500 no container once", once(Text(500, NO_CONTAINER)), 0, seconds="20"),
-    Case("500 created once", once(Text(500, CREATED)), 0, seconds="20"),
-    Case("500 dialing once", once(Status(500, "InternalError", DIALING)), 0, seconds="20"),
-    Case("500 once", once(Bare(500)), 0, seconds="20"),
-    Case("429 once", once(Status(429, "TooManyRequests", "slow down", retry_after=1)), 0, seconds="20"),
-    Case("502 once", once(Bare(502)), 0, seconds="20"),
-    Case("503 once", once(Status(503, "ServiceUnavailable", "going away")), 0, seconds="20"),
-    Case("504 once", once(Bare(504)), 0, seconds="20"),
-    Case("closed once", once(Hangup()), 0, seconds="20"),
-    Case("reset once", once(Hangup(Then.RESET)), 0, seconds="20"),
-    Case("half an answer once", once(Raw(b"HTTP/1.1 503 Serv")), 0, seconds="20"),
+    Case("404 once", once(Status(404, "NotFound", NO_SUCH)), 0),
+    Case("404 of a kubelet once", once(Text(404, NOT_IN_POD)), 0),
+    Case("400 not scheduled once", once(Status(400, "BadRequest", UNSCHEDULED)), 0),
+    Case("500 no container once", once(Text(500, NO_CONTAINER)), 0),
+    Case("500 created once", once(Text(500, CREATED)), 0),
+    Case("500 dialing once", once(Status(500, "InternalError", DIALING)), 0),
+    Case("500 once", once(Bare(500)), 0),
+    Case("429 once", once(Status(429, "TooManyRequests", "slow down", retry_after=1)), 0),
+    Case("502 once", once(Bare(502)), 0),
+    Case("503 once", once(Status(503, "ServiceUnavailable", "going away")), 0),
+    Case("504 once", once(Bare(504)), 0),
+    Case("closed once", once(Hangup()), 0),
+    Case("reset once", once(Hangup(Then.RESET)), 0),
+    Case("half an answer once", once(Raw(b"HTTP/1.1 503 Serv")), 0),
     Case("unauthorized by a node once", once(Bare(403)), 0),
-    Case("byte by byte once", once(ByteByByte(Answer(503, b"no"))), 0, seconds="20"),
+    Case("byte by byte once", once(ByteByByte(Answer(503, b"no"))), 0),
 ]
 ONE_AFTER_THE_OTHER = Case(
     "one after the other",
@@ -167,7 +165,7 @@ ONE_AFTER_THE_OTHER = Case(
         "exec", Status(503), Text(500, CREATED), Bare(403), Hangup(Then.RESET), Peer(ends_with(End.EOF)),
         Shell(cut=Cut(b"HELLO", End.RESET)),
     ),
-    0, execs=7, seconds="20", slow=True,
+    0, execs=7, slow=True,
 )
 # fmt: on
 
@@ -197,6 +195,15 @@ class TestAnswersOneAfterTheOther:
 
         assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
         assert (len(outcome.execs), outcome.runs) == (7, 1)
+
+    def test_may_end_with_a_refusal_that_passes(self, ground: Ground) -> None:
+        forbidden = Status(403, "Forbidden", 'pods "w-0" is forbidden: cannot get resource "pods/exec"')
+        ground.server.on("exec", Status(503), forbidden)
+
+        ended = ground.run("w-0", "printf out")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert len(ground.server.asked("exec")) == 3
 
     def test_may_be_limited_in_number(self, ground: Ground) -> None:
         ground.server.always("exec", Status(503))
@@ -244,6 +251,33 @@ class TestSeveralContainers:
         assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
         assert [request.query["container"] for request in ground.server.asked("exec")] == ["b"]
 
+    def test_who_may_only_get_the_pod_looks_at_it_so(self, ground: Ground) -> None:
+        ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec"), ("get", "pods")})
+        ground.server.on("exec", self.ASKS)
+
+        ended = ground.run("w-0", "printf out")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert ground.server.asked("exec")[-1].query["container"] == "worker"
+        assert [name for name, _ in ground.server.requests] == ["exec", "list", "get", "exec"]
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(Status(503, "ServiceUnavailable", "going away"), id="503"),
+            pytest.param(Status(429, "TooManyRequests", "slow down", retry_after=1), id="429"),
+            pytest.param(Hangup(Then.RESET), id="a reset"),
+        ],
+    )
+    def test_a_look_that_fails_for_a_moment_is_tried_again(self, ground: Ground, fault: Fault) -> None:
+        ground.server.on("exec", self.ASKS)
+        ground.server.on("list", fault)
+
+        ended = ground.run("w-0", "printf out")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert ground.server.asked("exec")[-1].query["container"] == "worker"
+
     def test_who_may_not_look_is_told_what_to_set(self, ground: Ground) -> None:
         ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
         ground.server.on("exec", self.ASKS)
@@ -251,6 +285,7 @@ class TestSeveralContainers:
         ended = ground.run("w-0", "true")
 
         assert "which container of pod w-0?" in ended.line
+        assert "must hold get on pods" in ended.line
         assert ended.line.endswith("set MPIRT_CONTAINER")
         assert ended.code == 241
 

@@ -17,7 +17,7 @@ from tests.apiserver.frames import BINARY, PONG, frame, message
 from tests.apiserver.peer import Peer
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
-from tests.protocol.rsh.cases import Case, Cases, Tell
+from tests.protocol.rsh.cases import Case, Cases, Tell, lasting
 from tests.protocol.rsh.peers import START, Wrapper, ends_with, nonce
 
 NO_SHELL = internal_error('OCI runtime exec failed: exec: "/bin/sh": executable file not found in $PATH: unknown')
@@ -111,23 +111,25 @@ def with_v5_alone(tell: Tell) -> Tell:
 
 # fmt: off
 BEFORE_GO = [
-    Case("closed before HELLO", opened(Peer(ends_with(End.EOF))), 244,
-         ("pod w-0 ended before its shell said a word", "closed the connection without a word"), execs=None),
-    Case("close frame before HELLO", opened(Peer(ends_with(End.CLOSE))), 244,
-         ("pod w-0 ended before its shell said a word", "the server closed it (1000)"), execs=None),
-    Case("reset before HELLO", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word"), execs=None),
-    Case("garbage before HELLO", opened(Peer(ends_with(End.GARBAGE))), 244,
-         ("pod w-0", "a WebSocket frame that can't be"), execs=None),
-    Case("half-open before HELLO", opened(Peer(ends_with(End.HANG))), 244, ("no shell in pod w-0 answered",)),
+    lasting("closed before HELLO", opened(Peer(ends_with(End.EOF))), 244,
+            ("pod w-0 ended before its shell said a word", "closed the connection without a word")),
+    lasting("close frame before HELLO", opened(Peer(ends_with(End.CLOSE))), 244,
+            ("pod w-0 ended before its shell said a word", "the server closed it (1000)")),
+    lasting("reset before HELLO", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word")),
+    lasting("garbage before HELLO", opened(Peer(ends_with(End.GARBAGE))), 244,
+            ("pod w-0", "a WebSocket frame that can't be")),
+    lasting("half-open before HELLO", opened(Peer(ends_with(End.HANG))), 244,
+            ("no shell in pod w-0 answered",), execs=1),
     Case("no shell before HELLO", opened(Peer(status_first(NO_SHELL))), 252,
          ("pod w-0", "executable file not found", "mpirt needs a /bin/sh in the worker's image")),
     Case("127 before HELLO", opened(Peer(status_first(exit_status(127)))), 252, ("no shell", "pod w-0")),
-    Case("1 before HELLO", opened(Shell(sh="/bin/false")), 244,
-         ("the shell in pod w-0 ended before it said a word (code 1)",), execs=None),
-    Case("success before HELLO", opened(Shell(sh="/bin/true")), 244, ("pod w-0", "said a word"), execs=None),
-    Case("no container before HELLO", opened(Peer(status_first(NOT_FOUND))), 243,
-         ("pod w-0", "container not found"), execs=None),
-    Case("another session's HELLO", opened(Peer(another_nonce)), 244, ("no shell in pod w-0 answered",)),
+    lasting("1 before HELLO", opened(Shell(sh="/bin/false")), 244,
+            ("the shell in pod w-0 ended before it said a word (code 1)",)),
+    lasting("success before HELLO", opened(Shell(sh="/bin/true")), 244, ("pod w-0", "said a word")),
+    lasting("no container before HELLO", opened(Peer(status_first(NOT_FOUND))), 243,
+            ("pod w-0", "container not found")),
+    lasting("another session's HELLO", opened(Peer(another_nonce)), 244,
+            ("no shell in pod w-0 answered",), execs=1),
     Case("START before GO", opened(Peer(starts_before_go)), 245, ("pod w-0",)),
 ]
 

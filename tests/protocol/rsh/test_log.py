@@ -24,7 +24,13 @@ def told(lines: list[str]) -> list[str]:
 def test_it_tells_a_session_step_by_step(ground: Ground) -> None:
     ground.server.on("exec", Status(503, "ServiceUnavailable", "going away"))
 
-    ended = ground.run("w-0", "sleep 1.2; exit 3", env=DEBUG)
+    gate = ground.folder / "gate"
+    agent = ground.start("w-0", f"while ! [ -e {gate} ]; do sleep 0.05; done; exit 3", env=DEBUG)
+    # What the list had to tell has been told by then.
+    ground.server.wait_for("watch")
+    gate.touch()
+
+    ended = agent.wait()
 
     lines = told(ended.lines)
     assert lines[0].startswith(f"pod w-0 in namespace ml at 127.0.0.1:{ground.server.port}, by context")

@@ -71,6 +71,16 @@ class TestWhyAPodCantBeMade:
 
         assert why(*told) == "can't be made: forbidden: later"
 
+    def test_what_an_api_server_says_that_comes_back_stands_in_nobodys_way(self) -> None:
+        passes = "The POST operation against Pod could not be completed at this time, please try again."
+        told = [
+            failed_create(WORKERS, of_worker(1), at=20, name="1"),
+            failed_create(WORKERS, f"create Pod train-worker-1 in x failed error: {passes}", at=30, name="2"),
+        ]
+
+        assert why(told[1]) == ""
+        assert why(*told) == f"can't be made: {QUOTA}"
+
     def test_the_time_may_stand_where_newer_events_have_it(self) -> None:
         told = failed_create(WORKERS, of_worker(1), lastTimestamp=None, eventTime=time(20))
 

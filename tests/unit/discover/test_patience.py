@@ -120,6 +120,19 @@ class TestAFirstCall:
 
         assert 10.0 <= asked.moments[-1] <= 11.0
 
+    @pytest.mark.parametrize("before", [NONE, TimedOut("late")])
+    def test_lets_a_late_refusal_pass_too(self, before: Found | MpirtError) -> None:
+        asked = Asked(FIRST, Refused("no"), *[before] * 20, *[Refused("no")] * 9, ONE)
+
+        assert asked.found == ONE
+        assert asked.moments[21] > 10.0
+
+    def test_believes_a_late_refusal_after_a_while(self) -> None:
+        asked = Asked(FIRST, *[NONE] * 20, Refused("no"))
+
+        assert isinstance(asked.error, Refused)
+        assert 10.0 <= asked.moments[-1] - asked.moments[20] <= 11.0
+
     def test_gives_no_question_more_than_its_share(self) -> None:
         asked = Asked(FIRST, NONE)
 

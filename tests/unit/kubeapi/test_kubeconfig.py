@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.kubeconfig import from_kubeconfigs
 
 Config = dict[str, Any]
+NOBODY = 65534
 
 # As kind, k3s and kubeadm write it: everything inline.
 KIND = """\
@@ -64,6 +68,20 @@ def read(path: Path, value: Config | str, context: str = "") -> Endpoint:
 
 def credentials(endpoint: Endpoint) -> Credentials:
     return endpoint.source.credentials(Deadline(1.0))
+
+
+@contextmanager
+def not_as_root() -> Iterator[int]:
+    """As a user whom modes keep out; which."""
+    user = os.geteuid()
+    if user:
+        yield user
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield NOBODY
+    finally:
+        os.seteuid(user)
 
 
 def b64(text: str) -> str:
@@ -165,6 +183,23 @@ class TestSeveralFiles:
     def test_none_of_which_exists(self) -> None:
         with pytest.raises(ConfigError, match="KUBECONFIG: no such file: /nowhere/a:/nowhere/b"):
             from_kubeconfigs(["/nowhere/a", "/nowhere/b"], {})
+
+    def test_one_of_which_lies_where_we_may_not_go(self, tmp_path: Path) -> None:
+        folder = tmp_path / "root"
+        folder.mkdir(mode=0)
+
+        with not_as_root() as user, pytest.raises(ConfigError) as caught:
+            from_kubeconfigs([str(folder / "config")], {})
+
+        assert str(caught.value) == (
+            f"cannot read KUBECONFIG {folder}/config: Permission denied; "
+            f"let the user {user} read it, or set KUBECONFIG to another file or to nothing"
+        )
+
+    def test_one_of_which_is_below_a_file(self, path: Path) -> None:
+        read(path, config())
+
+        assert from_kubeconfigs([f"{path}/config", str(path)], {}).host == "api.example"
 
     def test_one_of_which_is_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=f"cannot read KUBECONFIG {tmp_path}: Is a directory"):

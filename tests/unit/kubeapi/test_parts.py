@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
 from mpirt.kubeapi.answers import Failure, TimedOut, failure_error, one_line, read_failure, status_failure
 from mpirt.kubeapi.asks import get_pod, list_pods
-from mpirt.kubeapi.credentials import PemText, Secret, StoredCredentials
+from mpirt.kubeapi.credentials import Certificate, PemText, Secret, StoredCredentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.resolve import resolve
@@ -230,9 +231,31 @@ class TestTheContext:
         with closing(Socket()) as plain, pytest.raises(ValueError, match="cannot be an empty string"):
             wrap(tls_context(None, None), plain, "")
 
+    def test_that_cannot_be_given_a_certificate_says_what_it_lacks(self) -> None:
+        certificate = Certificate("a chain", Secret("a key"), "client-certificate-data")
+
+        with no_descriptor_left(), pytest.raises(ConfigError) as caught:
+            tls_context(None, certificate)
+
+        assert str(caught.value) == (
+            "client-certificate-data and its key can't be handed to TLS by a file in memory: Too many open files; "
+            "it takes memfd_create, /proc and a descriptor that is free"
+        )
+
     def test_takes_names_in_any_alphabet(self) -> None:
         with closing(Socket()) as plain:
             assert wrap(tls_context(None, None), plain, "b\u00fccher.example")
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """A process that may open nothing more."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def told(context: Any) -> dict[str, object]:

@@ -22,7 +22,7 @@ from mpirt.kubeapi.answers import (
     Untrusted,
 )
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
-from mpirt.rsh.retry import Again, Attempts, GiveUp, Next, NotStarted, advice, not_started
+from mpirt.rsh.retry import Again, Attempts, GiveUp, Next, NotAnswered, NotStarted, advice, not_started
 
 
 def answer(kind: type[ApiError], status: int, said: str = "", *, retry_after: float | None = None) -> ApiError:
@@ -35,6 +35,18 @@ NO_SH = Failed(
     "error executing command in container: OCI runtime exec failed: unable to start container process: "
     'exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown',
 )
+
+
+NO_FOLDER = Failed(
+    "InternalError",
+    "error executing command in container: OCI runtime exec failed: exec failed: unable to start container "
+    'process: chdir to cwd ("/work") set in config.json failed: no such file or directory: unknown',
+)
+NO_RUNTIME = (
+    'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing dial unix '
+    '/run/containerd/containerd.sock: connect: no such file or directory"'
+)
+NO_TUNNEL = "dial unix /etc/kubernetes/konnectivity-server/konnectivity-server.socket: connect"
 
 
 class TestTheTable:
@@ -97,6 +109,21 @@ class TestTheTable:
                 id="500 for the node",
             ),
             pytest.param(answer(ServerFailed, 500, "No agent available"), Next.AGAIN, id="500 for the tunnel"),
+            pytest.param(
+                answer(ServerFailed, 500, f"error executing command in container: {NO_RUNTIME}"),
+                Next.AGAIN,
+                id="500 for a runtime that is being restarted",
+            ),
+            pytest.param(
+                answer(ServerFailed, 500, f"error dialing backend: {NO_TUNNEL}: no such file or directory"),
+                Next.AGAIN,
+                id="500 for a tunnel that is being restarted",
+            ),
+            pytest.param(
+                answer(ServerFailed, 500, f"error dialing backend: {NO_TUNNEL}: permission denied"),
+                Next.AGAIN,
+                id="500 for a tunnel that begins",
+            ),
             pytest.param(answer(Overloaded, 502), Next.AGAIN, id="502"),
             pytest.param(answer(Overloaded, 503), Next.AGAIN, id="503"),
             pytest.param(answer(Overloaded, 504), Next.AGAIN, id="504"),
@@ -108,6 +135,12 @@ class TestTheTable:
             pytest.param(
                 not_started("w", Failed("", "permission denied"), ""), Next.GIVE_UP, id="a forbidden shell"
             ),
+            pytest.param(
+                not_started("w", Failed("InternalError", NO_RUNTIME), ""),
+                Next.AGAIN,
+                id="a runtime that is being restarted",
+            ),
+            pytest.param(not_started("w", NO_FOLDER, ""), Next.GIVE_UP, id="no working directory"),
             pytest.param(
                 not_started("w", Failed("", "executable file `/bin/sh` not found in $PATH"), ""),
                 Next.GIVE_UP,
@@ -171,6 +204,13 @@ class TestWhatItIsCalled:
                 "the command could not be started in pod w: permission denied; "
                 "mpirt needs a /bin/sh in the worker's image",
                 id="by the table's name, with its remedy",
+            ),
+            pytest.param(
+                not_started("w", NO_FOLDER, ""),
+                NoShell,
+                f"the command could not be started in pod w: {NO_FOLDER.message}; "
+                "is there the worker's workingDir, and may its user enter it?",
+                id="no working directory is not for want of a shell",
             ),
             pytest.param(
                 answer(Rejected, 400, "container x is not valid for pod w"),
@@ -286,10 +326,59 @@ class TestTheEnd:
         assert isinstance(plan, GiveUp)
         assert str(plan.error) == "no answer; gave up after 2 attempts in 60 s"
 
+    def test_nor_does_a_shell_that_had_no_time_to_answer(self) -> None:
+        tries = attempts()
+        tries.failed(ConnectionLost("refused"), 40.0)
+        tries.opened(58.5)
+        plan = tries.failed(NotAnswered("no shell answered"), 60.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error) == "refused; gave up after 2 attempts in 60 s"
+
+    @pytest.mark.parametrize(
+        ("opened", "error"),
+        [
+            pytest.param(58.0, NotAnswered("no shell answered"), id="silence for long enough"),
+            pytest.param(59.9, NotStarted("the shell ended"), id="an end at the last moment"),
+        ],
+    )
+    def test_a_shell_that_had_its_time_or_used_it_is_what_is_told(self, opened: float, error: MpirtError) -> None:
+        tries = attempts()
+        tries.failed(ConnectionLost("refused"), 40.0)
+        tries.opened(opened)
+        plan = tries.failed(error, 60.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error) == f"{error}; gave up after 2 attempts in 60 s"
+
+    def test_of_a_single_attempt_there_is_nothing_else_to_tell(self) -> None:
+        tries = attempts()
+        tries.opened(59.9)
+        plan = tries.failed(NotAnswered("no shell answered"), 60.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error) == "no shell answered; gave up after 1 attempt in 60 s"
+
     def test_a_pod_that_is_not_there_is_not_waited_for_long(self) -> None:
         error = give_up(attempts(), answer(NotFound, 404, 'pods "w" not found'))
 
         assert str(error) == 'could not exec (404): pods "w" not found; gave up after 5 attempts in 4 s'
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            pytest.param(answer(Rejected, 400, "does not have a host assigned"), id="was waited for"),
+            pytest.param(ConnectionLost("refused"), id="could not be asked for"),
+        ],
+    )
+    def test_a_pod_that_is_replaced_late_is_waited_for_as_long(self, before: MpirtError) -> None:
+        tries = attempts()
+        tries.failed(answer(NotFound, 404), 0.0)
+        tries.failed(before, 30.0)
+
+        assert tries.failed(answer(NotFound, 404), 33.0) == Again(34.0, V4)
+        assert tries.failed(answer(NotFound, 404), 35.9) == Again(37.9, V4)
+        assert isinstance(tries.failed(answer(NotFound, 404), 37.9), GiveUp)
 
     def test_attempts_can_be_limited(self) -> None:
         error = give_up(attempts(limit=1), ConnectionLost("refused"))
@@ -301,3 +390,46 @@ class TestTheEnd:
 
         assert give_up(attempts(), refusal) is refusal
         assert isinstance(refusal, Refused)
+
+
+FORBIDDEN = answer(Forbidden, 403, "forbidden")
+
+
+class TestARefusal:
+    @pytest.mark.parametrize(
+        "before",
+        [
+            pytest.param(ConnectionLost("refused"), id="was away"),
+            pytest.param(TimedOut("no answer"), id="was silent"),
+            pytest.param(answer(ServerFailed, 500), id="failed"),
+            pytest.param(answer(Overloaded, 503), id="was going away"),
+        ],
+    )
+    def test_may_pass_where_the_api_server_has_just_come_back(self, before: MpirtError) -> None:
+        tries = attempts()
+        tries.failed(before, 20.0)
+
+        assert tries.failed(FORBIDDEN, 21.0) == Again(21.5, V4)
+        assert tries.failed(FORBIDDEN, 29.9) == Again(30.9, V4)
+
+    def test_is_believed_when_it_does_not_pass(self) -> None:
+        tries = attempts()
+        tries.failed(ConnectionLost("refused"), 20.0)
+        tries.failed(FORBIDDEN, 29.0)
+
+        assert tries.failed(FORBIDDEN, 30.0) == GiveUp(FORBIDDEN)
+
+    def test_is_believed_at_once_where_the_api_server_was_there(self) -> None:
+        tries = attempts()
+        tries.failed(answer(NotFound, 404), 0.0)
+
+        assert tries.failed(FORBIDDEN, 1.0) == GiveUp(FORBIDDEN)
+
+    def test_keeps_its_name_when_the_time_is_over(self) -> None:
+        tries = attempts(seconds=2.0)
+        tries.failed(ConnectionLost("refused"), 0.0)
+        plan = tries.failed(FORBIDDEN, 1.9)
+
+        assert isinstance(plan, GiveUp)
+        assert type(plan.error) is Refused
+        assert str(plan.error) == "could not exec (403): forbidden; gave up after 2 attempts in 2 s"

@@ -136,6 +136,25 @@ class TestBeforeGo:
         message = "no shell in pod w answered for 10 s; gave up after 1 attempt in 10 s"
         assert run.finish == Finish(ExitCode.UNREACHABLE, message)
 
+    def test_a_shell_that_had_no_time_to_answer_does_not_hide_what_was_said_before(self) -> None:
+        run = Run(seconds=3.0)
+        run.feed(Tick(), NotOpened(ConnectionLost("refused")))
+        run.after(0.25)
+        run.after(2.0, Opened(V4))
+        run.after(0.75)
+
+        line = "refused; gave up after 2 attempts in 3 s"
+        assert run.finish == Finish(ExitCode.UNREACHABLE, line)
+
+    def test_a_connection_that_opens_when_the_time_is_over_is_not_waited_for(self) -> None:
+        run = Run(seconds=1.0)
+        run.feed(Tick())
+        run.now = 1.2
+        run.feed(Opened(V4), Tick())
+
+        message = "no shell in pod w answered for 0 s; gave up after 1 attempt in 1 s"
+        assert run.finish == Finish(ExitCode.UNREACHABLE, message)
+
     def test_time_that_runs_out_while_waiting_ends_it_with_the_pods_reason(self) -> None:
         run = Run(seconds=3.0)
         run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.PENDING))
@@ -236,19 +255,24 @@ class TestWaitingForThePod:
 
         assert run.feed(PodSeen(named)) == [Dial(V4, "worker", 15.0)]
 
-    @pytest.mark.parametrize("event", [PodHidden("forbidden"), ApiSilent("forbidden")])
-    def test_where_the_pod_cannot_be_looked_at_the_person_must_choose(self, event: PodHidden | ApiSilent) -> None:
+    def test_where_the_pod_may_not_be_looked_at_the_person_must_choose(self) -> None:
         run = Run()
-        run.feed(Tick(), NotOpened(MULTI), event)
+        run.feed(Tick(), NotOpened(MULTI), PodHidden("forbidden"))
 
         line = "which container of pod w? It can't be looked up (forbidden); set MPIRT_CONTAINER"
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
     def test_elsewhere_that_matters_little(self) -> None:
         run = Run()
-        run.feed(Tick(), NotOpened(UNSCHEDULED), ApiSilent("forbidden"))
+        run.feed(Tick(), NotOpened(UNSCHEDULED), PodHidden("forbidden"))
 
         assert run.finish is None
+
+    def test_a_look_that_fails_for_a_moment_is_not_the_end_of_a_choice(self) -> None:
+        run = Run()
+        run.feed(Tick(), NotOpened(MULTI), ApiSilent("overloaded"))
+
+        assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "worker", 15.0)]
 
 
 class TestTheCommandsEnd:
