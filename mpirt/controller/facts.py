@@ -55,16 +55,17 @@ def is_finished(status: JobStatus) -> bool:
     return status.is_true(Type.SUCCEEDED) or has_failed
 
 
-def ended_elsewhere(observed: Observed) -> bool:
+def is_run_by_another(observed: Observed) -> bool:
     """
-    Whether the job was over before this controller had to do with it: another one has run it, and nothing is ours.
+    Whether another controller runs the job, or has run it to its end, before this one had to do with it.
 
-    Of such a job there may be no launcher Job, which is no sign here that it is to run again.
+    What that made belongs to the job as well, but has no mark of ours. Its launcher is not to be replaced by ours;
+    and if there is none any more, that is no sign here that an ended job is to run again.
     """
     job, config = observed.mine.get(kinds.JOB), observed.mine.get(kinds.CONFIG_MAP)
     has_mark = job is not None and TEMPLATE_ANNOTATION in job.annotations
     has_mark |= config is not None and NEEDED in table(config.body, "data")
-    return is_finished(observed.status) and not has_mark
+    return not has_mark and (job is not None or is_finished(observed.status))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mpirt.controller.conditions import JobStatus, Reason
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.digests import digest
 from mpirt.controller.drift import correction
-from mpirt.controller.facts import JobEnd, ended_elsewhere, is_finished, job_end, readiness
+from mpirt.controller.facts import JobEnd, is_finished, is_run_by_another, job_end, readiness
 from mpirt.controller.healing import healing, overlooking
 from mpirt.controller.launching import launcher_actions
 from mpirt.controller.manifests.config_map import config_map
@@ -43,7 +43,7 @@ END_WITHIN = timedelta(seconds=15)
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """The plan for a job that can be acted on."""
-    if ended_elsewhere(observed):
+    if is_run_by_another(observed):
         return Plan()
     end = job_end(observed)
     expires = expiry(spec, end)
@@ -86,7 +86,7 @@ def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
     """The plan for a job whose spec can't be: it is said, and what runs is left alone, but for what is lost."""
-    if ended_elsewhere(observed):
+    if is_run_by_another(observed):
         return Plan()
     healed, heal_again = healing(observed, now=now)
     status = invalid_status(problem, overlooking(observed, now=now), now=now)

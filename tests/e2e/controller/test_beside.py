@@ -1,4 +1,9 @@
-"""Where mpi-operator's own CRD is installed, which knows v2beta1 alone, its users' jobs run as they are."""
+"""
+Beside mpi-operator, or after it.
+
+Where its own CRD is installed, which knows v2beta1 alone, its users' jobs run as they are; what it has run to its
+end stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import pytest
 
 from tests.e2e.controller import published
 from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.mpijobs import MpiJob, manifest
+from tests.e2e.controller.mpijobs import MpiJob, manifest, submit
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
 from tests.kube.kubectl import Kubectl, Manifest
@@ -79,3 +84,29 @@ def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:
     }
     assert body["status"]["replicaStatuses"]["Launcher"]["succeeded"] == 1
     assert {"startTime", "completionTime"} <= body["status"].keys()
+
+
+def test_a_job_that_another_controller_has_run_to_its_end_is_left_alone(jobs: Namespace) -> None:
+    policy = {"managedBy": "example.com/another"}
+    job = submit(jobs, job_name("ended"), "busybox", ["true"], workers=1, runPolicy=policy)
+    told = say_that_it_is_over(job)
+
+    job.change(runPolicy={"managedBy": None})
+
+    # Who has come as far as this one has seen that one, too.
+    submit(jobs, job_name("next"), "busybox", ["true"], workers=1).wait_for_end()
+    label = f"training.kubeflow.org/job-name={job.name}"
+    assert jobs.kubectl.get("configmaps,roles,statefulsets,jobs,pods", f"--selector={label}") == []
+    assert job.status() == told
+
+
+def say_that_it_is_over(job: MpiJob) -> Manifest:
+    """As another controller does. Returns the status."""
+    time = "2026-01-01T00:00:00Z"
+    condition = {"type": "Succeeded", "status": "True", "reason": "MPIJobSucceeded", "message": "It is over."}
+    times = {"lastTransitionTime": time, "lastUpdateTime": time}
+    told = {"conditions": [condition | times], "completionTime": time}
+    body = job.body()
+    path = f"/apis/{body['apiVersion']}/namespaces/{job.namespace.name}/mpijobs/{job.name}/status"
+    job.namespace.kubectl("replace", "--raw", path, "--filename=-", stdin=json.dumps({**body, "status": told}))
+    return told

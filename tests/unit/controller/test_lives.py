@@ -694,7 +694,7 @@ class TestTheEnd:
         assert writes(world.done)[-2:] == ["status", "delete MPIJob"]
 
 
-class TestJobsThatEndedUnderAnotherController:
+class TestJobsOfAnotherController:
     @staticmethod
     def left(*, ended: str = "Succeeded", **spec: Any) -> World:
         """What mpi-operator leaves of a job: its word that it is over, and a ConfigMap with the name of ours."""
@@ -712,24 +712,32 @@ class TestJobsThatEndedUnderAnotherController:
         return world
 
     @pytest.mark.parametrize("ended", ["Succeeded", "Failed"])
-    def test_are_not_run_again_though_there_is_no_launcher(self, ended: str) -> None:
+    def test_that_ended_are_not_run_again_though_there_is_no_launcher(self, ended: str) -> None:
         assert self.left(ended=ended).later(600) == []
 
-    def test_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
-        world = self.left(runPolicy={"ttlSecondsAfterFinished": 1})
+    @staticmethod
+    def put_launcher(world: World, **status: Any) -> None:
         owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
-        world.put({
-            "kind": "Job",
-            "metadata": {"name": "train-launcher", "namespace": "ml", "uid": "x", "ownerReferences": [owner]},
-            "status": {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": time(-86400)},
-        })  # fmt: skip
+        metadata = {"name": "train-launcher", "namespace": "ml", "uid": "x", "ownerReferences": [owner]}
+        world.put({"kind": "Job", "metadata": metadata, "status": status})
+
+    def test_that_ended_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
+        world = self.left(runPolicy={"ttlSecondsAfterFinished": 1})
+        row = {"type": "Complete", "status": "True"}
+        self.put_launcher(world, conditions=[row], completionTime=time(-86400))
+
+        assert world.later(600) == []
+
+    def test_that_run_are_left_alone(self) -> None:
+        world = self.left(ended="Running")
+        self.put_launcher(world, active=1)
 
         assert world.later(600) == []
 
     def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
         assert self.left(slotsPerWorker=0).later(600) == []
 
-    def test_run_if_they_had_not_ended(self) -> None:
+    def test_that_had_no_launcher_yet_are_run(self) -> None:
         world = self.left(ended="Running")
 
         assert "create StatefulSet" in writes(world.settle())
