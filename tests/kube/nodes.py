@@ -72,6 +72,9 @@ def start_kubelet(node: Node, binaries: Binaries) -> None:
         "--container-runtime=remote",
         f"--container-runtime-endpoint=unix://{node.containerd_socket}",
         f"--cert-dir={node.root / 'kubelet-pki'}",
+        # By default it is forgotten how a container ended, if what is left of it is collected, once a minute,
+        # while its successor is made but does not run yet.
+        "--minimum-container-ttl-duration=5s",
     ]
     daemons.start(Daemon(node.kubelet, argv))
 
