@@ -1,8 +1,7 @@
-""".ci/run: whatever happens, the cluster goes and the time of every stage is told."""
+""".ci/run: whatever happens, the cluster is removed and the time of every stage is printed."""
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 from pathlib import Path
@@ -28,20 +27,14 @@ def table(text: str) -> list[list[str]]:
     return [[row.split()[0], row.split()[2]] for row in rows]
 
 
-def test_a_run_that_passes(checkout: Checkout) -> None:
+def test_a_run_that_passes_shows_what_pytest_said_and_how_long_each_stage_took(checkout: Checkout) -> None:
     done = checkout.run(".ci/run")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert checkout.calls() == ["make test", "make cluster-down"]
+    assert "=== 7 passed in 3.14s ===\n" in done.stdout
+    assert "\ncheck                31  0\n" in done.stdout
     assert table(done.stdout) == [["check", "0"], ["cluster-down", "0"], ["all", "0"]]
-
-
-def test_pytests_closing_line_is_passed_through(checkout: Checkout) -> None:
-    assert "=== 7 passed in 3.14s ===\n" in checkout.run(".ci/run").stdout
-
-
-def test_the_time_of_every_stage_is_told(checkout: Checkout) -> None:
-    assert re.search(r"^check +31  0$", checkout.run(".ci/run").stdout, re.MULTILINE)
 
 
 def test_a_run_that_fails_keeps_its_code_and_removes_the_cluster(checkout: Checkout) -> None:
@@ -54,7 +47,7 @@ def test_a_run_that_fails_keeps_its_code_and_removes_the_cluster(checkout: Check
     assert table(done.stdout)[-1] == ["all", "2"]
 
 
-def test_a_cluster_that_does_not_go_is_a_failure(checkout: Checkout) -> None:
+def test_a_cluster_that_can_not_be_removed_is_a_failure(checkout: Checkout) -> None:
     checkout.stub("make", f'{PASSING}; test "$1" = test || exit 3')
 
     done = checkout.run(".ci/run")
@@ -63,7 +56,7 @@ def test_a_cluster_that_does_not_go_is_a_failure(checkout: Checkout) -> None:
     assert table(done.stdout) == [["check", "0"], ["cluster-down", "3"], ["all", "3"]]
 
 
-def test_somebody_elses_cluster_stays(checkout: Checkout) -> None:
+def test_the_cluster_of_a_kubeconfig_is_not_removed(checkout: Checkout) -> None:
     done = checkout.run(".ci/run", MPIRT_TEST_KUBECONFIG="config")
 
     assert done.returncode == 0
@@ -80,38 +73,10 @@ def test_a_run_that_broke_before_there_was_an_environment_has_no_cluster_to_remo
     assert checkout.calls() == ["make test"]
 
 
-def test_it_finds_its_checkout_from_anywhere(checkout: Checkout) -> None:
-    done = subprocess.run(
-        [checkout.root / ".ci/run"],
-        check=False,
-        cwd="/",
-        env=checkout.environment(),
-        capture_output=True,
-        timeout=60,
-    )
-
-    assert done.returncode == 0
-
-
-def test_nobody_is_asked_anything(checkout: Checkout) -> None:
-    checkout.stub("make", f"{PASSING}; cat")
-
-    done = subprocess.run(
-        [checkout.root / ".ci/run"],
-        check=False,
-        env=checkout.environment(),
-        input=b"somebody's answer",
-        capture_output=True,
-        timeout=60,
-    )
-
-    assert b"somebody's answer" not in done.stdout
-
-
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)], ids=str
 )
-def test_a_cancelled_run_takes_its_tests_along_and_removes_the_cluster(
+def test_a_cancelled_run_ends_its_tests_and_removes_the_cluster(
     number: signal.Signals, code: int, checkout: Checkout
 ) -> None:
     # What make started is two processes away from .ci/run and says when it runs.
@@ -127,8 +92,8 @@ def test_a_cancelled_run_takes_its_tests_along_and_removes_the_cluster(
     assert run.stdout.readline() == "begun\n"
 
     run.send_signal(number)
-    # The pipe ends when the last process that could write into it is gone.
-    rest = run.communicate(timeout=60)[0]
+    # The pipe ends when the last process that could write into it has ended.
+    rest = run.communicate()[0]
 
     assert run.returncode == code
     assert checkout.calls() == ["make test", "make cluster-down"]

@@ -8,11 +8,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.unit.layers import PROJECT
 
 DEPLOY = PROJECT / "deploy"
+
+# https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/, and what version 5 warns of.
+DEPRECATED = {"bases", "commonLabels", "imageTags", "patchesJson6902", "patchesStrategicMerge", "vars"}
 
 
 def documents(file: str) -> list[dict[str, Any]]:
@@ -80,9 +84,17 @@ class TestTheForms:
     def test_old_and_new_kubernetes_get_the_same_otherwise(self) -> None:
         [new], [old] = documents("kustomization.yaml"), documents("kubernetes-1.20/kustomization.yaml")
 
-        assert new.pop("bases") == ["../crds", "base", "cluster"]
-        assert old.pop("bases") == ["../../crds", "../base", "../cluster"]
+        assert new.pop("resources") == ["../crds", "base", "cluster", "disruptions.yaml"]
+        assert old.pop("resources") == ["../../crds", "../base", "../cluster", "disruptions.yaml"]
         assert new == old
+
+    @pytest.mark.parametrize("folder", ["crds", "deploy", "examples"])
+    def test_no_kustomization_has_a_field_that_kubectl_warns_of(self, folder: str) -> None:
+        files = sorted((PROJECT / folder).rglob("kustomization.yaml"))
+        fields = {field for file in files for field in yaml.safe_load(file.read_text(encoding="utf-8"))}
+
+        assert {"apiVersion", "kind", "resources"} <= fields
+        assert fields & DEPRECATED == set()
 
     def test_both_images_are_named_in_one_file(self) -> None:
         text = (DEPLOY / "base/deployment.yaml").read_text(encoding="utf-8")

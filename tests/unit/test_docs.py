@@ -10,24 +10,18 @@ import click
 import pytest
 import yaml
 
+from benchmarks.__main__ import cli as benchmarks
 from mpirt.cli.env import LAUNCHERS
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import launcher
-from tests.kube.__main__ import cli
-from tests.unit.layers import MAY_IMPORT, PROJECT
+from tests.kube.__main__ import cli as cluster
+from tests.unit.layers import PROJECT
 
-DOCUMENTS = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/architecture.md",
-    "docs/elastic.md",
-    "docs/mpijob.md",
-    "docs/operations.md",
-    "docs/standalone.md",
-    "examples/horovod-elastic/README.md",
-    "examples/pi/README.md",
-]
+DOCUMENTS = sorted(
+    path.relative_to(PROJECT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "examples/*/*.md")
+    for path in PROJECT.glob(pattern)
+)
 
 
 def text_of(document: str) -> str:
@@ -46,12 +40,13 @@ def targets_named(text: str) -> set[str]:
     return {word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)}
 
 
-def cluster_commands_named(text: str) -> set[tuple[str, ...]]:
-    """The words after `python -m tests.kube` up to an explanation."""
-    calls = [re.search(r"python -m tests\.kube (.+?)(?:  |$)", code) for code in code_of(text)]
+def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
+    """The words after `python -m program` up to an explanation."""
+    calls = [re.search(rf"python -m {re.escape(program)} (.+?)(?:  |$)", code) for code in code_of(text)]
     return {tuple(call[1].split()) for call in calls if call}
 
 
+PROGRAMS: dict[str, click.Command] = {"tests.kube": cluster, "benchmarks": benchmarks}
 MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
 
 
@@ -61,14 +56,15 @@ def test_every_make_target_that_is_named_exists(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_command_of_the_test_cluster_that_is_named_exists(document: str) -> None:
-    for words in cluster_commands_named(text_of(document)):
-        command: click.Command | None = cli
+@pytest.mark.parametrize("program", ["tests.kube", "benchmarks"])
+def test_every_command_that_is_named_exists(program: str, document: str) -> None:
+    for words in commands_named(program, text_of(document)):
+        command: click.Command | None = PROGRAMS[program]
         for word in words:
             # Behind a command come its arguments.
             if isinstance(command, click.Group) and not word.startswith("-"):
                 command = command.commands.get(word)
-        assert command, f"python -m tests.kube {' '.join(words)}"
+        assert command, f"python -m {program} {' '.join(words)}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -102,29 +98,15 @@ Run `make cluster-down` or `python -m tests.kube down`, or
 
     A=b make check X='y z'      all that there is
     .venv/bin/python -m tests.kube fault oom POD  end a pod
+    .venv/bin/python -m benchmarks rsh --runs 3
 """
 
     assert targets_named(text) == {"cluster-down", "check"}
-    assert cluster_commands_named(text) == {("down",), ("fault", "oom", "POD")}
-
-
-def test_every_target_has_a_line_in_the_list_that_make_prints() -> None:
-    explained = set(re.findall(r"^([a-z][a-z-]*):.*## ", text_of("Makefile"), re.MULTILINE))
-
-    assert MAKEFILE_TARGETS - explained == {"may-test"}
-
-
-def test_the_architecture_page_names_every_room() -> None:
-    page = text_of("docs/architecture.md")
-
-    assert [room for room in MAY_IMPORT if not re.search(rf"\b{room}\b", page)] == []
+    assert commands_named("tests.kube", text) == {("down",), ("fault", "oom", "POD")}
+    assert commands_named("benchmarks", text) == {("rsh", "--runs", "3")}
 
 
 def test_the_changelog_says_which_codes_are_ours() -> None:
     own = sorted(code for code in ExitCode if code != ExitCode.OK)
 
     assert f"{own[0]:d} to {own[-2]:d} and {own[-1]:d}" in text_of("CHANGELOG.md")
-
-
-def test_the_changelog_has_a_place_for_what_comes_next() -> None:
-    assert "\n## [Unreleased]\n" in text_of("CHANGELOG.md")

@@ -8,7 +8,7 @@ import pytest
 
 from demo import program
 from demo.controller import manifests, refuse_beside
-from demo.job import FILE, Rank, ranks, rendered
+from demo.job import FILE
 from demo.place import Images, named_images
 from tests.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
@@ -29,21 +29,6 @@ class TestImages:
 
     def test_two_of_three_are_not_enough(self) -> None:
         assert named_images({"PI_IMAGE": "a", "RUNTIME_IMAGE": "b"}) is None
-
-
-class TestRanks:
-    def test_they_are_in_the_order_of_their_numbers(self) -> None:
-        pods = [{"metadata": {"name": f"w-{n}"}, "spec": {"nodeName": f"n-{n}"}} for n in (0, 1)]
-
-        found = ranks(["[w-1] rank 10 of 11 runs on w-1\n", "rank 2 of 11 runs on w-0\n", "pi is 3\n"], pods)
-
-        assert found == [Rank(2, "w-0", "n-0"), Rank(10, "w-1", "n-1")]
-
-    def test_a_host_that_is_no_worker_has_no_known_node(self) -> None:
-        assert ranks(["rank 0 of 1 runs on pi-launcher\n"], []) == [Rank(0, "pi-launcher", "?")]
-
-    def test_they_are_a_table(self) -> None:
-        assert rendered([Rank(0, "pi-worker-0", "n")]) == "RANK  POD          NODE\n0     pi-worker-0  n"
 
 
 def deployment(
@@ -85,16 +70,6 @@ class TestBesideOthers:
 
 
 class TestManifests:
-    TEXT = "namespace: mpirt\nimage: mpirt/controller:latest\nvalue: mpirt/runtime:latest\napiVersion: policy/v1\n"
-
-    def test_they_name_the_namespace_and_the_images(self) -> None:
-        assert manifests(self.TEXT, "mine", **BOTH, is_old=False) == (
-            "namespace: mine\nimage: reg/controller:1\nvalue: reg/runtime:1\napiVersion: policy/v1\n"
-        )
-
-    def test_where_there_is_no_policy_v1_they_name_what_there_is(self) -> None:
-        assert manifests(self.TEXT, "mine", **BOTH, is_old=True).endswith("apiVersion: policy/v1beta1\n")
-
     def test_a_file_that_has_changed_is_not_applied_half_changed(self) -> None:
         with pytest.raises(ClusterError, match="has no 'image: mpirt/controller:latest' any more"):
             manifests("namespace: mpirt\n", "mine", **BOTH, is_old=False)

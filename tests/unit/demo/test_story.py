@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.unit.demo.story import HAPPY, NAMED, Stage, items, job
+
+Happy = tuple[Stage, subprocess.CompletedProcess[str]]
 
 REMOVE = "kubectl --context=prod --namespace=default delete namespace"
 
@@ -18,14 +21,22 @@ def stage(tmp_path: Path) -> Stage:
     return made
 
 
+@pytest.fixture(scope="module")
+def happy(tmp_path_factory: pytest.TempPathFactory) -> Happy:
+    """A demo that came to its end, and what it printed."""
+    made = Stage(tmp_path_factory.mktemp("happy"))
+    made.kubectl(HAPPY)
+    return made, made.run(**NAMED)
+
+
 def namespaces(calls: list[str], verb: str) -> list[str]:
     words = f"{verb} namespace "
     return [call.partition(words)[2].split()[0] for call in calls if words in call]
 
 
 class TestToItsEnd:
-    def test_it_says_on_which_pod_and_node_each_rank_ran(self, stage: Stage) -> None:
-        done = stage.run(**NAMED)
+    def test_it_says_on_which_pod_and_node_each_rank_ran(self, happy: Happy) -> None:
+        done = happy[1]
 
         assert done.returncode == 0
         assert done.stdout.splitlines()[-6:-2] == [
@@ -35,13 +46,21 @@ class TestToItsEnd:
             "",
         ]
 
-    def test_what_it_removes_is_what_it_made(self, stage: Stage) -> None:
-        stage.run(**NAMED)
+    def test_what_it_removes_is_what_it_made(self, happy: Happy) -> None:
+        calls = happy[0].calls()
 
-        calls = stage.calls()
         [made] = namespaces(calls, "create")
         assert namespaces(calls, "delete") == [made]
         assert [call for call in calls if " delete " in call and "namespace" not in call] == []
+
+    def test_it_stays_in_the_context_that_was_current_when_it_began(self, happy: Happy) -> None:
+        asked, *then = (happy[0].root / "calls").read_text(encoding="utf-8").splitlines()
+
+        assert asked == "config current-context"
+        assert {call.split()[0] for call in then} == {"--context=prod"}
+
+    def test_a_crd_that_is_there_stays_as_it_is(self, happy: Happy) -> None:
+        assert [call for call in happy[0].calls() if "apply --kustomize" in call] == []
 
     def test_it_removes_nothing_that_is_to_be_kept(self, stage: Stage) -> None:
         done = stage.run(KEEP="yes", **NAMED)
@@ -49,18 +68,6 @@ class TestToItsEnd:
         [made] = namespaces(stage.calls(), "create")
         assert f"To remove it: {REMOVE} {made}\n" in done.stdout
         assert namespaces(stage.calls(), "delete") == []
-
-    def test_it_stays_in_the_context_that_was_current_when_it_began(self, stage: Stage) -> None:
-        stage.run(**NAMED)
-
-        asked, *then = (stage.root / "calls").read_text(encoding="utf-8").splitlines()
-        assert asked == "config current-context"
-        assert {call.split()[0] for call in then} == {"--context=prod"}
-
-    def test_a_crd_that_is_there_stays_as_it_is(self, stage: Stage) -> None:
-        stage.run(**NAMED)
-
-        assert [call for call in stage.calls() if "apply --kustomize" in call] == []
 
     def test_a_crd_that_is_missing_is_made(self, stage: Stage) -> None:
         stage.kubectl(HAPPY, **{"get crd": "exit 1"})

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.elastic.steps import (
-    Line,
-    Resumed,
-    Step,
-    broken_promises,
-    digest,
-    line_of,
-    resumed_of,
-    step_of,
-    worlds,
-)
+from tests.e2e.elastic.steps import Line, broken_promises
 
 
 def log(*said: int | str) -> list[Line]:
@@ -26,33 +16,6 @@ def _said(one: int | str) -> str:
     if isinstance(one, int):
         return f"step={one} size=2 rank0=worker-0 committed={'no' if one % 5 else 'yes'} loss=1.0"
     return f"resumed={one[:-1]} size=2 rank0=worker-0" if one.endswith(">") else one
-
-
-def test_a_line_has_the_moment_that_kubectl_says() -> None:
-    line = line_of("2026-11-21T00:00:01.250000000Z [0]<stdout>:step=1")
-
-    assert line == Line(1795219201.25, "[0]<stdout>:step=1")
-
-
-def test_a_step_is_read_behind_horovodruns_prefix() -> None:
-    line = Line(7.0, "[3]<stdout>:step=120 size=3 rank0=worker-1 committed=yes loss=0.0421")
-
-    assert step_of(line) == Step(7.0, 120, 3, "worker-1", committed=True)
-
-
-def test_the_beginning_of_a_world_is_read_too() -> None:
-    assert resumed_of(Line(7.0, "[3]<stdout>:resumed=115 size=3 rank0=worker-1")) == Resumed(115)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("[1]<stderr>:mpirt-rsh: pod worker-3 is being deleted", id="an agent's word"),
-        pytest.param("step=1 size=2 rank0=worker-0 committed=no loss=1.0", id="not from a worker"),
-    ],
-)
-def test_other_lines_are_no_steps(text: str) -> None:
-    assert (step_of(Line(0.0, text)), resumed_of(Line(0.0, text))) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -98,24 +61,3 @@ def test_a_sound_training_breaks_no_promise(said: tuple[int | str, ...]) -> None
 )
 def test_a_broken_promise_is_named(said: tuple[int | str, ...], broken: str) -> None:
     assert broken_promises(log(*said)) == [broken]
-
-
-def test_a_digest_holds_what_was_said_and_where_each_world_begins_and_ends() -> None:
-    lines = [Line(10.0 + i, line.text) for i, line in enumerate(log("0>", 1, 2, 3, 4, "a word", 5, 6))]
-
-    assert [text.split()[:2] for text in digest(lines)] == [
-        ["0.00", "[0]<stdout>:resumed=0"],
-        ["1.00", "[0]<stdout>:step=1"],
-        ["4.00", "[0]<stdout>:step=4"],
-        ["5.00", "[0]<stdout>:a"],
-        ["6.00", "[0]<stdout>:step=5"],
-        ["7.00", "[0]<stdout>:step=6"],
-    ]
-
-
-def test_worlds_are_told_one_after_the_other() -> None:
-    sizes = [
-        Step(0.0, number, size, "worker-0", committed=False) for number, size in enumerate((2, 2, 4, 3, 3, 4))
-    ]
-
-    assert worlds(sizes) == [2, 4, 3, 4]

@@ -12,23 +12,6 @@ SECURITY = "http://mirror.example/debian-security/"
 VENDOR = "https://vendor.example/apt/"
 
 
-class TestParsing:
-    def test_a_line_is_an_entry(self) -> None:
-        entries = aptsources.parse_entries("http://mirror.example/debian/|bookworm|main|Debian\n")
-
-        assert entries == [Entry("http://mirror.example/debian/", "bookworm", "main", "Debian")]
-
-    def test_an_origin_that_apt_does_not_know_is_empty(self) -> None:
-        entries = aptsources.parse_entries("http://mirror.example/debian/|bookworm|main|$(ORIGIN)\n")
-
-        assert entries == [Entry("http://mirror.example/debian/", "bookworm", "main", "")]
-
-    def test_an_archive_with_several_indexes_is_one_entry(self) -> None:
-        line = "http://mirror.example/debian/|bookworm|main|Debian\n"
-
-        assert len(aptsources.parse_entries(line * 3)) == 1
-
-
 class TestBookwormSources:
     def test_a_bookworm_host_gives_its_own_archives(self) -> None:
         entries = [
@@ -90,15 +73,3 @@ class TestBookwormSources:
     )
     def test_what_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
         assert aptsources.bookworm_sources([entry]) == []
-
-
-class TestSourcesList:
-    def test_packages_and_sources_are_signed_by_debian(self) -> None:
-        text = aptsources.sources_list([Source(DEBIAN, "bookworm")], "amd64")
-
-        assert text == (
-            "deb [arch=amd64 target=Packages signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-            " http://mirror.example/debian/ bookworm main\n"
-            "deb-src [target=Sources signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-            " http://mirror.example/debian/ bookworm main\n"
-        )

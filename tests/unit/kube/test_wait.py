@@ -1,24 +1,13 @@
-"""Waiting for a condition."""
+"""What a wait in vain says."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
-
-
-def test_the_first_true_answer_is_returned() -> None:
-    answers: Iterator[str] = iter(["", "", "here"])
-
-    assert until(lambda: next(answers), within=5, what="an answer") == "here"
-
-
-def test_a_condition_is_looked_at_once_more_than_never() -> None:
-    assert until(lambda: "here", within=0, what="an answer") == "here"
 
 
 def test_the_error_names_what_was_waited_for_and_what_to_do() -> None:
