@@ -1,8 +1,8 @@
 """
 What is written down about the cluster that is, or was half, on this machine.
 
-It is written before the first thing is made and says `running` only after the last, so whatever a killed run left is
-recognised by it.
+It is written before the first thing is made and says `running` only after the last, so whatever a killed run left
+is recognised by it.
 """
 
 from __future__ import annotations

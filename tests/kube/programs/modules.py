@@ -1,8 +1,8 @@
 """
 What is built: the folders of tests/kube/modules, as values.
 
-Each holds a go.mod, which names the programs and their version, and a go.sum with the hash of every module, so that
-what is built is what was checked in. Reads these folders; builds and fetches nothing.
+Each holds a go.mod, which names the programs and their version, and a go.sum with the hash of every module, so
+that what is built is what was checked in. Reads these folders; builds and fetches nothing.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from tests.kube.programs import modules
 
 EVERY_MINOR = modules.minors()
 
+_REQUIRED = r"^\s*(?:require )?([a-z]\S*\.\S+) (v\S+)(?: // indirect)?$"
+
 
 def test_the_minors_are_those_that_people_run() -> None:
     assert modules.minors() == ["1.34", "1.35", "1.36", "1.37"]
