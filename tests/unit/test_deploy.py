@@ -74,9 +74,6 @@ class TestTheForms:
     def test_one_namespace_takes_the_same_permissions_as_all(self) -> None:
         assert documents("namespaced/role.yaml")[0]["rules"] == documents("cluster/cluster-role.yaml")[0]["rules"]
 
-    def test_one_namespace_takes_the_same_budget_as_all(self) -> None:
-        assert documents("namespaced/disruptions.yaml") == documents("disruptions.yaml")
-
     @pytest.mark.parametrize("folder", ["crds", "deploy", "examples"])
     def test_no_kustomization_has_a_field_that_kubectl_warns_of(self, folder: str) -> None:
         files = sorted((PROJECT / folder).rglob("kustomization.yaml"))
