@@ -15,7 +15,7 @@ VENV_REMEDY := $(PYTHON) can't make .venv; as root: apt-get install python3-venv
 # What mpirt-rsh runs in pods is tested with every shell that people have there.
 BUSYBOX ?= busybox
 HAS_BUSYBOX := command -v $(BUSYBOX) >/dev/null
-BUSYBOX_REMEDY := the unit tests need busybox; as root: apt-get install busybox-static
+BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-static
 
 CAN_MAKE_VENV := $(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 
@@ -48,7 +48,7 @@ echo "<== make $(1): $$took s, exit code $$code"; exit $$code
 endef
 
 .PHONY: check
-check: lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
+check: may-check lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELL_TESTS) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/controller --ignore=$(LEASE_TESTS) $(PYTEST_ARGS),\
@@ -87,7 +87,7 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff format .
 
 .PHONY: unit protocol e2e crashes
-unit: venv ## tests of values: no socket, no cluster
+unit: may-check venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 protocol: venv ## tests against a loopback API server
@@ -123,6 +123,10 @@ ifdef MPIRT_TEST_KUBECONFIG
 else
 	@test "$$(id -u)" = 0 || { echo "make test starts a cluster on this machine, which needs root: $(ROOT_REMEDY)" >&2; exit 1; }
 endif
+
+.PHONY: may-check
+may-check:
+	@$(HAS_BUSYBOX) || { echo "$(BUSYBOX_REMEDY)" >&2; exit 1; }
 
 .PHONY: system
 system: ## install what .venv and the unit tests stand on, where it is missing (root, Debian)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from queue import SimpleQueue
 
 from mpirt import names
 from mpirt.controller.cluster.link import connect
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options, environment: Mapping[str, str]) -> int:
+    ends = _ends_by_signal()
     _allow_for_deep_objects()
     log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
     metrics = Metrics()
@@ -56,7 +58,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     server = Server(options.metrics_address, options.metrics_port, pages, log)
     server.start()
     log.info("started", version=version("mpirt"), namespace=options.namespace or "all", port=server.port)
-    code = _until_the_end(daemon, log)
+    code = _until_the_end(daemon, ends, log)
     server.stop()
     link.close()
     log.info("stopped", code=int(code))
@@ -74,20 +76,20 @@ def _allow_for_deep_objects() -> None:
     threading.stack_size(64 << 20)
 
 
-def _until_the_end(daemon: Daemon, log: Log) -> ExitCode:
-    end, codes = threading.Event(), list[ExitCode]()
-
-    def ends(code: ExitCode) -> None:
-        codes.append(code)
-        end.set()
-
+def _ends_by_signal() -> SimpleQueue[ExitCode]:
+    """Where the codes to end with arrive. From here on, a signal that asks for an end is heard."""
+    ends = SimpleQueue[ExitCode]()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ends(ExitCode.OK))
-    daemon.start(lost=lambda: ends(ExitCode.UNREACHABLE))
-    end.wait()
+        signal.signal(number, lambda *_: ends.put(ExitCode.OK))
+    return ends
+
+
+def _until_the_end(daemon: Daemon, ends: SimpleQueue[ExitCode], log: Log) -> ExitCode:
+    daemon.start(lost=lambda: ends.put(ExitCode.UNREACHABLE))
+    code = ends.get()
     log.info("stopping")
     daemon.stop()
-    return codes[0]
+    return code
 
 
 def _identity(environment: Mapping[str, str]) -> str:

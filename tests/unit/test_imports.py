@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ MODULES = [
 ]
 
 # What these packages do when they are imported is theirs. Only the controller's own process imports them.
-FOREIGN = "kubernetes prometheus_client"
+FOREIGN = ["kubernetes", "prometheus_client"]
 STANDS_ON_THEM = (
     "mpirt.controller.cluster.",
     "mpirt.controller.daemon",
@@ -30,13 +31,14 @@ STANDS_ON_THEM = (
     "mpirt.controller.metrics",
 )
 
-# Runs in the fresh interpreter: what importing a module loads, and what else it does on the way.
+# Runs in a fresh interpreter that has imported what is foreign, and imports each module in a child of it.
+# Prints what importing a module loads, and what else it does on the way.
 WATCH = """
 import importlib, json, logging, os, sys, threading
-acts = []
 EFFECTS = ("os.", "shutil.", "socket.", "subprocess.", "tempfile.", "urllib.", "ctypes.")
 QUIET = {"os.listdir", "os.scandir", "os.putenv", "socket.gethostname", "socket.__new__"}
 LIBRARIES = tuple(os.path.realpath(path) for path in sys.path if path)
+acts = []
 def watch(event, args):
     if event == "open" and isinstance(args[0], str):
         # The import system itself reads source and bytecode.
@@ -44,49 +46,67 @@ def watch(event, args):
             acts.append(f"open {args[0]}")
     elif event.startswith(EFFECTS) and event not in QUIET:
         acts.append(event)
-for name in sys.argv[2:]:
+def look(name):
+    before = set(sys.modules)
+    sys.addaudithook(watch)
     importlib.import_module(name)
-before = set(sys.modules)
-sys.addaudithook(watch)
-importlib.import_module(sys.argv[1])
-acts += [f"thread {thread.name}" for thread in threading.enumerate()[1:]]
-acts += [f"log handler {handler}" for handler in logging.getLogger().handlers]
-print(json.dumps({"acts": acts, "loaded": sorted(set(sys.modules) - before)}), flush=True)
-os._exit(0)  # without waiting for a thread that the module may have left
+    found = [*acts, *(f"thread {thread.name}" for thread in threading.enumerate()[1:])]
+    found += [f"log handler {handler}" for handler in logging.getLogger().handlers]
+    print(json.dumps({"module": name, "acts": found, "loaded": sorted(set(sys.modules) - before)}), flush=True)
+modules, foreign = json.loads(sys.argv[1])
+for name in foreign:
+    importlib.import_module(name)
+for name in modules:
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            sys.exit(1)
+    else:
+        look(name)
+        os._exit(0)  # without waiting for a thread that the module may have left
 """
 
 
-def watch_import(module: str) -> dict[str, list[str]]:
-    foreign = FOREIGN.split() if module.startswith(STANDS_ON_THEM) else []
+@dataclass(frozen=True)
+class Imported:
+    """What came of importing one module."""
+
+    module: str
+    acts: list[str]
+    loaded: list[str]
+
+
+def watch_imports(modules: list[str], foreign: list[str]) -> list[Imported]:
     # -B: writing bytecode is the interpreter's doing and not the module's.
     done = subprocess.run(
-        [sys.executable, "-B", "-c", WATCH, module, *foreign],
+        [sys.executable, "-B", "-c", WATCH, json.dumps([modules, foreign])],
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    report: dict[str, list[str]] = json.loads(done.stdout)
-    return report
+    return [Imported(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_importing_a_module_does_nothing(module: str) -> None:
-    assert watch_import(module)["acts"] == []
+@pytest.mark.parametrize("on_foreign", [False, True], ids=["own", "on foreign packages"])
+def test_importing_a_module_does_nothing(*, on_foreign: bool) -> None:
+    modules = [module for module in MODULES if module.startswith(STANDS_ON_THEM) is on_foreign]
+
+    found = watch_imports(modules, FOREIGN if on_foreign else [])
+
+    assert [each.module for each in found] == modules
+    assert {each.module: each.acts for each in found if each.acts} == {}
 
 
-@pytest.mark.parametrize("module", ["mpirt.errors", "mpirt.names", "mpirt.hosts"])
-def test_the_ground_floor_stands_on_the_standard_library_alone(module: str) -> None:
-    loaded = {name.partition(".")[0] for name in watch_import(module)["loaded"]}
-
-    assert loaded - sys.stdlib_module_names == {"mpirt"}
+def test_the_ground_floor_stands_on_the_standard_library_alone() -> None:
+    for each in watch_imports(["mpirt.errors", "mpirt.names", "mpirt.hosts"], []):
+        assert {name.partition(".")[0] for name in each.loaded} - sys.stdlib_module_names == {"mpirt"}
 
 
 def test_the_list_of_names_loads_nothing_at_all() -> None:
-    loaded = [name for name in watch_import("mpirt.names")["loaded"] if name.startswith("mpirt")]
+    [found] = watch_imports(["mpirt.names"], [])
 
-    assert loaded == ["mpirt", "mpirt.names"]
+    assert [name for name in found.loaded if name.startswith("mpirt")] == ["mpirt", "mpirt.names"]
 
 
 @pytest.mark.parametrize(
@@ -109,4 +129,6 @@ def test_a_module_that_acts_is_seen(
     (tmp_path / "loud.py").write_text(f"{statement}\n", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
-    assert act in "\n".join(watch_import("loud")["acts"])
+    [found] = watch_imports(["loud"], [])
+
+    assert act in "\n".join(found.acts)

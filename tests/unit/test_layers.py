@@ -13,26 +13,18 @@ MPIRT = sources("mpirt")
 HOUSE = sources("mpirt", "tests/kube", "benchmarks", "demo", "images")
 
 
-def _path(source: Source) -> str:
-    return source.path
-
-
 class TestTheHouse:
-    @pytest.mark.parametrize("source", HOUSE, ids=_path)
-    def test_a_file_imports_only_what_its_layer_may(self, source: Source) -> None:
-        assert layers.forbidden_imports(source) == []
+    def test_a_file_imports_only_what_its_layer_may(self) -> None:
+        assert [broken for source in HOUSE for broken in layers.forbidden_imports(source)] == []
 
-    @pytest.mark.parametrize("source", MPIRT, ids=_path)
-    def test_a_file_does_nothing_when_it_is_imported(self, source: Source) -> None:
-        assert layers.acts_on_import(source) == []
+    def test_a_file_does_nothing_when_it_is_imported(self) -> None:
+        assert [broken for source in MPIRT for broken in layers.acts_on_import(source)] == []
 
-    @pytest.mark.parametrize("source", HOUSE, ids=_path)
-    def test_a_file_says_what_it_owns(self, source: Source) -> None:
-        assert layers.silent(source) == []
+    def test_a_file_says_what_it_owns(self) -> None:
+        assert [broken for source in HOUSE for broken in layers.silent(source)] == []
 
-    @pytest.mark.parametrize("source", HOUSE, ids=_path)
-    def test_a_file_and_its_functions_fit_into_a_readers_head(self, source: Source) -> None:
-        assert layers.too_long(source) == []
+    def test_a_file_and_its_functions_fit_into_a_readers_head(self) -> None:
+        assert [broken for source in HOUSE for broken in layers.too_long(source)] == []
 
     def test_no_room_is_empty(self) -> None:
         assert layers.placeholders(HOUSE) == []

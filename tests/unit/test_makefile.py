@@ -10,6 +10,7 @@ import pytest
 from tests.unit.commands import Checkout
 
 AS_ROOT = 'echo 0; test "$1" = -u'
+BUSYBOX_REMEDY = "the tests need busybox; as root: apt-get install busybox-static"
 AS_SOMEBODY = 'echo 1000; test "$1" = -u'
 
 
@@ -27,29 +28,13 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-# Each test is in one of them, and in one only.
-AT_ONCE = [
-    "coverage run -m pytest tests/unit --ignore=tests/unit/rsh/test_wrapper_in_shells.py",
-    "mypy ",
-    "python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover",
-    "python -m pytest tests/protocol/controller --ignore=tests/protocol/controller/test_lease.py",
-    "python -m pytest tests/protocol/controller/test_lease.py tests/unit/rsh/test_wrapper_in_shells.py",
-    "python -m pytest tests/protocol/discover --ignore=tests/protocol/discover/test_faults.py",
-    "python -m pytest tests/protocol/discover/test_faults.py",
-]
-CHECK = ["ruff check .", "ruff format --check .", *AT_ONCE, "coverage report"]
 CLUSTER = ["python -m tests.kube up", "python -m tests.kube images"]
 E2E = ["python -m pytest tests/e2e"]
-ROOT_CHECK = ["id -u"]
 
 
-def in_order(calls: list[str]) -> list[str]:
-    """The calls, those that are started at once in the order of CHECK."""
-    if "coverage report" in calls:
-        place = calls.index("coverage report")
-        begin = place - len(AT_ONCE)
-        calls[begin:place] = sorted(calls[begin:place])
-    return calls
+def behind_check(calls: list[str]) -> list[str]:
+    """What is started after the last step of `make check`."""
+    return calls[calls.index("coverage report") + 1 :]
 
 
 class TestWhatIsStarted:
@@ -57,7 +42,8 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert in_order(checkout.calls()) == ROOT_CHECK + CHECK + CLUSTER + E2E
+        assert checkout.calls()[:2] == ["id -u", "ruff check ."]
+        assert behind_check(checkout.calls()) == CLUSTER + E2E
 
     def test_everything_on_somebody_elses_cluster_needs_no_root_and_starts_none(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
@@ -66,15 +52,10 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test", MPIRT_TEST_KUBECONFIG="config")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert in_order(checkout.calls()) == CHECK + E2E
+        assert behind_check(checkout.calls()) == E2E
 
-    def test_the_checks(self, checkout: Checkout) -> None:
-        checkout.run("make", "check")
-
-        assert in_order(checkout.calls()) == CHECK
-
-    @pytest.mark.parametrize("program", ["coverage", "python", "mypy"])
-    def test_of_what_runs_at_once_each_can_fail(self, checkout: Checkout, program: str) -> None:
+    @pytest.mark.parametrize("program", ["ruff", "coverage", "python", "mypy"])
+    def test_each_part_of_the_checks_can_fail(self, checkout: Checkout, program: str) -> None:
         checkout.stub(f".venv/bin/{program}", "echo something is wrong; exit 3")
 
         done = checkout.run("make", "check")
@@ -86,23 +67,6 @@ class TestWhatIsStarted:
         checkout.run("make", "e2e", "PYTEST_ARGS=-k mpirun -x")
 
         assert checkout.calls() == ["python -m pytest tests/e2e -k mpirun -x"]
-
-    def test_the_demo_is_told_what_make_was_told(self, checkout: Checkout) -> None:
-        checkout.stub(".venv/bin/python", f"echo $CLUSTER $REGISTRY >> {checkout.root}/calls")
-
-        checkout.run("make", "demo", "CLUSTER=current", "REGISTRY=reg/mpirt")
-
-        assert checkout.calls() == ["python -m demo", "current reg/mpirt"]
-
-    def test_all_crashes(self, checkout: Checkout) -> None:
-        checkout.stub(".venv/bin/python", 'echo "crashes: $MPIRT_TEST_CRASHES"')
-
-        done = checkout.run("make", "crashes")
-
-        assert checkout.calls() == [
-            "python -m pytest tests/e2e/controller/test_crashes.py tests/e2e/controller/test_outages.py"
-        ]
-        assert "crashes: all\n" in done.stdout
 
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
@@ -132,12 +96,6 @@ class TestTheEnvironment:
             "python -m pip install --quiet --disable-pip-version-check --upgrade pip",
             "python -m pip install --quiet --editable .[controller] --group dev",
         ]
-
-    def test_it_is_left_alone_otherwise(self, checkout: Checkout) -> None:
-        checkout.run("make", "venv")
-        checkout.run("make", "venv")
-
-        assert checkout.calls() == []
 
     def test_an_installation_that_failed_is_tried_again(self, checkout: Checkout) -> None:
         (checkout.root / ".venv" / ".ready").unlink()
@@ -181,6 +139,16 @@ class TestWhenItCannot:
         assert "/bin/false can't make .venv; as root: apt-get install python3-venv" in done.stderr
         assert checkout.calls() == []
 
+    def test_without_busybox_the_checks_say_how_to_install_it_and_start_nothing(self, checkout: Checkout) -> None:
+        (checkout.root / ".venv" / ".ready").unlink()
+
+        done = checkout.run("make", "check", "BUSYBOX=no-such-shell")
+
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.splitlines()[0] == BUSYBOX_REMEDY
+        assert checkout.calls() == []
+
     def test_root_gets_what_is_missing_installed(self, checkout: Checkout) -> None:
         checkout.stub("python3", f"test -e {checkout.root}/installed")
         checkout.stub("apt-get", f"test $2 = update || touch {checkout.root}/installed")
@@ -208,7 +176,7 @@ class TestWhenItCannot:
         done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", "BUSYBOX=no-such-shell")
 
         assert done.returncode == 2
-        assert "the unit tests need busybox; as root: apt-get install busybox-static" in done.stderr
+        assert BUSYBOX_REMEDY in done.stderr
 
     def test_somebody_else_is_told_what_to_install(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)

@@ -22,7 +22,9 @@ Start = Callable[..., Controller]
 LEASE = Place("leases", "ml", "mpirt-controller")
 # What requests are counted with.
 OK, NO_ANSWER = 200, 0
-LEADING = ("--lease-namespace=ml", "--lease-duration=6", "--lease-renew-deadline=4", "--lease-retry=1")
+# A lease that runs out soon, and one that a holder keeps on however busy a machine.
+SHORT = ("--lease-namespace=ml", "--lease-duration=3", "--lease-renew-deadline=2", "--lease-retry=0.5")
+LONG = ("--lease-namespace=ml", "--lease-duration=60", "--lease-renew-deadline=50", "--lease-retry=1")
 
 
 def holder(server: ObjectServer) -> str:
@@ -31,9 +33,9 @@ def holder(server: ObjectServer) -> str:
 
 
 def test_the_second_waits_and_takes_over_when_the_first_is_killed(server: ObjectServer, start: Start) -> None:
-    first = start(*LEADING)
-    first.wait_until_it_says("acting")
-    second = start(*LEADING)
+    first = start(*SHORT)
+    first.wait_until_it_says("leading")
+    second = start(*LONG)
     second.wait_until_it_says("started")
     first.kill()
     server.storage.create(JOB, job())
@@ -45,7 +47,8 @@ def test_the_second_waits_and_takes_over_when_the_first_is_killed(server: Object
 
 
 def test_who_is_told_to_end_gives_the_lease_back(server: ObjectServer, start: Start) -> None:
-    controller = start(*LEADING)
+    # What is asked of the server may take as long as the pause between two attempts.
+    controller = start(*LONG, "--lease-retry=20")
     controller.wait_until_it_says("acting")
 
     controller.ask_to_end()
@@ -55,8 +58,8 @@ def test_who_is_told_to_end_gives_the_lease_back(server: ObjectServer, start: St
 
 
 def test_who_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
-    controller = start(*LEADING)
-    controller.wait_until_it_says("acting")
+    controller = start(*LONG)
+    controller.wait_until_it_says("leading")
 
     server.storage.change(LEASE, take)
 
@@ -65,8 +68,8 @@ def test_who_loses_the_lease_ends(server: ObjectServer, start: Start) -> None:
 
 
 def test_who_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) -> None:
-    controller = start(*LEADING)
-    controller.wait_until_it_says("acting")
+    controller = start(*SHORT)
+    controller.wait_until_it_says("leading")
 
     server.away = True
 
@@ -75,8 +78,8 @@ def test_who_can_not_renew_the_lease_ends(server: ObjectServer, start: Start) ->
 
 
 def test_who_waits_for_the_lease_ends_when_told(server: ObjectServer, start: Start) -> None:
-    start(*LEADING).wait_until_it_says("acting")
-    second = start(*LEADING)
+    start(*LONG).wait_until_it_says("leading")
+    second = start(*LONG)
     second.wait_until_it_says("started")
 
     second.ask_to_end()
