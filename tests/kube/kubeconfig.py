@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 from pathlib import Path
 
 from tests.kube import layout, pki
@@ -28,7 +29,7 @@ def write(path: Path, user: str) -> Path:
         ],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(config, indent=2) + "\n")
-    return path
+    # Others may be reading the one that is there: at no moment is there none, or half of one.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}-", delete=False) as fresh:
+        fresh.write(json.dumps(config, indent=2) + "\n")
+    return Path(fresh.name).replace(path)
