@@ -11,7 +11,8 @@ Its processes, all children of the leader, which is the process that the exec st
 
 - `watch` reads the exec's stdin and is the lifeline. It never writes to the exec's stdout or stderr and never
   into a full pipe, so nothing keeps it from seeing that the client is gone.
-- `guard` counts the time since the client's last word, and answers its beats.
+- `guard` counts the time since the client's last word, and answers its beats. It also sees that the leader is
+  gone: containerd 2.4 kills it when the connection breaks, and leaves the exec's stdin open.
 - `feed` writes the command's stdin, may block there for as long as it must, and tells when it took a piece. It
   is left out when there is no stdin to give.
 - `run` keeps the command in the foreground (a shell starts what it puts in the background with SIGINT ignored),
@@ -76,7 +77,8 @@ mpirt_is_ours() {
   esac
 }
 
-# Signals the command's whole session, none of the wrapper's own. True if there was anyone.
+# Signals the command's whole session, none of the wrapper's own. True if there was anyone. The wrapper's own are
+# known by their parent: without the leader they count as the command's, but for whoever signals.
 mpirt_signal() {
   mpirt_name=$1 mpirt_any=
   [ "$mpirt_session" = own ] || mpirt_find_kin
@@ -86,7 +88,7 @@ mpirt_signal() {
     set -- $mpirt_s
     [ $# -gt 3 ] && mpirt_is_ours "$mpirt_p" "$4" || continue
     case "$1 $2" in [ZX]" "* | *" $$" | *" $mpirt_me" | *" $mpirt_guard") continue ;; esac
-    [ "$mpirt_p" != "$$" ] || continue
+    case $mpirt_p in "$$" | "$mpirt_me") continue ;; esac
     kill -s "$mpirt_name" "$mpirt_p" && mpirt_any=1
   done
   [ -n "$mpirt_any" ]
@@ -159,7 +161,7 @@ mpirt_guard() {
   mpirt_guard=$mpirt_me mpirt_count=0
   echo "$mpirt_me"
   exec >/dev/null
-  while [ "$mpirt_count" -le "$mpirt_patience" ]; do
+  while [ "$mpirt_count" -le "$mpirt_patience" ] && kill -s 0 "$$"; do
     sleep "$mpirt_tick" 4>&- &
     until wait "$!" || ! kill -s 0 "$!"; do :; done
     mpirt_count=$((mpirt_count + 1))

@@ -36,7 +36,7 @@ def create(node: Node, binaries: Binaries) -> None:
     for folder in _BUILT_IN:
         _own(node, folder).mkdir(parents=True, exist_ok=True)
         Path(folder).mkdir(parents=True, exist_ok=True)
-    (node.root / "resolv.conf").write_text(f"nameserver {layout.DNS_SERVICE}\n")
+    _resolv_conf(node).write_text(f"nameserver {layout.DNS_SERVICE}\n")
     (node.root / "containerd.toml").write_text(_containerd_config(node, binaries))
     (node.root / "net.d").mkdir(exist_ok=True)
     (node.root / "net.d" / "10-mpirt.conflist").write_text(json.dumps(_cni_config(node)))
@@ -147,6 +147,10 @@ def _pid_inside(pid: int) -> int:
     return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
 
 
+def _resolv_conf(node: Node) -> Path:
+    return node.root / "resolv.conf"
+
+
 def _own(node: Node, folder: str) -> Path:
     return node.root / "own" / folder.strip("/").replace("/", "-")
 
@@ -168,6 +172,8 @@ def _wipe(node: Node) -> None:
 
 def _start_holder(node: Node) -> None:
     binds = "".join(f"mount --bind {_own(node, folder)} {folder}\n" for folder in _BUILT_IN)
+    # From here the host's name servers may be out of reach, and whoever asks for a registry would wait a minute.
+    binds += f"mount --bind {_resolv_conf(node)} /etc/resolv.conf\n"
     script = f"""set -e
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns
@@ -264,5 +270,5 @@ def _kubelet_config(node: Node) -> dict[str, object]:
         "imageGCHighThresholdPercent": 100,
         "maxPods": 250,
         "serializeImagePulls": False,
-        "resolvConf": str(node.root / "resolv.conf"),
+        "resolvConf": str(_resolv_conf(node)),
     }

@@ -108,7 +108,7 @@ class TestTheCommand:
             wrapper_line = " ".join([*shell, *wrapper.BOOTSTRAP[1:]])
 
             assert within(
-                9, lambda: remote.lines() - {wrapper_line} == {"/bin/sh -c " + command, "sleep 20", "sleep 10"}
+                9, lambda: remote.lines() - {wrapper_line} == {"/bin/sh -c " + command, "sleep 20", "sleep 1"}
             )
 
     def test_nothing_is_left_of_the_wrapper_after_it(self, shell: Shell) -> None:
@@ -257,6 +257,13 @@ class TestTheEndOfTheClient:
             gone = before - set(members(os.getsid(0)))
             assert remote.process.pid in gone
             assert os.getpid() not in gone
+
+    def test_it_is_noticed_though_the_runtime_kills_the_leader_and_leaves_stdin_open(self, shell: Shell) -> None:
+        with running(shell, STUBBORN, grace=0, tick=0.1) as remote:
+            remote.prints(b"up")
+            remote.process.kill()
+
+            remote.leaves()
 
     def test_a_silent_client_is_taken_for_dead(self, shell: Shell) -> None:
         with running(shell, STUBBORN, grace=0, tick=0.1, patience=1) as remote:
