@@ -34,16 +34,20 @@ help: ## list these targets
 
 # ---- the whole -----------------------------------------------------------------------------------------------
 
-.PHONY: test
+# What a run makes, in this order, once there is an environment. tests/run records every pytest that they start: a
+# test that fails is run once more, and what all of them come to is said at the end.
+RUN := check $(if $(MPIRT_TEST_KUBECONFIG),,cluster) e2e
+
+.PHONY: test soak
 test: may-test ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
 	@rm -f $(STAGES)
 	+@$(call stage,system)
 	+@$(call stage,venv)
-	+@$(call stage,check)
-ifndef MPIRT_TEST_KUBECONFIG
-	+@$(call stage,cluster)
-endif
-	+@$(call stage,e2e)
+	+@$(BIN)/python -m tests.run test $(RUN)
+
+N ?= 5
+soak: may-test system venv ## the same N times (5), without second chances: what failed how often (root)
+	+@$(BIN)/python -m tests.run soak --times $(N) $(RUN)
 
 # Make one target, say how long it took, and note it for whoever sums up.
 define stage
@@ -99,7 +103,7 @@ protocol: venv ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
-	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
 crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
 	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \

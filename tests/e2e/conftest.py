@@ -2,7 +2,8 @@
 The fixtures of the e2e tests.
 
 A cluster that can't start fails the tests that need it: it never skips them. Tests that make faults need a
-cluster of our own; with MPIRT_TEST_KUBECONFIG they are deselected, and pytest says how many.
+cluster of our own; with MPIRT_TEST_KUBECONFIG they are left out, and pytest says how many. They run alone, as do
+tests with that mark; the others run side by side, in several processes.
 """
 
 from __future__ import annotations
@@ -16,23 +17,34 @@ import pytest
 
 from tests.e2e import ground, manifests
 from tests.e2e.ground import Faults, Ground, Namespace
+from tests.kube import buildcache
 from tests.kube import cluster as kube
 
 _GONE_WITHIN = "180s"
+_LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "fault" in _fixtures_of(item):
+            item.add_marker(pytest.mark.alone)
     if not os.environ.get(ground.OWN_CLUSTER):
         return
-    breaking = [item for item in items if {"fault", "own_cluster"} & set(getattr(item, "fixturenames", ()))]
+    breaking = [item for item in items if {"fault", "own_cluster"} & _fixtures_of(item)]
     config.hook.pytest_deselected(items=breaking)
+    config.stash[_LEFT_OUT] = len(breaking)
     items[:] = [item for item in items if item not in breaking]
 
 
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    left_out = config.stash.get(_LEFT_OUT, 0)
+    return [f"left out: {left_out} tests that need a cluster of our own"] if left_out else []
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Ground]:
-    """A cluster that runs, and at the end has no namespace of this run left."""
-    found = ground.find()
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A cluster that runs, and at the end has no namespace of this process left."""
+    found = _find(tmp_path_factory.getbasetemp())
     yield found
     of_this_run = f"--selector={manifests.RUN_LABEL}={found.run}"
     found.kubectl("delete", "namespaces", of_this_run, f"--timeout={_GONE_WITHIN}", timeout=200)
@@ -63,3 +75,23 @@ def fault(own_cluster: Ground) -> Iterator[Faults]:
     """Faults that end with the test, whatever happens in it."""
     yield Faults()
     kube.up()
+
+
+def _fixtures_of(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
+
+
+def _find(base: Path) -> Ground:
+    """
+    The cluster, healed once in a run.
+
+    Of the processes of pytest-xdist, whose folders are beside each other, the first one heals and the others wait
+    for it: healing writes the kubeconfig anew, which the tests of the others would be reading.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return ground.find()
+    healed = base.parent / "healed"
+    with buildcache.exclusive(base.parent / "healing.lock"):
+        found = ground.find(heal=not healed.exists())
+        healed.touch()
+    return found

@@ -50,8 +50,8 @@ class Ground:
         return f"{self.image_prefix}/{name}:dev"
 
 
-def find() -> Ground:
-    """The user's cluster where one is named, else our own, started or healed."""
+def find(*, heal: bool = True) -> Ground:
+    """The user's cluster where one is named, else our own: started or healed first, or as it runs."""
     kubeconfig = os.environ.get(OWN_CLUSTER)
     if kubeconfig:
         program = shutil.which("kubectl")
@@ -59,7 +59,8 @@ def find() -> Ground:
             raise ClusterError(f"{OWN_CLUSTER} is set, but there is no kubectl on PATH", remedy="install kubectl")
         prefix = os.environ.get(OWN_IMAGES, "mpirt-test")
         return Ground(Kubectl(Path(program), Path(kubeconfig)), is_ours=False, image_prefix=prefix)
-    cluster.up(kubernetes=os.environ.get(OWN_KUBERNETES))
+    if heal:
+        cluster.up(kubernetes=os.environ.get(OWN_KUBERNETES))
     return Ground(cluster.kubectl(), is_ours=True)
 
 

@@ -13,6 +13,9 @@ from demo import program
 from tests.e2e.ground import Ground
 from tests.kube import paths
 
+# The demo is timed.
+pytestmark = pytest.mark.alone
+
 # What the README promises of a machine that has the images.
 _WITHIN = 90.0
 _PI = re.compile(r"pi is about 3\.1415926535")

@@ -14,6 +14,9 @@ from tests.e2e.ground import Ground
 from tests.kube import cgroups, daemons, layout, paths
 from tests.kube.shell import output
 
+# These tests take the cluster away.
+pytestmark = pytest.mark.alone
+
 # What the README promises, on two cores.
 _LATER_UP = 45.0
 _UNCHANGED_UP = 3.0

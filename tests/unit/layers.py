@@ -62,6 +62,11 @@ PURE = frozenset({
     *(f"mpirt/discover/{name}.py" for name in ("discovery", "options", "patience", "pods", "selection")),
 })  # fmt: skip
 
+_TOOLS: Mapping[tuple[str, ...], str] = {
+    ("tests", "kube"): "the test cluster serves any project",
+    ("tests", "run"): "the run of the tests serves any project",
+}
+
 # fmt: off
 _EFFECTS = frozenset({
     "asyncio", "http", "io", "logging", "multiprocessing", "os", "random", "secrets", "select", "selectors",
@@ -139,8 +144,8 @@ def forbidden_imports(source: Source) -> list[str]:
 
 def _broken_rule(source: Source, name: str) -> str:
     top, _, below = name.partition(".")
-    if source.parts[:2] == ("tests", "kube"):
-        return "the test cluster serves any project and imports nothing of mpirt" if top == "mpirt" else ""
+    if source.parts[:2] in _TOOLS:
+        return f"{_TOOLS[source.parts[:2]]} and imports nothing of mpirt" if top == "mpirt" else ""
     if source.parts[0] in {"benchmarks", "demo"}:
         return f"{source.parts[0]} does as users do and imports nothing of mpirt" if top == "mpirt" else ""
     if top == "mpirt":

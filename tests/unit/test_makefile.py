@@ -28,22 +28,12 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-CLUSTER = ["python -m tests.kube up", "python -m tests.kube images"]
-E2E = ["python -m pytest tests/e2e"]
-
-
-def behind_check(calls: list[str]) -> list[str]:
-    """What is started after the last step of `make check`."""
-    return calls[calls.index("coverage report") + 1 :]
-
-
 class TestWhatIsStarted:
     def test_everything(self, checkout: Checkout) -> None:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls()[:2] == ["id -u", "ruff check ."]
-        assert behind_check(checkout.calls()) == CLUSTER + E2E
+        assert checkout.calls() == ["id -u", "python -m tests.run test check cluster e2e"]
 
     def test_everything_on_somebody_elses_cluster_needs_no_root_and_starts_none(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
@@ -52,7 +42,22 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test", MPIRT_TEST_KUBECONFIG="config")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert behind_check(checkout.calls()) == E2E
+        assert checkout.calls() == ["python -m tests.run test check e2e"]
+
+    def test_everything_several_times(self, checkout: Checkout) -> None:
+        checkout.run("make", "soak", "N=2")
+
+        assert checkout.calls() == ["id -u", "python -m tests.run soak --times 2 check cluster e2e"]
+
+    def test_a_red_run_is_a_failure(self, checkout: Checkout) -> None:
+        checkout.stub(".venv/bin/python", "exit 1")
+
+        assert checkout.run("make", "test").returncode == 2
+
+    def test_the_cluster_and_its_images(self, checkout: Checkout) -> None:
+        checkout.run("make", "cluster")
+
+        assert checkout.calls() == ["python -m tests.kube up", "python -m tests.kube images"]
 
     @pytest.mark.parametrize("program", ["ruff", "coverage", "python", "mypy"])
     def test_each_part_of_the_checks_can_fail(self, checkout: Checkout, program: str) -> None:
@@ -66,7 +71,7 @@ class TestWhatIsStarted:
     def test_words_for_pytest_are_passed_on(self, checkout: Checkout) -> None:
         checkout.run("make", "e2e", "PYTEST_ARGS=-k mpirun -x")
 
-        assert checkout.calls() == ["python -m pytest tests/e2e -k mpirun -x"]
+        assert checkout.calls() == ["python -m tests.run layer tests/e2e -k mpirun -x"]
 
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
@@ -186,25 +191,3 @@ class TestWhenItCannot:
         assert done.returncode == 2
         assert "as root: apt-get install python3-venv" in done.stderr
         assert checkout.calls() == ["id -u"]
-
-    @pytest.mark.parametrize(
-        ("broken", "how", "stages"),
-        [
-            pytest.param("ruff", "exit 7", ["system", "venv", "check"], id="lint"),
-            pytest.param("coverage", "exit 7", ["system", "venv", "check"], id="tests"),
-            pytest.param("python", 'test "$3" != up', ["system", "venv", "check", "cluster"], id="cluster"),
-        ],
-    )
-    def test_a_stage_that_fails_is_the_last_one(
-        self, broken: str, how: str, stages: list[str], checkout: Checkout
-    ) -> None:
-        checkout.stub(f".venv/bin/{broken}", how)
-
-        done = checkout.run("make", "test")
-        noted = [
-            line.split() for line in (checkout.root / "build/stages").read_text(encoding="utf-8").splitlines()
-        ]
-
-        assert done.returncode == 2
-        assert [stage[0] for stage in noted] == stages
-        assert [stage[2] for stage in noted] == ["0"] * (len(stages) - 1) + ["2"]

@@ -11,23 +11,27 @@ from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground, Namespace
 from tests.kube.status import table
 
-_ROWS = pytest.StashKey[list[list[str]]]()
+_PROPERTY = "time"
 _HEADING = ["WHAT", "SECONDS"]
 
 
 class Times:
-    """Collects what is printed at the end of the run."""
+    """Collects what is printed at the end, as properties of the test: pytest-xdist passes them on."""
 
-    def __init__(self, rows: list[list[str]]) -> None:
-        self._rows = rows
+    def __init__(self, properties: list[tuple[str, object]]) -> None:
+        self._properties = properties
 
     def add(self, what: str, seconds: float) -> None:
-        self._rows.append([what, f"{seconds:.2f}"])
+        self._properties.append((_PROPERTY, [what, f"{seconds:.2f}"]))
 
 
 @pytest.fixture(scope="package")
 def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """Two replicas of it, in a namespace of their own; gone before the cluster's own tests take that down."""
+    """
+    Two replicas of it, in a namespace of their own; gone before the cluster's own tests take that down.
+
+    Each process of a run has its own: it looks at its namespace only.
+    """
     with deployed.passing(cluster, tmp_path_factory.mktemp("controller")) as installed:
         yield installed
 
@@ -40,11 +44,15 @@ def jobs(controller: Deployed) -> Namespace:
 
 @pytest.fixture
 def times(request: pytest.FixtureRequest) -> Times:
-    return Times(request.config.stash.setdefault(_ROWS, []))
+    return Times(request.node.user_properties)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    rows = config.stash.get(_ROWS, [])
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    found = [
+        row for report in reports for name, row in getattr(report, "user_properties", ()) if name == _PROPERTY
+    ]
+    rows: list[list[str]] = [list(row) for row in found]
     if rows:
         terminalreporter.section("from the event to what the controller promises after it")
         for line in table([_HEADING, *rows]):

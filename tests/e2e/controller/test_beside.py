@@ -58,6 +58,8 @@ def served(kubectl: Kubectl) -> set[str]:
     return {each["version"] for each in json.loads(said.stdout)["versions"]} if said.returncode == 0 else set()
 
 
+# All tests share the CRD.
+@pytest.mark.alone
 def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:
     job = MpiJob(their_crd, job_name("theirs"))
     body = manifest(

@@ -23,7 +23,8 @@ WRITES = LIFE if os.environ.get("MPIRT_TEST_CRASHES") == "all" else LIFE[1::4]
 SIDE_BY_SIDE = 3
 PEACE = "no kill"
 
-pytestmark = pytest.mark.usefixtures("own_cluster")
+# Controllers are killed at chosen moments, with seconds to hit them.
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 
 @pytest.fixture(scope="module")

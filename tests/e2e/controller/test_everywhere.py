@@ -19,6 +19,9 @@ from tests.kube.wait import until
 
 SYSTEM = "mpirt-system"
 
+# This controller would act on the jobs of all other tests.
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:

@@ -23,7 +23,8 @@ from tests.e2e.controller.stories import Story, condition, held, story, told_of
 # A node reports a container's end after a second, and words alone are written every ten seconds.
 TOLD_WITHIN = 30.0
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+# On a busy machine a worker comes back late, which costs another restart.
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
 
 @dataclass(frozen=True)

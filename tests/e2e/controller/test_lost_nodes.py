@@ -31,7 +31,7 @@ RETRIES = 2
 TOLERATED = 5
 STARTS_WITHIN = 60.0
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
 
 def on(node: str) -> dict[str, Any]:

@@ -26,6 +26,9 @@ from tests.e2e.ground import Ground
 from tests.kube import controlplane, faults
 from tests.kube.wait import until
 
+# All tests share the API server.
+pytestmark = pytest.mark.alone
+
 AWAY = 30.0
 WITHIN = 60.0
 

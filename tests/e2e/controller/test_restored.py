@@ -23,6 +23,9 @@ from tests.e2e.manifests import idle_container
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 
+# The five seconds are measured.
+pytestmark = pytest.mark.alone
+
 # As promised. On an idle machine it takes a tenth of a second.
 WITHIN = 5.0
 # For kubectl, on a machine that is busy.

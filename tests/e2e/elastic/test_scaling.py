@@ -12,6 +12,8 @@ from tests.e2e.ground import Namespace
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.
 _SOON = 15.0
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.timeout(400)
 def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespace) -> None:

@@ -16,6 +16,9 @@ from tests.kube.kubectl import Manifest
 
 _DARK_FOR = 30.0
 
+# Horovod's own timeouts are short for a busy machine.
+pytestmark = pytest.mark.alone
+
 _UNKNOWN = "Failed to execute discovery script: mpirt-discover. Exit code:"
 
 

@@ -31,6 +31,9 @@ from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
 
+# The agents use all processors, and have deadlines.
+pytestmark = pytest.mark.alone
+
 _RUNS = "/tmp/runs"
 # Those that meet a silence wait for fifteen seconds, most of them; the others work.
 _WAITING_AT_ONCE, _WORKING_AT_ONCE = 64, 6

@@ -22,7 +22,8 @@ from tests.kube.shell import output
 # A node of Open MPI's tree has 64 children.
 _WORKERS = 70
 
-pytestmark = pytest.mark.timeout(600)
+# So many pods keep the nodes busy for a minute.
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True)

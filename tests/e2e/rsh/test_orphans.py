@@ -19,6 +19,9 @@ from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
 
+# Commands must end within five seconds.
+pytestmark = pytest.mark.alone
+
 # Its processes are found by this number of seconds, which nothing else sleeps for.
 _MARK = "54321"
 _HARD = f"trap '' TERM INT HUP; sh -c 'trap \"\" TERM; sleep {_MARK}; sleep {_MARK}' & echo running; sleep {_MARK}"

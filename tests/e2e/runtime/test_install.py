@@ -28,6 +28,8 @@ def said(namespace: Namespace, container: str) -> tuple[str, float, float]:
     return found["did"], float(found["megabytes"]), float(found["seconds"])
 
 
+# The copying is timed.
+@pytest.mark.alone
 def test_it_is_small_and_quick_and_a_second_run_by_anyone_changes_only_what_came_to_harm(
     namespace: Namespace,
 ) -> None:

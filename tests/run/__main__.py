@@ -1,0 +1,167 @@
+"""
+The run's command line: a whole run, the same several times, one layer.
+
+Owns: the order of things, the folders in build/, and what is printed meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from tests.run import processes, recorder, rounds, sidebyside, summary
+from tests.run.rounds import Round
+from tests.run.summary import FAILED, FLAKY, log_folder
+from tests.run.verdict import Stage, chances, closing_line, judge
+
+BUILD = Path("build")
+STAGES = BUILD / "stages"
+"""A line for each target: its name, its seconds, its exit code. .ci/run adds its own."""
+RUN, SOAK = BUILD / "run", BUILD / "soak"
+
+_FOR_PYTEST = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """
+    How `make test`, `make soak` and `make e2e` run the tests.
+
+    \b
+    Examples:
+      python -m tests.run test check cluster e2e             these targets, with second chances
+      python -m tests.run soak --times 5 check cluster e2e   five times, without, and what failed how often
+      python -m tests.run layer tests/e2e -k mpirun -x       one folder: side by side, then alone
+    """
+
+
+@cli.command()
+@click.argument("targets", nargs=-1, required=True)
+def test(targets: tuple[str, ...]) -> None:
+    """
+    Make TARGETS, one after the other, until one is red.
+
+    A test that fails is run once more. The summary and the logs of both runs are kept in build/.
+    """
+    for folder in (RUN, BUILD / FLAKY, BUILD / FAILED):
+        shutil.rmtree(folder, ignore_errors=True)
+    stages: list[Stage] = []
+    for target in targets:
+        stages.append(_with_second_chances(_stage(target)))
+        if judge(stages, is_over=False).is_red:
+            break
+    sys.exit(_finish(stages, RUN, BUILD))
+
+
+@cli.command()
+@click.option("--times", type=click.IntRange(1), default=5, show_default=True, help="How many rounds.")
+@click.argument("targets", nargs=-1, required=True)
+def soak(times: int, targets: tuple[str, ...]) -> None:
+    """Make TARGETS several times. No test has a second chance, and no failure ends it."""
+    shutil.rmtree(SOAK, ignore_errors=True)
+    done: list[Round] = []
+    for number in range(1, times + 1):
+        done.append(_round(number, times, targets))
+        # It takes hours, so what is known is kept after each round.
+        _keep(SOAK / "summary.json", rounds.data(done, SOAK))
+    _print(["", *rounds.lines(done, SOAK)])
+    sys.exit(any(one.is_red for one in done))
+
+
+@cli.command(context_settings=_FOR_PYTEST)
+@click.option(
+    "--at-once", type=click.IntRange(1), default=sidebyside.AT_ONCE, show_default=True, help="How many processes."
+)
+@click.argument("folder")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def layer(at_once: int, folder: str, words: tuple[str, ...]) -> None:
+    """
+    Run the tests of FOLDER: side by side, then those that run alone. WORDS are for pytest.
+
+    Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
+    """
+    if recorder.FOLDER in os.environ:
+        sys.exit(sidebyside.run(folder, words, {}, at_once=at_once))
+    build = BUILD / Path(folder).name
+    shutil.rmtree(build, ignore_errors=True)
+    records = build / "records"
+    began = time.monotonic()
+    code = sidebyside.run(folder, words, recorder.variables(records, os.environ), at_once=at_once)
+    made = Stage(folder, time.monotonic() - began, code, recorder.read_all(records))
+    for failed in made.failed:
+        processes.keep_log(failed, build / FAILED / log_folder(failed.name))
+    sys.exit(_finish([made], build, build))
+
+
+def _stage(target: str) -> Stage:
+    _print([f"==> make {target}"])
+    made = processes.make(target, RUN / target)
+    BUILD.mkdir(exist_ok=True)
+    with STAGES.open("a", encoding="utf-8") as stages:
+        stages.write(f"{target} {made.seconds:.0f} {made.code}\n")
+    _print([f"<== make {target}: {made.seconds:.0f} s, exit code {made.code}, {len(made.failed)} tests failed"])
+    return made
+
+
+def _with_second_chances(made: Stage) -> Stage:
+    worth_it = chances(made)
+    passed_again = set()
+    for test in made.failed:
+        folder = BUILD / FAILED / log_folder(test.name)
+        processes.keep_log(test, folder)
+        if test not in worth_it:
+            continue
+        _print([f"==> once more: {test.name}"])
+        if processes.run_again(test, folder):
+            passed_again.add(test.name)
+            (BUILD / FLAKY).mkdir(exist_ok=True)
+            folder = folder.rename(BUILD / FLAKY / folder.name)
+        _print([f"<== {'passed' if test.name in passed_again else 'failed again'}: {folder}"])
+    return replace(made, passed_again=frozenset(passed_again))
+
+
+def _round(number: int, times: int, targets: Iterable[str]) -> Round:
+    one = Round(number, ())
+    for target in targets:
+        log = rounds.log_of(one, target, SOAK)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as file:
+            made = processes.make(target, log.parent / target, log=file)
+        one = replace(one, stages=(*one.stages, made))
+        for test in made.failed:
+            processes.keep_log(test, rounds.folder_of(one, SOAK) / FAILED / log_folder(test.name))
+        what = [*made.problems, *(f"failed: {test.name}" for test in made.failed)]
+        heading = f"round {number} of {times}: make {target}: {made.seconds:.0f} s, {len(made.results)} tests"
+        _print([heading, *(f"  {line}" for line in what)])
+    return one
+
+
+def _finish(stages: Sequence[Stage], folder: Path, logs: Path) -> int:
+    """Print the summary, keep it in the folder, and return the exit code."""
+    verdict = judge(stages, is_over=True)
+    _keep(folder / "summary.json", summary.data(stages, verdict, logs))
+    (folder / "closing").write_text(closing_line([verdict]) + "\n", encoding="utf-8")
+    _print(summary.lines(stages, verdict, logs))
+    return int(verdict.is_red)
+
+
+def _keep(file: Path, content: Mapping[str, object]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+if __name__ == "__main__":
+    cli(prog_name="python -m tests.run")

@@ -1,0 +1,243 @@
+"""Whole runs of small folders of tests: what is run again, what is said, and with which code it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.layers import PROJECT
+
+# It fails when it is run for the first time.
+FLAKY = """
+def test_{name}():
+    is_first = not pathlib.Path("{name}").exists()
+    pathlib.Path("{name}").touch()
+    print("{name} runs")
+    assert not is_first
+"""
+PASSING = "def test_good(): pass\n"
+ALWAYS = "def test_bad(): assert False\n"
+
+MAKEFILE = """
+PYTEST := {python} -m pytest
+one: ; $(PYTEST) one.py
+two: ; $(PYTEST) two.py
+first: ; $(PYTEST) -x one.py
+layer: ; {python} -m tests.run layer --at-once $(WORKERS) cases
+other: ; exit 3
+"""
+
+# What these small ones don't need takes half of their time.
+_LEFT_OUT = "-p no:hypothesispytest -p no:cacheprovider"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with a Makefile and tests."""
+
+    root: Path
+
+    def write(self, file: str, *tests: str) -> None:
+        path = self.root / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("import os, pathlib, pytest\n" + "".join(tests), encoding="utf-8")
+
+    def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tests.run", *words],
+            check=False,
+            cwd=self.root,
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(PROJECT),
+                "PYTEST_ADDOPTS": _LEFT_OUT,
+                **variables,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    def summary(self, folder: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.root / f"build/{folder}/summary.json").read_text())
+        return found
+
+    def logs(self, folder: str) -> list[str]:
+        return sorted(path.name for path in self.root.glob(f"build/{folder}/*/*.log"))
+
+    def was_run_again(self) -> bool:
+        return any(self.root.glob("build/f*/*/second.log"))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    (tmp_path / "Makefile").write_text(MAKEFILE.format(python=sys.executable), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone: needs all\n", encoding="utf-8")
+    return Checkout(tmp_path)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_test_that_passes_when_it_is_run_once_more_is_flaky_and_the_run_goes_on(checkout: Checkout) -> None:
+    checkout.write("one.py", PASSING, FLAKY.format(name="race"))
+    checkout.write("two.py", PASSING)
+
+    done = checkout.run("test", "one", "two")
+
+    assert (done.returncode, last_line(done)) == (0, "3 passed, 0 failed")
+    assert "\nflaky: one.py::test_race\n" in done.stdout
+    [folder] = (checkout.root / "build/flaky").iterdir()
+    assert "assert not True" in (folder / "first.log").read_text()
+    assert "race runs" in (folder / "second.log").read_text()
+    assert "= 1 passed" in (folder / "second.log").read_text(), "it was not alone"
+    assert checkout.summary("run")["flaky"] == [
+        {"test": "one.py::test_race", "logs": f"build/flaky/{folder.name}"}
+    ]
+    assert [line.split()[0::2] for line in (checkout.root / "build/stages").read_text().splitlines()] == [
+        ["one", "0"],
+        ["two", "0"],
+    ]
+
+
+def test_a_test_that_fails_twice_is_red_and_the_last_target_is_its_own(checkout: Checkout) -> None:
+    checkout.write("one.py", PASSING, ALWAYS)
+    checkout.write("two.py", PASSING)
+
+    done = checkout.run("test", "one", "two")
+
+    assert (done.returncode, last_line(done)) == (1, "1 passed, 1 failed")
+    assert "\nfailed: one.py::test_bad\n" in done.stdout
+    assert checkout.logs("failed") == ["first.log", "second.log"]
+    assert "make two" not in done.stdout
+
+
+def test_three_flaky_tests_in_a_run_are_red(checkout: Checkout) -> None:
+    checkout.write("one.py", PASSING, FLAKY.format(name="a"), FLAKY.format(name="b"))
+    checkout.write("two.py", FLAKY.format(name="c"))
+
+    done = checkout.run("test", "one", "two")
+
+    assert (done.returncode, last_line(done)) == (1, "1 passed, 3 failed")
+    assert done.stdout.count("\nflaky: ") == 3
+    assert checkout.logs("flaky") == ["first.log"] * 3 + ["second.log"] * 3
+
+
+@pytest.mark.parametrize(
+    ("target", "tests", "said", "closing"),
+    [
+        pytest.param(
+            "one",
+            "def test_end(): os._exit(0)\n",
+            "red: pytest one.py was killed or crashed",
+            "0 passed, 2 failed",
+            id="pytest ends in the midst of a test, with 0",
+        ),
+        pytest.param(
+            "one",
+            "def test_stop(): raise KeyboardInterrupt\n",
+            "red: pytest one.py stopped before the end of 1 of 2 tests",
+            "0 passed, 2 failed",
+            id="interrupted",
+        ),
+        pytest.param(
+            "one",
+            "import nowhere\n",
+            "red: pytest one.py: can't collect one.py",
+            "0 passed, 1 failed",
+            id="collection error",
+        ),
+        pytest.param(
+            "first",
+            PASSING,
+            "red: pytest one.py stopped before the end of 1 of 2 tests",
+            "0 passed, 2 failed",
+            id="stopped by -x",
+        ),
+        pytest.param("two", "", "red: two ended with exit code 2", "0 passed, 1 failed", id="no tests"),
+        pytest.param("other", "", "red: other ended with exit code 2", "0 passed, 1 failed", id="no pytest"),
+    ],
+)
+def test_what_is_no_failed_test_is_red_and_nothing_is_run_again(
+    checkout: Checkout, target: str, tests: str, said: str, closing: str
+) -> None:
+    checkout.write("one.py", FLAKY.format(name="race"), tests)
+    checkout.write("two.py")
+
+    done = checkout.run("test", target)
+
+    assert (done.returncode, last_line(done)) == (1, closing)
+    assert f"\n{said}\n" in done.stdout
+    assert not checkout.was_run_again()
+
+
+def test_a_layer_runs_marked_tests_after_the_others_and_a_failure_in_either_part_once_more(
+    checkout: Checkout,
+) -> None:
+    noting = """
+def note(what):
+    with open("notes", "a") as notes: print(what, os.environ.get("PYTEST_XDIST_WORKER", "alone"), file=notes)
+def test_together(): note("together")
+@pytest.mark.alone
+def test_by_itself(): note("by itself")
+"""
+    checkout.write("cases/test_a.py", noting, FLAKY.format(name="race"))
+    checkout.write("cases/test_b.py", noting, "@pytest.mark.alone", FLAKY.format(name="fault"))
+
+    done = checkout.run("test", "layer", WORKERS="2")
+
+    assert (done.returncode, last_line(done)) == (0, "6 passed, 0 failed")
+    notes = (checkout.root / "notes").read_text().splitlines()
+    assert [sorted(notes[:2]), notes[2:]] == [["together gw0", "together gw1"], ["by itself alone"] * 2]
+    assert "\nflaky: cases/test_a.py::test_race\n" in done.stdout
+    assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
+
+
+def test_a_layer_by_itself_gives_no_second_chances_and_takes_words_for_pytest(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PASSING, FLAKY.format(name="race"), FLAKY.format(name="other"))
+
+    done = checkout.run("layer", "cases", "-n0", "-k", "race or good")
+
+    assert (done.returncode, last_line(done)) == (1, "1 passed, 1 failed")
+    assert checkout.logs("cases/failed") == ["first.log"]
+
+
+def test_a_worker_that_crashes_is_red_and_nothing_is_run_again(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", "def test_end(): os._exit(1)\n")
+    checkout.write("cases/test_b.py", FLAKY.format(name="race"))
+
+    done = checkout.run("test", "layer", WORKERS="1")
+
+    assert done.returncode == 1
+    assert "\nred: pytest cases, side by side: a worker crashed in cases/test_a.py::test_end\n" in done.stdout
+    assert not checkout.was_run_again()
+
+
+def test_a_soak_goes_on_after_failures_and_says_what_failed_how_often(checkout: Checkout) -> None:
+    checkout.write("one.py", PASSING, FLAKY.format(name="race"))
+    checkout.write("two.py", ALWAYS)
+
+    done = checkout.run("soak", "--times", "2", "one", "two")
+
+    assert (done.returncode, last_line(done)) == (1, "3 passed, 3 failed")
+    assert "\n   2 of 2  two.py::test_bad\n" in done.stdout
+    assert "\n   1 of 2  one.py::test_race\n" in done.stdout
+    assert "race runs" in (checkout.root / "build/soak/1/one.log").read_text()
+    assert checkout.logs("soak/1/failed") == ["first.log"] * 2
+    assert [each["times"] for each in checkout.summary("soak")["failures"]] == [2, 1]
+
+
+def test_a_soak_in_which_all_passed_is_green(checkout: Checkout) -> None:
+    checkout.write("one.py", PASSING)
+
+    done = checkout.run("soak", "--times", "1", "one")
+
+    assert (done.returncode, last_line(done)) == (0, "1 passed, 0 failed")
