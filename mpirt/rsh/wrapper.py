@@ -50,9 +50,9 @@ class Order:
     What the wrapper is asked to do.
 
     `grace` and `tick` are seconds: the grace lies between TERM and KILL, more than `patience` ticks without a word
-    from the client end the command, and a tick without the wrapper's own leader does. All ticks and the grace must
-    stay below a minute (a launcher's node that is gone is noticed by nothing else), and a tick below a half takes a
-    pod whose `sleep` knows fractions.
+    from the client end the command, and a tick without the wrapper's own leader does. All ticks and the grace
+    must stay below a minute (a launcher's node that is gone is noticed by nothing else), and a tick below a half
+    takes a pod whose `sleep` knows fractions.
     """
 
     nonce: str
