@@ -3,6 +3,11 @@
 PYTHON ?= /usr/bin/python3
 PYTEST_ARGS ?=
 
+# The minor version of Kubernetes that the test cluster runs; without it the one that runs, or the newest.
+ifdef KUBERNETES
+export MPIRT_TEST_KUBERNETES := $(KUBERNETES)
+endif
+
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

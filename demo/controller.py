@@ -83,8 +83,7 @@ def _ensure_crd(kubectl: Kubectl) -> None:
 
 def _install(inside: Kubectl, images: Images) -> None:
     text = inside("kustomize", str(PROJECT / "deploy/namespaced")).stdout
-    is_old = "policy/v1\n" not in inside("api-versions").stdout
-    made = manifests(text, inside.namespace, controller=images.controller, runtime=images.runtime, is_old=is_old)
+    made = manifests(text, inside.namespace, controller=images.controller, runtime=images.runtime)
     inside("apply", "--filename=-", stdin=made)
     said = inside(
         "rollout",
@@ -99,15 +98,13 @@ def _install(inside: Kubectl, images: Images) -> None:
         raise ClusterError(f"the controller was not Ready within {_READY_WITHIN} s:\n{pods}{_troubles(inside)}")
 
 
-def manifests(text: str, namespace: str, *, controller: str, runtime: str, is_old: bool) -> str:
-    """deploy/namespaced for this namespace and these images; before Kubernetes 1.21 there is no policy/v1."""
+def manifests(text: str, namespace: str, *, controller: str, runtime: str) -> str:
+    """deploy/namespaced for this namespace and these images."""
     changes = {
         "namespace: mpirt\n": f"namespace: {namespace}\n",
         "image: mpirt/controller:latest\n": f"image: {controller}\n",
         "value: mpirt/runtime:latest\n": f"value: {runtime}\n",
     }
-    if is_old:
-        changes["apiVersion: policy/v1\n"] = "apiVersion: policy/v1beta1\n"
     for before, after in changes.items():
         if before not in text:
             raise ClusterError(

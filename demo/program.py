@@ -14,7 +14,7 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.kube import binaries, buildcache, cluster, images, nodes, packages
+from tests.kube import buildcache, cluster, images, nodes, packages, state
 from tests.kube.images import archive, build, folders, rootfs, store
 from tests.kube.images.archive import Archive, Start
 from tests.kube.layout import Node
@@ -38,13 +38,13 @@ _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 def load() -> str:
     """Put the image on every node of the test cluster, made when it is missing. Returns its reference."""
     made = _archive()
-    found = binaries.ensure()
+    found = cluster.binaries()
 
     def load_on(node: Node) -> None:
         images.load([made], lambda *words: nodes.ctr(node, found, *words))
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(load_on, cluster.running().members))
+        list(pool.map(load_on, state.running().members))
     return made.references[0]
 
 

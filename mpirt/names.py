@@ -46,6 +46,9 @@ LOG_VARIABLE = "MPIRT_LOG"
 # Which container of a worker runs the commands.
 CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 
+# Which exec sub-protocol is tried first: v4 or v5.
+PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
+
 # Which job mpirt-discover is about, where its command line doesn't say; one of them at most.
 JOB_VARIABLE = "MPIRT_JOB"
 STATEFULSET_VARIABLE = "MPIRT_STATEFULSET"

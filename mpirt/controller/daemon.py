@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
-from mpirt.controller import kinds, unmade
+from mpirt.controller import evictions, kinds, unmade
 from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
@@ -152,7 +152,8 @@ class Daemon:
         mine = Where(options.namespace, selector(OPERATOR))
         watched = [(dialect.resource, Where(options.namespace))]
         watched += [(kinds.RESOURCES[kind], mine) for kind in kinds.WATCHED]
-        watched += [(kinds.RESOURCES[kinds.EVENT], Where(options.namespace, fields=unmade.FIELDS))]
+        for kind, fields in ((kinds.EVENT, unmade.FIELDS), (kinds.EVICTION, evictions.FIELDS)):
+            watched += [(kinds.RESOURCES[kind], Where(options.namespace, fields=fields))]
         return [
             Informer(link, resource, where, feed, self._log, chance=random.random) for resource, where in watched
         ]

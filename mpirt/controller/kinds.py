@@ -33,6 +33,8 @@ STATEFUL_SET = "StatefulSet"
 JOB = "Job"
 POD = "Pod"
 EVENT = "Event"
+# Events, too: those in which a node says that it has evicted a pod.
+EVICTION = "Eviction"
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -48,11 +50,12 @@ RESOURCES: Mapping[str, Resource] = {
         Resource("batch/v1", JOB, "jobs"),
         Resource("v1", POD, "pods"),
         Resource("v1", EVENT, "events"),
+        Resource("v1", EVICTION, "events"),
     )
 }
 
 # What a job owns, in the order in which it is made: each stands on those before it. The launcher Job comes last,
 # and when the workers are Ready.
 OWNED = (CONFIG_MAP, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SERVICE, STATEFUL_SET, JOB)
-# What is watched by our labels; of events, which carry none, those that unmade.py reads.
+# What is watched by our labels; of events, which carry none, those that unmade.py and evictions.py read.
 WATCHED = (*OWNED, POD)

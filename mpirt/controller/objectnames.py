@@ -22,6 +22,9 @@ _SUFFIX: Mapping[str, str] = {
     kinds.JOB: "-launcher",
 }
 
+# What makes pods, whose names begin with its own.
+_MAKERS = frozenset({kinds.STATEFUL_SET, kinds.JOB})
+
 # A StatefulSet's name stands, with a hyphen and up to ten characters, in a label of its pods: 63 at most.
 LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 
@@ -43,9 +46,12 @@ def object_name(kind: str, job: str) -> str:
 
 
 def job_of(kind: str, name: str) -> str:
-    """The job whose StatefulSet or launcher Job has that name; nothing for other kinds and names."""
-    suffix = _SUFFIX[kind] if kind in (kinds.STATEFUL_SET, kinds.JOB) else ""
-    return name.removesuffix(suffix) if suffix and name.endswith(suffix) else ""
+    """The job whose StatefulSet or launcher Job, or whose pod, has that name; nothing for others."""
+    makers = _MAKERS & {kind}
+    if kind == kinds.POD:
+        makers, name = _MAKERS, name.rpartition("-")[0]
+    suffixes = (_SUFFIX[maker] for maker in makers)
+    return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), "")
 
 
 def worker_names(job: str, replicas: int) -> list[str]:

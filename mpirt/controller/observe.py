@@ -19,6 +19,7 @@ from mpirt import names
 from mpirt.controller import kinds
 from mpirt.controller.actions import Refusal
 from mpirt.controller.conditions import JobStatus
+from mpirt.controller.evictions import evictions
 from mpirt.controller.objectnames import object_name
 from mpirt.controller.pods import Pod, controlling_owner, kind_and_name, read_pod
 from mpirt.controller.reading import Body, moment, number, table, text
@@ -102,8 +103,9 @@ def observe(
         if _is_at(found, key.namespace, object_name(kind, key.name))
     ]
     mine = {live.kind: live for live in named if live.owner == owner.uid}
-    pods = [read_pod(found) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
-    gone = [read_pod(body, gone=at) for body, at in vanished]
+    evicted = evictions(cached.get(kinds.EVICTION, ()))
+    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
+    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     stateful_set, job = mine.get(kinds.STATEFUL_SET), mine.get(kinds.JOB)
@@ -162,7 +164,7 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if "annotations" in metadata:
         kept = {name: value for name, value in metadata["annotations"].items() if name not in _UNREAD_ANNOTATIONS}
         metadata["annotations"] = kept
-    if kind == kinds.EVENT:
+    if kind in (kinds.EVENT, kinds.EVICTION):
         return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
     slimmed = {**body, "metadata": metadata}
     if kind == kinds.POD:

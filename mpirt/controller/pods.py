@@ -6,12 +6,16 @@ Owns: reading a pod once, and the sentences about it: why it isn't Ready, how it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt import names
 from mpirt.controller.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.reading import Body, moment, number, rows, table, text
+
+EVICTED = "Evicted"
+"""The reason of a pod that its node has evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +104,27 @@ class Pod:
         return self.ready and self.deleted is None
 
 
-def read_pod(body: Body, *, gone: datetime | None = None) -> Pod:
-    """A pod as the API server has it, or had it until it was gone."""
+def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: datetime | None = None) -> Pod:
+    """A pod as the API server has it, or had it until it was gone; `evicted` is why nodes evicted pods, by uid."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     conditions = {text(row, "type"): row for row in rows(status, "conditions")}
     disruption = conditions.get("DisruptionTarget", {})
     labels, owner = table(metadata, "labels"), controlling_owner(metadata)
+    uid, reason, message = text(metadata, "uid"), text(status, "reason"), text(status, "message")
+    if not reason and evicted is not None and uid in evicted:
+        reason, message = EVICTED, evicted[uid]
     return Pod(
         name=text(metadata, "name"),
-        uid=text(metadata, "uid"),
+        uid=uid,
         owner=text(owner, "uid"),
         owner_name=kind_and_name(owner),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),
-        reason=text(status, "reason"),
+        reason=reason,
         # Some of Kubernetes' sentences have an end, most have none; ours go on after it.
-        message=text(status, "message").rstrip(". \n"),
+        message=message.rstrip(". \n"),
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
         deleted=moment(metadata, "deletionTimestamp"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from mpirt.controller.pods import Container, Ended, Pod
+from mpirt.controller.pods import EVICTED, Container, Ended, Pod
 
 # What is no trouble yet.
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -41,7 +41,7 @@ def trouble(pod: Pod) -> str:
 def _pod_trouble(pod: Pod) -> str:
     if pod.deleted is not None:
         return f"is being deleted{f' on node {pod.node}' if pod.node else ''}"
-    if pod.phase == "Failed":
+    if pod.phase == "Failed" or pod.reason == EVICTED:
         return _failed(pod)
     if pod.cut_off is not None:
         return f"is on node {pod.node}, which is not heard of"
@@ -52,7 +52,7 @@ def death(pod: Pod, since: datetime) -> str:
     """How the pod, or a container of it, died since then; nothing if none did."""
     if pod.gone is not None and pod.gone < since:
         return ""
-    if pod.phase == "Failed":
+    if pod.phase == "Failed" or pod.reason == EVICTED:
         return f"{pod.name} {_failed(pod)}"
     if pod.cut_off is not None:
         return f"{pod.name} was lost with its node {pod.node}"
@@ -101,7 +101,7 @@ def _cause_first(lines: str) -> str:
 
 
 def _failed(pod: Pod) -> str:
-    words = "was evicted" if pod.reason == "Evicted" else f"failed{f' ({pod.reason})' if pod.reason else ''}"
+    words = "was evicted" if pod.reason == EVICTED else f"failed{f' ({pod.reason})' if pod.reason else ''}"
     return f"{words}{f': {pod.message}' if pod.message else ''}"
 
 

@@ -151,7 +151,7 @@ class Store:
         return {*changed, key}
 
     def _key(self, kind: str, body: Body) -> JobKey | None:
-        if kind == kinds.EVENT:
+        if kind in (kinds.EVENT, kinds.EVICTION):
             return event_job(body)
         if kind != self._job_kind:
             return job_key(body)

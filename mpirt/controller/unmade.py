@@ -39,7 +39,7 @@ class Unmade:
 
 
 def event_job(body: Body) -> JobKey | None:
-    """The job that such an event concerns, by the name of what it is about; there need not be one."""
+    """The job that an event concerns, by the name of what it is about; there need not be one."""
     about = table(body, "involvedObject")
     name = job_of(text(about, "kind"), text(about, "name"))
     return JobKey(text(about, "namespace"), name) if name else None

@@ -81,7 +81,12 @@ def _by_end(facts: Facts, now: Pod) -> Verdict | None:
     if now.disruption:
         return Verdict(ExitCode.EVICTED, f"pod {facts.pod} was removed from node {now.node} ({now.disruption})")
     why = now.reason or now.container(facts.container).ended
-    return Verdict(ExitCode.CONTAINER_DIED, f"pod {facts.pod} has ended: {now.phase}{f' ({why})' if why else ''}")
+    how = f"{now.phase}{f' ({why})' if why else ''}"
+    if now.restarts and not now.reason and not now.deleting:
+        # Only its node ends such a pod. Newer kubelets write the containers' own ends over the reason.
+        cause = f"pod {facts.pod} was evicted from node {now.node}, or the node is shutting down: {how}"
+        return Verdict(ExitCode.EVICTED, cause)
+    return Verdict(ExitCode.CONTAINER_DIED, f"pod {facts.pod} has ended: {how}")
 
 
 def _by_container(facts: Facts, before: Pod | None, now: Pod) -> Verdict | None:

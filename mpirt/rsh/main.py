@@ -19,6 +19,7 @@ from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh import launchers
 from mpirt.rsh.argv import Invocation, Wants, parse
+from mpirt.rsh.channels import V4, V5
 from mpirt.rsh.outlets import own_line
 from mpirt.rsh.relay import Relay
 from mpirt.rsh.session import Session
@@ -39,6 +40,7 @@ _DEFAULT_CONNECT_SECONDS = 60.0
 _LONGEST_CONNECT_SECONDS = 86400
 # Python refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 20
+_PROTOCOLS = {"v4": V4, "v5": V5}
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # The same on every Linux.
 _DEV_NULL = os.makedev(1, 3)
@@ -71,6 +73,7 @@ Environment:
   KUBECONFIG             the cluster; without it ~/.kube/config, or the pod's own service account
   MPIRT_CONTAINER        the container, where a pod has several
   MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
+  MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
   MPIRT_LOG=debug        says on stderr what happens, and when
 
 Exit code: the command's own, 128 and the number for a signal; from 240 on, see docs/exit-codes.md.
@@ -115,6 +118,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         container=environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
+        protocol=_protocol(environ),
     )
     endpoint = find_endpoint(environ)
     namespace = asked.namespace or endpoint.namespace
@@ -161,6 +165,13 @@ def _connect_seconds(asked: Invocation, environ: Mapping[str, str]) -> float:
             f"{CONNECT_TIMEOUT}={text[:20]}: expected a number of seconds from 1 to {_LONGEST_CONNECT_SECONDS}"
         )
     return float(text)
+
+
+def _protocol(environ: Mapping[str, str]) -> str:
+    name = environ.get(names.PROTOCOL_VARIABLE) or "v4"
+    if name not in _PROTOCOLS:
+        raise UsageError(f"{names.PROTOCOL_VARIABLE}={name[:20]}: expected {' or '.join(_PROTOCOLS)}")
+    return _PROTOCOLS[name]
 
 
 def _log(environ: Mapping[str, str], begin: float) -> Log | None:

@@ -44,6 +44,8 @@ class Pod:
     reason: str
     """Why the pod as a whole has failed, as Evicted."""
     deleting: bool
+    restarts: bool
+    """Whether its containers are started again whenever they end: it never ends by itself."""
     disruption: str
     """Why it is to be disrupted, as DeletionByTaintManager; empty when it isn't."""
     cut_off: bool
@@ -80,6 +82,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         phase=text(status, "phase"),
         reason=text(status, "reason"),
         deleting=bool(text(metadata, "deletionTimestamp")),
+        restarts=text(spec, "restartPolicy") == "Always",
         disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
         cut_off=_is_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
         containers={name: states.get(name, _UNKNOWN) for name in names},

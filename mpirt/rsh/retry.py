@@ -156,7 +156,11 @@ class GiveUp:
 
 
 class Attempts:
-    """The attempts to start one command. `limit` is how many there may be, 0 for as many as fit into the time."""
+    """
+    The attempts to start one command.
+
+    `limit` is how many there may be, 0 for as many as fit into the time; `protocol` is the first one's.
+    """
 
     __slots__ = (
         "_absent_since",
@@ -173,9 +177,11 @@ class Attempts:
         "protocol",
     )
 
-    def __init__(self, now: float, seconds: float, *, limit: int, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self, now: float, seconds: float, *, limit: int, jitter: Callable[[], float], protocol: str = V4
+    ) -> None:
         self.deadline = now + seconds
-        self.protocol = V4
+        self.protocol = protocol
         self._since = now
         self._limit = limit
         self._jitter = jitter

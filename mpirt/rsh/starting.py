@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events, wrapper
-from mpirt.rsh.channels import stdin_messages
+from mpirt.rsh.channels import V4, stdin_messages
 from mpirt.rsh.pod import Pod, choose_container
 from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.rsh.wrapper import Order
@@ -36,6 +36,8 @@ class Task:
     connect_seconds: float = 60.0
     attempts: int = 0
     """How many there may be; 0 is as many as fit into the time."""
+    protocol: str = V4
+    """The one to begin with; the other one follows where it is refused."""
 
 
 class Starting:
@@ -46,7 +48,9 @@ class Starting:
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
         self.container = task.container
         self._task = task
-        self._attempts = Attempts(now, task.connect_seconds, limit=task.attempts, jitter=jitter)
+        self._attempts = Attempts(
+            now, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=jitter
+        )
         self._dial_at: float | None = now
         self._hello_by: float | None = None
         self._opened = now

@@ -2,7 +2,7 @@
 What e2e tests stand on: a cluster, ours or the user's, and what tests do with it.
 
 With MPIRT_TEST_KUBECONFIG the cluster is the user's: nothing is started, no image is built, and MPIRT_TEST_IMAGES
-says where the images were pushed to.
+says where the images were pushed to. Otherwise MPIRT_TEST_KUBERNETES may name the minor version of ours.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.kube.wait import until
 
 OWN_CLUSTER = "MPIRT_TEST_KUBECONFIG"
 OWN_IMAGES = "MPIRT_TEST_IMAGES"
+OWN_KUBERNETES = "MPIRT_TEST_KUBERNETES"
 
 _READY_WITHIN = "120s"
 
@@ -58,7 +59,7 @@ def find() -> Ground:
             raise ClusterError(f"{OWN_CLUSTER} is set, but there is no kubectl on PATH", remedy="install kubectl")
         prefix = os.environ.get(OWN_IMAGES, "mpirt-test")
         return Ground(Kubectl(Path(program), Path(kubeconfig)), is_ours=False, image_prefix=prefix)
-    cluster.up()
+    cluster.up(kubernetes=os.environ.get(OWN_KUBERNETES))
     return Ground(cluster.kubectl(), is_ours=True)
 
 

@@ -10,10 +10,11 @@ import click
 from tests.kube import cluster, faults, layout, preflight
 from tests.kube import status as screen
 from tests.kube.errors import ClusterError
+from tests.kube.programs import modules
 
 _COMPONENT = (
-    "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns-server, dns-watcher, "
-    "kubelet:NODE or containerd:NODE."
+    "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns, kubelet:NODE, containerd:NODE "
+    "or kube-proxy:NODE."
 )
 
 
@@ -25,6 +26,7 @@ def cli() -> None:
     \b
     Examples:
       python -m tests.kube up                      two nodes, from nothing or from what runs
+      python -m tests.kube up --kubernetes 1.34    the same with another version
       python -m tests.kube images openmpi4         build an image and put it on every node
       KUBECONFIG=.kube/config kubectl get nodes
       python -m tests.kube fault node-lost node-2
@@ -37,9 +39,15 @@ def cli() -> None:
 @click.option(
     "--nodes", type=click.IntRange(1, layout.MOST_NODES), help="How many nodes; 2, or as many as run now."
 )
-def up(nodes: int | None) -> None:
+@click.option(
+    "--kubernetes",
+    metavar="MINOR",
+    envvar="MPIRT_TEST_KUBERNETES",
+    help=f"One of {', '.join(modules.minors())}; what runs now, or the newest. Also as MPIRT_TEST_KUBERNETES.",
+)
+def up(nodes: int | None, kubernetes: str | None) -> None:
     """Start the cluster, or heal the one that runs."""
-    cluster.up(nodes)
+    cluster.up(nodes, kubernetes)
 
 
 @cli.command()

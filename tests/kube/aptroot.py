@@ -8,7 +8,6 @@ bookworm's. Proxies and other ways of transport stay as the host's apt has them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +36,7 @@ class AptRoot:
     @property
     def remedy(self) -> str:
         where = ", ".join(sorted({source.uri for source in self.sources}))
-        return f"check the network and the proxy, and that {where} carries bookworm with deb-src; then run again"
+        return f"check the network and the proxy, and that {where} carries bookworm; then run again"
 
 
 def host_entries() -> list[Entry]:
@@ -69,35 +68,14 @@ def fetch(root: AptRoot, names: Sequence[str], into: Path) -> list[Path]:
     return sorted(into.glob("*.deb"))
 
 
-def fetch_source(root: AptRoot, name: str, into: Path) -> Path:
-    """Download a source package and return its .dsc file."""
-    into.mkdir(parents=True, exist_ok=True)
-    _apt(root, "source", "--download-only", name, cwd=into)
-    return next(into.glob(f"{name}_*.dsc"))
-
-
 def unpack(package: Path, folder: Path) -> None:
     """Put a package's files under `folder` as if that were the root; its scripts don't run."""
     run("dpkg-deb", "--extract", package, folder)
 
 
-def unpack_source(dsc: Path, folder: Path) -> None:
-    """Unpack and patch a source package into `folder`, which must not exist."""
-    # apt has checked the hashes against the signed lists; the maintainer's own key need not be at hand.
-    run("dpkg-source", "--no-check", "--extract", dsc, folder)
-
-
 def version_of(package: Path) -> str:
     """The version of a downloaded package."""
     return output("dpkg-deb", "--field", package, "Version")
-
-
-def source_version_of(dsc: Path) -> str:
-    """The version of a downloaded source package."""
-    found = re.search(r"^Version: (\S+)$", dsc.read_text(), re.MULTILINE)
-    if found is None:
-        raise ClusterError(f"{dsc} names no version", remedy=f"remove {dsc.parent} and run again")
-    return found[1]
 
 
 def configuration(folder: Path) -> str:
@@ -124,7 +102,7 @@ Acquire::Retries "3";
 def no_source(entries: Sequence[Entry]) -> str:
     """The sentence for a host whose apt has no Debian archive."""
     known = ", ".join(f"{entry.uri} {entry.release} {entry.component}" for entry in entries)
-    return f"apt is configured without a Debian archive that could have deb-src (it has: {known or 'nothing'})"
+    return f"apt is configured without a Debian archive (it has: {known or 'nothing'})"
 
 
 def _apt(root: AptRoot, *words: str, cwd: Path | None = None) -> None:

@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One archive and suite of which the main component is used, packages and sources."""
+    """One archive and suite of which the main component is used."""
 
     uri: str
     suite: str
@@ -71,12 +71,11 @@ def bookworm_sources(entries: Sequence[Entry]) -> list[Source]:
 
 
 def sources_list(sources: Sequence[Source], architecture: str) -> str:
-    """The text of a sources list that fetches the indexes of packages and sources, and nothing else."""
+    """The text of a sources list that fetches the indexes of packages, and nothing else."""
     lines = []
     for source in sources:
         where = f"{source.uri} {source.suite} main"
         lines.append(f"deb [arch={architecture} target=Packages signed-by={_KEYRING}] {where}\n")
-        lines.append(f"deb-src [target=Sources signed-by={_KEYRING}] {where}\n")
     return "".join(lines)
 
 

@@ -1,24 +1,21 @@
 """
 The cluster as a whole: up, down, heal.
 
-The state file is written before the first thing is made and says `running` only after the last: whatever a
-killed run left is recognised by it, and by the fixed names, and is cleaned away before a fresh start. A
-running cluster is used as it is only when it was made by the same recipe; else it is replaced.
+Whatever a killed run left is recognised by the state file and by the fixed names, and is cleaned away before a
+fresh start. A running cluster is used as it is only when it was made by the same recipe; else it is replaced.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 
-from tests.kube import binaries as tools
 from tests.kube import (
     cgroups,
     controlplane,
@@ -34,17 +31,18 @@ from tests.kube import (
     paths,
     pki,
     preflight,
+    programs,
+    state,
 )
-from tests.kube.binaries import Binaries
-from tests.kube.errors import ClusterError
 from tests.kube.kubectl import Kubectl
 from tests.kube.layout import Node
+from tests.kube.programs import Binaries, modules
 from tests.kube.progress import step
+from tests.kube.state import State
 from tests.kube.wait import until
 
 DEFAULT_NODES = 2
 
-_STATE_FILE = paths.STATE / "cluster.json"
 _LOCK_FILE = Path("/run/lock/mpirt-kube")
 _NODE_READY_WITHIN = 90.0
 
@@ -52,62 +50,38 @@ _NODE_READY_WITHIN = 90.0
 _RECIPE = ("cgroups", "controlplane", "dns", "kubeconfig", "layout", "network", "nodes", "pki")
 
 
-@dataclass(frozen=True)
-class State:
-    """What is written down about the cluster that is, or was half, on this machine."""
-
-    key: str
-    nodes: int
-    phase: str
-    forwarding: str
-
-    @property
-    def members(self) -> list[Node]:
-        return layout.nodes(self.nodes)
-
-
-def up(count: int | None = None) -> None:
-    """Bring the cluster up with so many nodes, or heal the one that runs."""
+def up(count: int | None = None, kubernetes: str | None = None) -> None:
+    """Bring the cluster up, or heal the one that runs; what is not named stays as it is there."""
+    present = state.read()
+    if kubernetes:
+        modules.kubernetes(kubernetes)
     # What another cluster of ours holds is not in the way: it is healed or replaced.
-    preflight.check_machine(ports=() if state() else layout.listening())
+    to_fetch = not programs.are_cached(_version(kubernetes, present))
+    preflight.check_machine(fresh=to_fetch, ports=() if present else layout.listening())
     packages.ensure()
-    if state() is None:
+    if present is None:
         preflight.check_kernel()
     with lock():
-        wanted = count or _running_nodes() or DEFAULT_NODES
-        present = state()
-        found = tools.ensure()
-        if present and present.phase == "running" and present.key == _key(found, wanted):
+        present = state.read()
+        version = _version(kubernetes, present)
+        nodes_wanted = count or (present.nodes if present and present.is_running else DEFAULT_NODES)
+        found = programs.ensure(version)
+        if present and present.is_running and present.key == _key(found, nodes_wanted):
             _heal(present, found)
         else:
-            _replace(present, found, wanted)
+            _replace(present, found, State(_key(found, nodes_wanted), version, nodes_wanted, "starting", ""))
 
 
 def down() -> None:
     """Remove everything of the cluster but caches and images; without a cluster it removes leftovers."""
     with lock():
-        _remove(state())
-
-
-def state() -> State | None:
-    try:
-        return State(**json.loads(_STATE_FILE.read_text()))
-    except (FileNotFoundError, json.JSONDecodeError, TypeError):
-        return None
-
-
-def running() -> State:
-    """The state of the running cluster; raises when there is none."""
-    present = state()
-    if present is None or present.phase != "running" or daemons.pid_of(present.members[0].holder) is None:
-        raise ClusterError("no cluster is running", remedy="start one: make cluster")
-    return present
+        _remove(state.read())
 
 
 def load_images(names: Sequence[str] | None = None) -> list[images.Archive]:
     """Build the images that are missing and put them on every node."""
-    present = running()
-    found = tools.ensure()
+    present = state.running()
+    found = programs.ensure(present.kubernetes)
     archives = images.ensure(names)
     _on_all(present.members, lambda node: _load(node, found, archives))
     return archives
@@ -115,12 +89,16 @@ def load_images(names: Sequence[str] | None = None) -> list[images.Archive]:
 
 def kubectl() -> Kubectl:
     """The administrator's kubectl against the running cluster."""
-    running()
-    return Kubectl(tools.ensure().kubectl, paths.KUBECONFIG)
+    return Kubectl(binaries().kubectl, paths.KUBECONFIG)
+
+
+def binaries() -> Binaries:
+    """The programs of the running cluster."""
+    return programs.ensure(state.running().kubernetes)
 
 
 def versions() -> Mapping[str, str]:
-    return tools.ensure().versions
+    return binaries().versions
 
 
 @contextmanager
@@ -132,9 +110,10 @@ def lock() -> Iterator[None]:
         yield
 
 
-def _running_nodes() -> int | None:
-    present = state()
-    return present.nodes if present and present.phase == "running" else None
+def _version(wanted: str | None, present: State | None) -> str:
+    if wanted:
+        return wanted
+    return present.kubernetes if present and present.kubernetes in modules.minors() else modules.newest()
 
 
 def _key(found: Binaries, count: int) -> str:
@@ -144,25 +123,25 @@ def _key(found: Binaries, count: int) -> str:
     return digest.hexdigest()[:12]
 
 
-def _replace(present: State | None, found: Binaries, count: int) -> None:
+def _replace(present: State | None, found: Binaries, wanted: State) -> None:
     if present or network.bridge_exists() or network.leftovers() or cgroups.leftovers():
         with step("cleaning up after another cluster"):
             _remove(present)
     preflight.check_ports(layout.listening())
-    fresh = State(_key(found, count), count, "starting", network.forwarding())
-    _write(fresh)
-    members = fresh.members
-    with step("network and control plane"):
+    wanted = replace(wanted, forwarding=network.forwarding())
+    state.write(wanted)
+    members = wanted.members
+    with step(f"network and control plane of Kubernetes {found.versions['kubernetes']}"):
         network.create(members)
         pki.create(members)
         controlplane.create(found)
-        dns.create(found)
-    with step(f"{count} nodes"):
+        dns.create(found, _admin(found))
+    with step(f"{wanted.nodes} nodes"):
         _on_all(members, lambda node: nodes.create(node, found))
         pause = [images.pause(found.pause)]
         _on_all(members, lambda node: _load(node, found, pause))
         _start_kubelets(members, found)
-    _write(State(fresh.key, count, "running", fresh.forwarding))
+    state.write(replace(wanted, phase="running"))
 
 
 def _heal(present: State, found: Binaries) -> None:
@@ -172,28 +151,34 @@ def _heal(present: State, found: Binaries) -> None:
     dns.start(found)
     dead = [node for node in present.members if daemons.pid_of(node.holder) is None]
     if dead:
-        _replace(present, found, present.nodes)
+        _replace(present, found, replace(present, phase="starting"))
         return
     for node in present.members:
         nodes.start_containerd(node, found)
         nodes.start_kubelet(node, found)
+        nodes.start_proxy(node, found)
     _wait_for_nodes(present.members, found)
 
 
 def _start_kubelets(members: Sequence[Node], found: Binaries) -> None:
     for node in members:
         nodes.start_kubelet(node, found)
+        nodes.start_proxy(node, found)
     _wait_for_nodes(members, found)
 
 
 def _wait_for_nodes(members: Sequence[Node], found: Binaries) -> None:
-    admin = Kubectl(found.kubectl, kubeconfig.write(paths.KUBECONFIG, "admin"))
+    admin = _admin(found)
     until(
         lambda: admin.ready_nodes() >= {node.name for node in members},
         within=_NODE_READY_WITHIN,
         what="all nodes to be Ready",
         remedy=f"see the kubelets' logs in {paths.LOGS}, and: python -m tests.kube status",
     )
+
+
+def _admin(found: Binaries) -> Kubectl:
+    return Kubectl(found.kubectl, kubeconfig.write(paths.KUBECONFIG, "admin"))
 
 
 def _load(node: Node, found: Binaries, archives: Sequence[images.Archive]) -> None:
@@ -217,13 +202,8 @@ def _remove(present: State | None) -> None:
     shutil.rmtree(paths.RUN, ignore_errors=True)
     for folder in ("control-plane", "dns", "logs", "pki"):
         shutil.rmtree(paths.STATE / folder, ignore_errors=True)
-    _STATE_FILE.unlink(missing_ok=True)
+    state.forget()
     paths.KUBECONFIG.unlink(missing_ok=True)
-
-
-def _write(fresh: State) -> None:
-    paths.STATE.mkdir(parents=True, exist_ok=True)
-    _STATE_FILE.write_text(json.dumps(asdict(fresh)) + "\n")
 
 
 def _on_all(members: Sequence[Node], work: Callable[[Node], object]) -> None:

@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 
 from tests.kube import daemons, kubeconfig, layout, paths, pki
-from tests.kube.binaries import Binaries
 from tests.kube.daemons import Daemon
+from tests.kube.programs import Binaries
 from tests.kube.wait import until
 
 ETCD = "etcd"
@@ -23,9 +23,6 @@ AUDIT_LOG = paths.LOGS / "audit.log"
 
 _FOLDER = paths.STATE / "control-plane"
 _READY_WITHIN = 60.0
-
-# Off by default in 1.20, on in every cluster that people run today.
-_FEATURES = "--feature-gates=TTLAfterFinished=true,BoundServiceAccountTokenVolume=true"
 
 # Only exec is audited: what the log must be able to show is whether a command leaked into it.
 _AUDIT_POLICY = {
@@ -131,7 +128,8 @@ def _apiserver(program: Path) -> list[str]:
         "--kubelet-preferred-address-types=InternalIP",
         f"--audit-policy-file={_FOLDER / 'audit-policy.json'}",
         f"--audit-log-path={AUDIT_LOG}",
-        _FEATURES,
+        # No kube-proxy runs on the host: webhooks and aggregated APIs are called at their pods' own addresses.
+        "--enable-aggregator-routing",
     ]
 
 
@@ -141,7 +139,6 @@ def _controller_manager(program: Path) -> list[str]:
         f"--kubeconfig={_FOLDER / 'controller-manager.kubeconfig'}",
         f"--bind-address={layout.LOCAL_ADDRESS}",
         f"--secure-port={layout.CONTROLLER_MANAGER_PORT}",
-        "--port=0",
         # Alone, so there is nobody to lose a lease to while a test keeps the API server away.
         "--leader-elect=false",
         "--use-service-account-credentials",
@@ -150,7 +147,6 @@ def _controller_manager(program: Path) -> list[str]:
         # The default of 20 a second makes every removed namespace take ten, and tests remove many.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
-        _FEATURES,
     ]
 
 
@@ -160,6 +156,5 @@ def _scheduler(program: Path) -> list[str]:
         f"--kubeconfig={_FOLDER / 'scheduler.kubeconfig'}",
         f"--bind-address={layout.LOCAL_ADDRESS}",
         f"--secure-port={layout.SCHEDULER_PORT}",
-        "--port=0",
         "--leader-elect=false",
     ]

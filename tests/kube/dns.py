@@ -1,86 +1,95 @@
 """
-The cluster's DNS: dnsmasq, and a watcher (dns_watcher.py) that writes the names of headless Services for it.
+The cluster's DNS: CoreDNS on the host, behind the Service by which pods know it.
 
-A Service answers as name.service.namespace.svc.cluster.local for each address that has a host name, and as
-service.namespace.svc.cluster.local for all of them, as the Kubernetes DNS specification says.
+It is no pod, so that no fault of a node takes it away.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+import urllib.error
+import urllib.request
 from pathlib import Path
-from typing import Any
 
 from tests.kube import daemons, kubeconfig, layout, paths
-from tests.kube.binaries import Binaries
 from tests.kube.daemons import Daemon
+from tests.kube.kubectl import Kubectl, Manifest
+from tests.kube.programs import Binaries
+from tests.kube.wait import until
 
-SERVER = "dns-server"
-WATCHER = "dns-watcher"
-COMPONENTS = (SERVER, WATCHER)
+DNS = "dns"
+COMPONENTS = (DNS,)
 
 _FOLDER = paths.STATE / "dns"
-HOSTS = _FOLDER / "hosts"
-KUBECONFIG = _FOLDER / "kubeconfig"
+_KUBECONFIG = _FOLDER / "kubeconfig"
+_COREFILE = _FOLDER / "Corefile"
+_READY_WITHIN = 30.0
 
 
-def create(binaries: Binaries) -> None:
+def create(binaries: Binaries, admin: Kubectl) -> None:
+    """Start it, and give it its Service; the API server must be there."""
     _FOLDER.mkdir(parents=True)
-    kubeconfig.write(KUBECONFIG, "admin")
-    HOSTS.write_text(render([]))
+    kubeconfig.write(_KUBECONFIG, "dns")
+    _COREFILE.write_text(_corefile())
+    admin.inside("kube-system").apply(*_service())
     start(binaries)
 
 
 def start(binaries: Binaries) -> None:
-    for component in COMPONENTS:
-        start_one(component, binaries)
-
-
-def start_one(component: str, binaries: Binaries) -> None:
-    if component == SERVER:
-        daemons.start(Daemon(SERVER, _server(binaries.dnsmasq)))
-    else:
-        argv = [sys.executable, "-m", "tests.kube.dns_watcher"]
-        daemons.start(Daemon(WATCHER, argv, env={"PYTHONPATH": str(paths.PROJECT)}))
+    """Start it unless it runs; returns when it knows the cluster's Services."""
+    daemons.start(Daemon(DNS, _argv(binaries.coredns)))
+    until(_is_ready, within=_READY_WITHIN, what="the DNS", remedy=f"see {paths.LOGS}/{DNS}.log")
 
 
 def stop() -> None:
-    for component in reversed(COMPONENTS):
-        daemons.stop(component)
+    daemons.stop(DNS)
 
 
-def render(endpoints: Iterable[Mapping[str, Any]]) -> str:
-    """A hosts file for all endpoints, in the API's JSON form."""
-    lines = {line for item in endpoints for line in _lines(item)}
-    api = f"{layout.API_ADDRESS} kubernetes.default.svc.{layout.CLUSTER_DOMAIN}"
-    return "\n".join([api, *sorted(lines)]) + "\n"
+def _argv(program: Path) -> list[str]:
+    return [str(program), f"-conf={_COREFILE}"]
 
 
-def _lines(item: Mapping[str, Any]) -> Iterator[str]:
-    meta = item["metadata"]
-    service = f"{meta['name']}.{meta['namespace']}.svc.{layout.CLUSTER_DOMAIN}"
-    for subset in item.get("subsets") or []:
-        for address in subset.get("addresses") or []:
-            if address.get("hostname"):
-                yield f"{address['ip']} {address['hostname']}.{service}"
-            yield f"{address['ip']} {service}"
+def _corefile() -> str:
+    """No cache: a pod asks for its peers while they come up, and what is missing now must not be remembered."""
+    return f"""\
+{layout.CLUSTER_DOMAIN} in-addr.arpa {{
+    bind {layout.DNS_ADDRESS}
+    ready {layout.LOCAL_ADDRESS}:{layout.DNS_READY_PORT}
+    errors
+    kubernetes {layout.CLUSTER_DOMAIN} in-addr.arpa {{
+        kubeconfig {_KUBECONFIG}
+        ttl 0
+    }}
+}}
+"""
 
 
-def _server(program: Path) -> list[str]:
+def _is_ready() -> bool:
+    url = f"http://{layout.LOCAL_ADDRESS}:{layout.DNS_READY_PORT}/ready"
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _service() -> list[Manifest]:
+    ports = [
+        {"name": "dns", "port": layout.DNS_PORT, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": layout.DNS_PORT, "protocol": "TCP"},
+    ]
     return [
-        str(program),
-        "--keep-in-foreground",
-        "--conf-file=/dev/null",
-        "--no-resolv",
-        "--no-hosts",
-        f"--addn-hosts={HOSTS}",
-        f"--listen-address={layout.DNS_ADDRESS}",
-        "--bind-interfaces",
-        f"--local=/{layout.CLUSTER_DOMAIN}/",
-        # A pod asks for its peers while they come up: a name that is not there yet must not be remembered.
-        "--no-negcache",
-        "--local-ttl=0",
-        "--user=root",
-        "--pid-file=",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "kube-dns"},
+            "spec": {"clusterIP": layout.DNS_SERVICE, "ports": ports},
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "kube-dns", "labels": {"kubernetes.io/service-name": "kube-dns"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [layout.DNS_ADDRESS]}],
+            "ports": ports,
+        },
     ]

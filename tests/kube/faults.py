@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.kube import binaries as tools
-from tests.kube import cgroups, controlplane, daemons, dns, layout, network, nodes
+from tests.kube import cgroups, controlplane, daemons, dns, layout, network, nodes, programs, state
 from tests.kube.errors import ClusterError
 from tests.kube.kubectl import Kubectl
 from tests.kube.layout import Node
 from tests.kube.wait import until
 
-NODE_COMPONENTS = ("kubelet", "containerd")
+NODE_COMPONENTS = ("kubelet", "containerd", "kube-proxy")
 
 
 def node_lost(node: Node) -> None:
@@ -48,13 +47,17 @@ def kill(component: str) -> None:
 
 def start(component: str) -> None:
     """Start a component that was killed, and wait until it answers where it can be asked."""
-    found = tools.ensure()
+    found = programs.ensure(state.running().kubernetes)
     kind, colon, name = component.partition(":")
     if kind in NODE_COMPONENTS and colon:
-        node = node_named(name)
-        (nodes.start_kubelet if kind == "kubelet" else nodes.start_containerd)(node, found)
+        starts = {
+            "containerd": nodes.start_containerd,
+            "kube-proxy": nodes.start_proxy,
+            "kubelet": nodes.start_kubelet,
+        }
+        starts[kind](node_named(name), found)
     elif component in dns.COMPONENTS:
-        dns.start_one(component, found)
+        dns.start(found)
     else:
         controlplane.start_one(_daemon(component), found)
 
@@ -160,10 +163,11 @@ def _daemon(component: str) -> str:
     kind, colon, name = component.partition(":")
     if kind in NODE_COMPONENTS and colon:
         node = node_named(name)
-        return node.kubelet if kind == "kubelet" else node.containerd
+        return {"containerd": node.containerd, "kube-proxy": node.proxy, "kubelet": node.kubelet}[kind]
     if component in (*controlplane.COMPONENTS, *dns.COMPONENTS):
         return component
-    known = ", ".join([*controlplane.COMPONENTS, *dns.COMPONENTS, "kubelet:NODE", "containerd:NODE"])
+    of_nodes = [f"{kind}:NODE" for kind in NODE_COMPONENTS]
+    known = ", ".join([*controlplane.COMPONENTS, *dns.COMPONENTS, *of_nodes])
     raise ClusterError(f"there is no component {component!r}", remedy=f"name one of: {known}")
 
 

@@ -3,7 +3,7 @@ The cluster's fixed names and addresses, as values.
 
 Every link, namespace, cgroup and chain carries the prefix `mpirt`, so that a leftover is recognised and nothing
 else is ever touched. The control plane listens only on addresses of its own: a port that is busy on
-127.0.0.1 does not matter, one that is bound on all addresses does.
+127.0.0.1 does not matter, one that is bound on all addresses does. Pods reach it by the addresses of Services.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ GATEWAY = "10.250.0.1"
 POD_NETWORK = IPv4Network("10.244.0.0/16")
 SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
 
-API_ADDRESS = "10.96.0.1"
-API_PORT = 443
-API_URL = f"https://{API_ADDRESS}:{API_PORT}"
-DNS_ADDRESS = "10.96.0.10"
+# Kubernetes itself gives the Service of the API server the first address.
+API_SERVICE = "10.96.0.1"
+DNS_SERVICE = "10.96.0.10"
 CLUSTER_DOMAIN = "cluster.local"
+
+API_ADDRESS = GATEWAY
+API_PORT = 6443
+API_URL = f"https://{API_ADDRESS}:{API_PORT}"
+DNS_ADDRESS = GATEWAY
+DNS_PORT = 53
 
 # A loopback address of our own, for what no pod may reach.
 LOCAL_ADDRESS = "127.77.0.1"
@@ -32,6 +37,7 @@ ETCD_PORT = 2379
 ETCD_PEER_PORT = 2380
 CONTROLLER_MANAGER_PORT = 10257
 SCHEDULER_PORT = 10259
+DNS_READY_PORT = 8181
 
 FAULT_CHAIN = "MPIRT-FAULT"
 FORWARD_CHAIN = "MPIRT-FORWARD"
@@ -48,7 +54,7 @@ MOST_NODES = 20
 
 @dataclass(frozen=True)
 class Node:
-    """One node: a network namespace, a mount namespace, a containerd and a kubelet."""
+    """One node: a network namespace, a mount namespace, a containerd, a kubelet and a kube-proxy."""
 
     number: int
 
@@ -98,6 +104,10 @@ class Node:
     def kubelet(self) -> str:
         return f"{self.name}-kubelet"
 
+    @property
+    def proxy(self) -> str:
+        return f"{self.name}-kube-proxy"
+
 
 def nodes(count: int) -> list[Node]:
     return [Node(number) for number in range(1, count + 1)]
@@ -111,5 +121,6 @@ def listening() -> list[tuple[str, int, str]]:
         (LOCAL_ADDRESS, ETCD_PEER_PORT, "etcd's peers"),
         (LOCAL_ADDRESS, CONTROLLER_MANAGER_PORT, "the controller manager"),
         (LOCAL_ADDRESS, SCHEDULER_PORT, "the scheduler"),
-        (DNS_ADDRESS, 53, "the cluster's DNS"),
+        (DNS_ADDRESS, DNS_PORT, "the cluster's DNS"),
+        (LOCAL_ADDRESS, DNS_READY_PORT, "the DNS' own state"),
     ]

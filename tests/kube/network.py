@@ -1,8 +1,8 @@
 """
 The cluster's network: a bridge on the host, a namespace and a cable for each node, routes between them.
 
-The API server and the DNS have service addresses on the bridge itself, so pods reach them without kube-proxy;
-other ClusterIPs lead nowhere (headless Services, which MPI jobs use, need none).
+The API server and the DNS listen on the bridge; pods reach them by their Services, as everything else, through
+the kube-proxy of their node.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ def create(nodes: Sequence[Node]) -> None:
     """Lay bridge, addresses, chains and every node's cable. Expects none of them to be there."""
     run("ip", "link", "add", layout.BRIDGE, "type", "bridge")
     run("ip", "address", "add", f"{layout.GATEWAY}/{layout.NETWORK.prefixlen}", "dev", layout.BRIDGE)
-    for address in (layout.API_ADDRESS, layout.DNS_ADDRESS):
-        run("ip", "address", "add", f"{address}/32", "dev", layout.BRIDGE)
     run("ip", "link", "set", layout.BRIDGE, "up")
     set_forwarding("1")
     _create_chains()

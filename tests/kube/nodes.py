@@ -1,7 +1,7 @@
 """
-A node: containerd and kubelet in a network namespace and a mount namespace of their own.
+A node: containerd, kubelet and kube-proxy in a network namespace and a mount namespace of their own.
 
-A holder process keeps both namespaces, so containerd and kubelet can be killed and started again in them. The
+A holder process keeps both namespaces, so each of them can be killed and started again in them. The
 node has a /run of its own and its own folders over the paths that kubelet has built in; when the last process
 of the namespace ends, its mounts end with it. It does not have a pid namespace: `ctr`, signals and /proc work
 from the host.
@@ -19,9 +19,9 @@ from pathlib import Path
 import psutil
 
 from tests.kube import cgroups, daemons, kubeconfig, layout, paths
-from tests.kube.binaries import Binaries
 from tests.kube.daemons import Daemon
 from tests.kube.layout import Node
+from tests.kube.programs import Binaries
 from tests.kube.shell import run
 from tests.kube.wait import until
 
@@ -36,12 +36,14 @@ def create(node: Node, binaries: Binaries) -> None:
     for folder in _BUILT_IN:
         _own(node, folder).mkdir(parents=True, exist_ok=True)
         Path(folder).mkdir(parents=True, exist_ok=True)
-    (node.root / "resolv.conf").write_text(f"nameserver {layout.DNS_ADDRESS}\n")
+    (node.root / "resolv.conf").write_text(f"nameserver {layout.DNS_SERVICE}\n")
     (node.root / "containerd.toml").write_text(_containerd_config(node, binaries))
     (node.root / "net.d").mkdir(exist_ok=True)
     (node.root / "net.d" / "10-mpirt.conflist").write_text(json.dumps(_cni_config(node)))
     (node.root / "kubelet.json").write_text(json.dumps(_kubelet_config(node)))
     kubeconfig.write(node.root / "kubelet.kubeconfig", f"system:node:{node.name}")
+    (node.root / "kube-proxy.json").write_text(json.dumps(_proxy_config(node)))
+    kubeconfig.write(node.root / "kube-proxy.kubeconfig", "system:kube-proxy")
     cgroups.create(node.cgroup)
     _start_holder(node)
     start_containerd(node, binaries)
@@ -69,8 +71,6 @@ def start_kubelet(node: Node, binaries: Binaries) -> None:
         f"--kubeconfig={node.root / 'kubelet.kubeconfig'}",
         f"--hostname-override={node.name}",
         f"--node-ip={node.address}",
-        "--container-runtime=remote",
-        f"--container-runtime-endpoint=unix://{node.containerd_socket}",
         f"--cert-dir={node.root / 'kubelet-pki'}",
         # By default it is forgotten how a container ended, if what is left of it is collected, once a minute,
         # while its successor is made but does not run yet.
@@ -79,13 +79,23 @@ def start_kubelet(node: Node, binaries: Binaries) -> None:
     daemons.start(Daemon(node.kubelet, argv))
 
 
+def start_proxy(node: Node, binaries: Binaries) -> None:
+    argv = [
+        *_inside(node),
+        str(binaries.proxy),
+        f"--config={node.root / 'kube-proxy.json'}",
+        f"--hostname-override={node.name}",
+    ]
+    daemons.start(Daemon(node.proxy, argv))
+
+
 def delete(node: Node) -> None:
     """End everything that belongs to the node: kubelet first, so that nothing is started again."""
-    for name in (node.kubelet, node.containerd):
+    for name in (node.kubelet, node.proxy, node.containerd):
         if daemons.pid_of(name):
             daemons.kill(name)
     cgroups.kill(node.cgroup)
-    for name in (node.kubelet, node.containerd, node.holder):
+    for name in (node.kubelet, node.proxy, node.containerd, node.holder):
         daemons.stop(name)
 
 
@@ -184,34 +194,52 @@ def _inside(node: Node) -> list[str]:
 
 def _containerd_config(node: Node, binaries: Binaries) -> str:
     """restrict_oom_score_adj: without CAP_SYS_RESOURCE runc can't give a container kubelet's score."""
-    return f"""version = 2
+    return f"""version = 3
 root = "{node.root}/containerd"
 state = "/run/containerd-state"
 oom_score = 0
 [grpc]
   address = "{node.containerd_socket}"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{layout.PAUSE_IMAGE}"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{layout.PAUSE_IMAGE}"
+[plugins."io.containerd.cri.v1.runtime"]
   disable_apparmor = true
   restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
-      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
         SystemdCgroup = false
         BinaryName = "{binaries.runc}"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{binaries.cni_plugins}"
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["{binaries.cni_plugins}"]
     conf_dir = "{node.root}/net.d"
 """
 
 
 def _cni_config(node: Node) -> dict[str, object]:
     ipam = {"type": "host-local", "ranges": [[{"subnet": str(node.pods)}]], "routes": [{"dst": "0.0.0.0/0"}]}
-    bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "ipam": ipam}
-    return {"cniVersion": "0.4.0", "name": "mpirt", "plugins": [bridge]}
+    # Not a bridge: between two pods of a node, packets would pass kube-proxy by.
+    link = {"type": "ptp", "ipMasq": False, "ipam": ipam}
+    return {"cniVersion": "1.0.0", "name": "mpirt", "plugins": [link]}
+
+
+def _proxy_config(node: Node) -> dict[str, object]:
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clientConnection": {"kubeconfig": str(node.root / "kube-proxy.kubeconfig")},
+        "clusterCIDR": str(layout.POD_NETWORK),
+        # Nodes share one kernel, whose limits are not theirs to set.
+        "conntrack": {"maxPerCore": 0},
+        "detectLocalMode": "ClusterCIDR",
+        "healthzBindAddress": node.address,
+        "metricsBindAddress": node.address,
+        "mode": "nftables",
+    }
 
 
 def _kubelet_config(node: Node) -> dict[str, object]:
@@ -224,14 +252,14 @@ def _kubelet_config(node: Node) -> dict[str, object]:
         "authorization": {"mode": "AlwaysAllow"},
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{node.cgroup}",
-        "clusterDNS": [layout.DNS_ADDRESS],
+        "clusterDNS": [layout.DNS_SERVICE],
         "clusterDomain": layout.CLUSTER_DOMAIN,
+        "containerRuntimeEndpoint": f"unix://{node.containerd_socket}",
         "enforceNodeAllocatable": [],
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        # The machine may have version 1 of the control groups, which is refused otherwise.
+        "failCgroupV1": False,
         "failSwapOn": False,
-        # As of Kubernetes 1.27; the 5 a second of older ones delay pods by seconds when tests start many.
-        "kubeAPIQPS": 50,
-        "kubeAPIBurst": 100,
         # The images are loaded by hand and can't be pulled again.
         "imageGCHighThresholdPercent": 100,
         "maxPods": 250,

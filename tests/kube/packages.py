@@ -1,7 +1,7 @@
 """
 The Debian packages that the host itself must have, installed when they are missing.
 
-Only what starts no service and clashes with nothing belongs here; the rest runs from the cache (aptprograms.py).
+Only what starts no service and clashes with nothing belongs here; the rest runs from the cache (programs).
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from tests.kube.shell import run
 
 HOST = (
     "debian-archive-keyring",
-    "dnsmasq-base",
-    "dpkg-dev",
     "iproute2",
     "iptables",
     "libseccomp2",
     "mmdebstrap",
     "mount",
+    "nftables",
     "openssl",
     "procps",
     "util-linux",

@@ -45,7 +45,7 @@ def token(user: str) -> str:
 def _create_server_certificate() -> None:
     names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc",
              f"kubernetes.default.svc.{layout.CLUSTER_DOMAIN}", "localhost"]  # fmt: skip
-    addresses = [layout.API_ADDRESS, layout.GATEWAY, "127.0.0.1"]
+    addresses = [layout.API_SERVICE, layout.API_ADDRESS, "127.0.0.1"]
     alternatives = [f"DNS:{name}" for name in names] + [f"IP:{address}" for address in addresses]
     request = FOLDER / "apiserver.csr"
     extensions = FOLDER / "apiserver.ext"
@@ -60,6 +60,8 @@ def _create_tokens(nodes: Sequence[Node]) -> None:
     users = [("admin", "system:masters"),
              ("system:kube-controller-manager", ""),
              ("system:kube-scheduler", ""),
+             ("system:kube-proxy", ""),
+             ("dns", "system:masters"),
              *((f"system:node:{node.name}", "system:nodes") for node in nodes)]  # fmt: skip
     lines = (f"{secrets.token_hex(16)},{user},{user},{group}" for user, group in users)
     TOKENS.touch(mode=0o600)

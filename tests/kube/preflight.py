@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.kube import aptroot, aptsources, binaries, paths
+from tests.kube import aptroot, aptsources, paths
 from tests.kube.aptsources import Entry
 from tests.kube.errors import ClusterError
 from tests.kube.shell import run
@@ -27,7 +27,7 @@ from tests.kube.shell import run
 GB = 10**9
 
 # A first run fetches, builds and makes images; any run writes logs and pods' files.
-FREE_FOR_A_FIRST_RUN = 8 * GB
+FREE_FOR_A_FIRST_RUN = 12 * GB
 FREE_FOR_ANY_RUN = 2 * GB
 
 _OLDEST_DEBIAN = 12
@@ -65,17 +65,16 @@ class Listener:
     name: str = ""
 
 
-def check_machine(*, fresh: bool = False, ports: Iterable[Port] = ()) -> None:
-    """Raise unless the cluster can run here; `fresh` says that more than the binaries is yet to be made."""
-    to_fetch = not binaries.are_cached()
+def check_machine(*, fresh: bool, ports: Iterable[Port] = ()) -> None:
+    """Raise unless the cluster can run here; `fresh` says that programs or images are yet to be made."""
     apt_tools = {tool for tool in ("apt-get", "dpkg") if shutil.which(tool)}
     problems = [
         root_problem(os.geteuid()),
         debian_problem(_text("/etc/os-release"), platform.machine(), apt_tools),
         memory_problem(_text("/proc/cgroups"), _text("/sys/fs/cgroup/cgroup.controllers")),
-        *_disk_problems(fresh=fresh or to_fetch),
+        *_disk_problems(fresh=fresh),
     ]
-    if to_fetch and "apt-get" in apt_tools:
+    if fresh and "apt-get" in apt_tools:
         problems.append(source_problem(aptroot.host_entries()))
     report([*problems, *_port_problems(ports)])
 
@@ -136,7 +135,7 @@ def disk_problem(folder: Path, free: int, *, fresh: bool) -> Problem | None:
 
 
 def source_problem(entries: Sequence[Entry]) -> Problem | None:
-    """Does the host's apt have a Debian archive that packages and sources can come from?"""
+    """Does the host's apt have a Debian archive that packages can come from?"""
     if aptsources.bookworm_sources(entries):
         return None
     return Problem(aptroot.no_source(entries), aptroot.NO_SOURCE_REMEDY)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tests.kube import cluster, daemons, faults, images, paths
+from tests.kube import cluster, daemons, faults, images, paths, state
 from tests.kube.kubectl import Kubectl, Manifest, is_ready
 
 
 def render() -> str:
     """One screen of text. Works on a broken cluster too: that is when people look."""
-    present = cluster.running()
+    present = state.running()
     found = faults.active(present.members)
     sections = [
         f"cluster   {present.nodes} nodes, recipe {present.key}, KUBECONFIG={paths.KUBECONFIG}",

@@ -74,20 +74,6 @@ class TestTheForms:
     def test_one_namespace_takes_the_same_permissions_as_all(self) -> None:
         assert documents("namespaced/role.yaml")[0]["rules"] == documents("cluster/cluster-role.yaml")[0]["rules"]
 
-    def test_old_and_new_kubernetes_get_the_same_budget(self) -> None:
-        [new], [old] = documents("disruptions.yaml"), documents("kubernetes-1.20/disruptions.yaml")
-
-        assert (new.pop("apiVersion"), old.pop("apiVersion")) == ("policy/v1", "policy/v1beta1")
-        assert new == old
-        assert documents("namespaced/disruptions.yaml") == documents("disruptions.yaml")
-
-    def test_old_and_new_kubernetes_get_the_same_otherwise(self) -> None:
-        [new], [old] = documents("kustomization.yaml"), documents("kubernetes-1.20/kustomization.yaml")
-
-        assert new.pop("resources") == ["../crds", "base", "cluster", "disruptions.yaml"]
-        assert old.pop("resources") == ["../../crds", "../base", "../cluster", "disruptions.yaml"]
-        assert new == old
-
     @pytest.mark.parametrize("folder", ["crds", "deploy", "examples"])
     def test_no_kustomization_has_a_field_that_kubectl_warns_of(self, folder: str) -> None:
         files = sorted((PROJECT / folder).rglob("kustomization.yaml"))

@@ -114,7 +114,6 @@ def _manifests(cluster: Ground, namespace: str, environment: Mapping[str, str]) 
         namespace,
         controller=cluster.image("controller"),
         runtime=cluster.image("runtime"),
-        is_old="policy/v1\n" not in cluster.kubectl("api-versions").stdout,
     )
     first = "- name: MPIRT_RUNTIME_IMAGE\n"
     assert first in text

@@ -68,7 +68,7 @@ def kill_worker_for_memory(job: MpiJob) -> None:
 def evict_worker(job: MpiJob) -> None:
     """As `kubectl drain` does it."""
     body = {
-        "apiVersion": "policy/v1beta1",
+        "apiVersion": "policy/v1",
         "kind": "Eviction",
         "metadata": {"name": worker(job), "namespace": job.namespace.name},
     }

@@ -35,9 +35,8 @@ def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
         text = text.replace(f"mpirt/{name}:latest", own_cluster.image(name))
     deployment.write_text(text, encoding="utf-8")
     kubectl = own_cluster.kubectl.inside(SYSTEM)
-    is_old = "policy/v1\n" not in kubectl("api-versions").stdout
     try:
-        kubectl("apply", "--kustomize", str(tmp_path / ("deploy/kubernetes-1.20" if is_old else "deploy")))
+        kubectl("apply", "--kustomize", str(tmp_path / "deploy"))
         kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield own_cluster
     finally:

@@ -64,7 +64,7 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
     job, namesake, other = three
     here, there = job.namespace.name, namesake.namespace.name
     [launcher] = [pod["metadata"]["name"] for pod in job.pods("launcher")]
-    [token] = job.namespace.kubectl.get("serviceaccount", f"{job.name}-launcher")["secrets"]
+    job.namespace.kubectl("create", "secret", "generic", f"{job.name}-known", "--from-literal=word=secret")
     ours, theirs = f"/api/v1/namespaces/{here}", f"/api/v1/namespaces/{there}"
     requests = {
         "a command in another job's worker": attempts.command(here, f"{other.name}-worker-0"),
@@ -73,7 +73,7 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
         "a command in a launcher": attempts.command(here, launcher),
         "a command in the controller": attempts.command(here, controller.leader()),
         "secrets": ("GET", f"{ours}/secrets"),
-        "a secret that it knows by name": ("GET", f"{ours}/secrets/{token['name']}"),
+        "a secret that it knows by name": ("GET", f"{ours}/secrets/{job.name}-known"),
         "secrets elsewhere": ("GET", f"{theirs}/secrets"),
         "namespaces": ("GET", "/api/v1/namespaces"),
         "pods elsewhere": ("GET", f"{theirs}/pods"),

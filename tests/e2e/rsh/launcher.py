@@ -7,11 +7,13 @@ The workers hold nothing of it.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+from mpirt import names
 from tests.e2e import files, manifests
 from tests.e2e.ground import Namespace
 
@@ -56,7 +58,11 @@ def start(
     """Start a launcher pod, with a Service of its name; `spec` is of the pod."""
     account = namespace.account(name, rules=rules(workers, pods=pods))
     namespace.kubectl.apply(manifests.headless_service(name))
-    pod = namespace.pod(name, image, service_account=account, **spec)
+    main = manifests.idle_container(namespace.ground.image(image))
+    # The protocol that the run is about, for agents in pods as for those that tests start themselves.
+    protocol = os.environ.get(names.PROTOCOL_VARIABLE)
+    main["env"] = [{"name": names.PROTOCOL_VARIABLE, "value": protocol}] if protocol else []
+    pod = namespace.pod(name, image, service_account=account, **{"containers": [main], **spec})
     put_mpirt(namespace, pod)
     hostfile = "".join(host_line.format(worker) + "\n" for worker in workers)
     files.put(namespace, pod, HOSTFILE, hostfile.encode())

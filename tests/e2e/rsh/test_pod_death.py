@@ -201,9 +201,8 @@ def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults, end
         namespace.kubectl("taint", "node", worker.node, "mpirt-test-")
 
     endings.add("evicted by a taint", ours, theirs)
-    # Before Kubernetes 1.26 an eviction by a taint can't be told from a deletion: no condition says it.
-    assert ours.code in {ExitCode.EVICTED, ExitCode.POD_DELETED}
-    assert_one_line(ours, worker.pod, "evicted|deleted")
+    assert ours.code == ExitCode.EVICTED
+    assert_one_line(ours, worker.pod, "evicted")
     assert ours.seconds < 5
 
 

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.kube import buildcache, packages, preflight
-from tests.kube.images import archive, controllers, folders, keys, recipes, rootfs, store, wheels
+from tests.kube.images import archive, controllers, folders, keys, recipes, rootfs, scratch, store
 from tests.kube.images.archive import Archive, Start
 from tests.kube.images.recipes import AnyRecipe, ControllerRecipe, Recipe, RuntimeRecipe
 from tests.kube.images.rootfs import Mirror
@@ -107,22 +107,13 @@ def _build_controller(recipe: ControllerRecipe, mirror: Mirror) -> None:
 
 def _build_locked(recipe: Recipe, mirror: Mirror) -> None:
     key = store.key_of(recipe)
+    built = scratch.files(recipe, recipe.scratch, mirror) if recipe.scratch else None
     work = store.work_folder(recipe.name)
-    given = _gather(wheels.provide(recipe, recipe.wheel, store.folder(), mirror), work) if recipe.wheel else None
     with step(f"image {recipe.name}"):
         layer = work / "rootfs.tar"
-        rootfs.build(rootfs.image_argv(recipe, mirror, layer, given), work)
+        rootfs.build(rootfs.image_argv(recipe, mirror, layer, built), work)
         rootfs.check_no_remote_shell(layer)
         _publish(layer, recipe.name, key)
-
-
-def _gather(files: Sequence[Path], work: Path) -> Path:
-    """All wheels in one folder, without a copy."""
-    folder = work / "wheels"
-    folder.mkdir()
-    for file in files:
-        (folder / file.name).hardlink_to(file)
-    return folder
 
 
 def _publish(layer: Path, name: str, key: str, *, start: Start = archive.SHELL) -> Archive:

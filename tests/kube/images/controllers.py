@@ -13,7 +13,7 @@ import tarfile
 import tomllib
 from pathlib import Path
 
-from tests.kube.images import folders, keys, recipes, rootfs, store, wheels
+from tests.kube.images import folders, keys, pip, recipes, rootfs, store
 from tests.kube.images.archive import Start
 from tests.kube.images.recipes import ControllerRecipe
 from tests.kube.images.rootfs import Mirror
@@ -69,7 +69,7 @@ def _packages(recipe: ControllerRecipe) -> Path:
     if not final.is_dir():
         with step(f"Python packages of {recipe.name}"):
             work = store.work_folder(f"{recipe.name}-packages")
-            wheels.install(recipe.requirements, into=work)
+            pip.install(recipe.requirements, into=work)
             store.publish(work, final, former=f"{recipe.name}-packages-*")
     return final
 

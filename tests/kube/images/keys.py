@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from tests.kube.buildcache import key_of
-from tests.kube.images.recipes import AnyRecipe, WheelRecipe
+from tests.kube.images.recipes import AnyRecipe, ScratchBuild
 
 # Raise it when the building code makes something else of the same recipe.
 BUILDER = 1
 
 
-def recipe_key(recipe: AnyRecipe | WheelRecipe, files: Mapping[str, bytes], machine: str) -> str:
-    """The key of an image or a wheel; `files` are all files that take part, `machine` is uname's word."""
+def recipe_key(recipe: AnyRecipe | ScratchBuild, files: Mapping[str, bytes], machine: str) -> str:
+    """The key of an image or a scratch build; `files` are all files that take part, `machine` is uname's word."""
     return key_of(BUILDER, machine, asdict(recipe), _digests(files))
 
 
@@ -29,7 +29,7 @@ def program_key(program: bytes) -> str:
 
 
 def requirements_key(requirements: bytes, machine: str) -> str:
-    """The key of a folder of downloaded wheels."""
+    """The key of a folder of installed Python packages."""
     return key_of(BUILDER, machine, _digest(requirements))
 
 

@@ -1,8 +1,9 @@
 """
 What each test image is made of, as values.
 
-A recipe's files lie in a folder that is named after it: `finish.sh` runs on the host when the packages are
-installed, with the root file system's path as its first argument. Nothing here builds anything.
+A recipe's scripts are in a folder that is named after it, and run on the host with the root file system's path as
+their first argument: `finish.sh` when the packages are installed, `prove.sh` at the very end, which fails when the
+image does not work. Nothing here builds anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FOLDER = Path(__file__).parent
 RUNTIME_SOURCE = PROJECT / "images/runtime"
 _PYTHON_FILES = ("assemble.py", "launcher.c")
 
-# Runs on every image, last.
+# Runs on every image, after its own script.
 SLIM = FOLDER / "slim.sh"
 
 # `essential` is the least that Debian calls a system; `extract` holds nothing but the packages' own files.
@@ -43,10 +44,10 @@ _SSH = ("openssh-client",)
 
 
 @dataclass(frozen=True, slots=True)
-class WheelRecipe:
-    """A Python wheel that is built in a root file system of its own, which is thrown away after it."""
+class ScratchBuild:
+    """Files that `build.sh` makes of a source package of PyPI, in a root file system that is then thrown away."""
 
-    name: str
+    source: str
     version: str
     suite: str
     packages: tuple[str, ...]
@@ -61,20 +62,24 @@ class Recipe:
     packages: tuple[str, ...]
     base: Base = "essential"
     unwanted: tuple[str, ...] = ()
-    wheel: WheelRecipe | None = None
+    scratch: ScratchBuild | None = None
 
     @property
     def folder(self) -> Path:
         return FOLDER / self.name
 
     @property
+    def build(self) -> Path:
+        """Only recipes with a scratch build have it."""
+        return self.folder / "build.sh"
+
+    @property
     def finish(self) -> Path:
         return self.folder / "finish.sh"
 
     @property
-    def requirements(self) -> Path:
-        """What pip installs, each with its version; only recipes with a wheel have it."""
-        return self.folder / "requirements.txt"
+    def proof(self) -> Path:
+        return self.folder / "prove.sh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +117,59 @@ class ControllerRecipe:
         return FOLDER / self.name / "requirements.txt"
 
 
-_HOROVOD_WHEEL = WheelRecipe(
-    name="horovod",
+# What Horovod imports, and what its setup asks for.
+_HOROVOD_PYTHON = (
+    "python3-cloudpickle",
+    "python3-distutils",
+    "python3-packaging",
+    "python3-psutil",
+    "python3-yaml",
+)
+
+# Debian's torch is linked with OpenCV, ffmpeg and others, which bring 600 MB and are never called. So its package
+# stays in the scratch system, and build.sh takes of it what training needs.
+_HOROVOD = ScratchBuild(
+    source="horovod",
     version="0.28.1",
     suite="bookworm",
-    packages=("cmake", "g++", "make", "python3-dev"),
+    packages=(
+        "cmake",
+        "g++",
+        "libtorch-dev",
+        "make",
+        "patchelf",
+        "pybind11-dev",
+        "python3-cffi",
+        "python3-dev",
+        "python3-pip",
+        "python3-torch",
+        *_HOROVOD_PYTHON,
+    ),
 )
+
+# What torch's libraries need, as build.sh leaves them.
+_TORCH_LIBRARIES = (
+    "libblas3",
+    "libcpuinfo0",
+    "libdnnl2",
+    "libfmt9",
+    "libgflags2.2",
+    "libgloo0",
+    "libgomp1",
+    "libgoogle-glog0v6",
+    "liblapack3",
+    "libnuma1",
+    "libonnx1",
+    "libprotobuf32",
+    "libpthreadpool0",
+    "libsleef3",
+    "libstdc++6",
+    "libtensorpipe0",
+    "libxnnpack0",
+)
+
+# Without NumPy, torch warns.
+_TORCH_PYTHON = ("python3", "python3-numpy", "python3-typing-extensions")
 
 # For launchers that have mpirt by pip; workers need none of it.
 _PYTHON = ("python3",)
@@ -126,8 +178,8 @@ RECIPES = (
     Recipe(
         name="horovod",
         suite="bookworm",
-        packages=("libstdc++6", "python3", "python3-distutils"),
-        wheel=_HOROVOD_WHEEL,
+        packages=(*_TORCH_LIBRARIES, *_TORCH_PYTHON, *_HOROVOD_PYTHON),
+        scratch=_HOROVOD,
     ),
     Recipe(name="openmpi4", suite="bookworm", packages=("openmpi-bin", *_PYTHON), unwanted=_SSH),
     Recipe(

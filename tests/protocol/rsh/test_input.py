@@ -48,6 +48,14 @@ def test_words_that_cannot_be_honoured(ground: Ground, words: list[str], said: s
     assert (ended.code, ended.output, ground.server.connections) == (240, b"", 0)
 
 
+@pytest.mark.parametrize("text", ["5", "V5", "v5.channel.k8s.io", "v3"])
+def test_an_unknown_protocol_is_refused_with_those_that_are_known(ground: Ground, text: str) -> None:
+    ended = ground.run("w-0", "true", env={"MPIRT_PROTOCOL": text})
+
+    assert ended.line == f"MPIRT_PROTOCOL={text}: expected v4 or v5"
+    assert (ended.code, ground.server.connections) == (240, 0)
+
+
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "1.5", "86401", "9" * 5000, "\uff11"])
 def test_a_time_that_is_none(ground: Ground, text: str) -> None:
     ended = ground.run("w-0", "true", env={"MPIRT_CONNECT_TIMEOUT": text})

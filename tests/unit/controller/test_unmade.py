@@ -105,13 +105,23 @@ class TestWhyAPodCantBeMade:
 
 
 class TestWhichJobAnEventConcerns:
-    @pytest.mark.parametrize("about", [WORKERS, LAUNCHER])
+    @pytest.mark.parametrize(
+        "about", [WORKERS, LAUNCHER, ("Pod", "train-worker-12"), ("Pod", "train-launcher-x7k2p")]
+    )
     def test_the_name_of_what_it_is_about_says(self, about: tuple[str, str]) -> None:
         assert event_job(failed_create(about, "")) == JobKey("ml", "train")
 
     @pytest.mark.parametrize(
         "about",
-        [("ReplicaSet", "train-worker"), ("Job", "train-worker"), ("StatefulSet", "-worker"), ("Job", "train")],
+        [
+            ("ReplicaSet", "train-worker"),
+            ("Job", "train-worker"),
+            ("StatefulSet", "-worker"),
+            ("Job", "train"),
+            ("Pod", "train-worker"),
+            ("Pod", "train-0"),
+            ("Pod", "web"),
+        ],
     )
     def test_or_it_concerns_none(self, about: tuple[str, str]) -> None:
         assert event_job(failed_create(about, "")) is None

@@ -72,7 +72,7 @@ class TestBesideOthers:
 class TestManifests:
     def test_a_file_that_has_changed_is_not_applied_half_changed(self) -> None:
         with pytest.raises(ClusterError, match="has no 'image: mpirt/controller:latest' any more"):
-            manifests("namespace: mpirt\n", "mine", **BOTH, is_old=False)
+            manifests("namespace: mpirt\n", "mine", **BOTH)
 
 
 class TestTheExample:

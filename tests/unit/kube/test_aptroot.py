@@ -17,5 +17,5 @@ def test_the_remedy_of_a_failed_download_names_the_archives() -> None:
 
     assert AptRoot(Path("/cache/apt"), sources).remedy == (
         "check the network and the proxy, and that http://a.example/security, http://b.example/debian"
-        " carries bookworm with deb-src; then run again"
+        " carries bookworm; then run again"
     )

@@ -6,4 +6,4 @@ from tests.kube import layout
 
 
 def test_nothing_listens_on_all_addresses() -> None:
-    assert {address for address, _, _ in layout.listening()} == {"10.96.0.1", "10.96.0.10", "127.77.0.1"}
+    assert {address for address, _, _ in layout.listening()} == {"10.250.0.1", "127.77.0.1"}

@@ -59,6 +59,16 @@ NODE_LOST = pod(
     status={"conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]}
 )
 EVICTED = pod(status={"phase": "Failed", "reason": "Evicted", "containerStatuses": []})
+# As kubelets of 1.30 and later leave a worker whose main process obeys TERM.
+ENDED_BY_ITS_NODE = pod(
+    spec={"restartPolicy": "Always"},
+    status={
+        "phase": "Succeeded",
+        "containerStatuses": [
+            container_status(state={"terminated": {"exitCode": 0, "reason": "Completed"}}),
+        ],
+    },
+)
 TAINTED = pod(
     metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"},
     status={"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}]},

@@ -64,6 +64,24 @@ class TestTheVerdict:
                 id="removed by its node",
             ),
             pytest.param(
+                facts(now=pods.ENDED_BY_ITS_NODE),
+                ExitCode.EVICTED,
+                "pod w was evicted from node node-1, or the node is shutting down: Succeeded (Completed, code 0)",
+                id="ended, though it is always restarted",
+            ),
+            pytest.param(
+                facts(
+                    now=pods.pod(
+                        metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"},
+                        spec={"restartPolicy": "Always"},
+                        status={"phase": "Succeeded"},
+                    )
+                ),
+                ExitCode.CONTAINER_DIED,
+                "pod w has ended: Succeeded",
+                id="ended while it was deleted",
+            ),
+            pytest.param(
                 facts(now=pods.pod(status={"phase": "Succeeded"})),
                 ExitCode.CONTAINER_DIED,
                 "pod w has ended: Succeeded",

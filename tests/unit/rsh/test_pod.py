@@ -19,6 +19,7 @@ class TestReading:
             phase="Running",
             reason="",
             deleting=False,
+            restarts=False,
             disruption="",
             cut_off=False,
             containers={

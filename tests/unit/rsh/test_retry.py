@@ -230,8 +230,8 @@ class TestWhatItIsCalled:
         assert str(plan.error) == message
 
 
-def attempts(seconds: float = 60.0, *, limit: int = 0, jitter: float = 1.0) -> Attempts:
-    return Attempts(0.0, seconds, limit=limit, jitter=lambda: jitter)
+def attempts(seconds: float = 60.0, *, limit: int = 0, jitter: float = 1.0, protocol: str = V4) -> Attempts:
+    return Attempts(0.0, seconds, limit=limit, protocol=protocol, jitter=lambda: jitter)
 
 
 def give_up(tries: Attempts, error: MpirtError, *, now: float = 0.0) -> MpirtError:
@@ -280,6 +280,11 @@ class TestProtocols:
 
         assert tries.failed(answer(ProtocolRefused, 403), 1.0) == Again(1.0, V5)
         assert tries.failed(ConnectionLost("refused"), 1.0) == Again(1.25, V5)
+
+    def test_v4_is_tried_where_v5_comes_first_and_is_refused(self) -> None:
+        tries = attempts(protocol=V5)
+
+        assert tries.failed(answer(ProtocolRefused, 403), 1.0) == Again(1.0, V4)
 
     def test_where_both_are_refused_nothing_is_left(self) -> None:
         error = answer(ProtocolRefused, 403)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.kube.images.keys import program_key, recipe_key, requirements_key
-from tests.kube.images.recipes import RECIPES, Recipe, WheelRecipe, files_of
+from tests.kube.images.recipes import RECIPES, Recipe, ScratchBuild, files_of
 
 MPI = Recipe(name="mpi", suite="bookworm", packages=("openmpi-bin",))
 FILES = {"finish.sh": b"true\n", "slim.sh": b"rm -rf var\n"}
-WHEEL = WheelRecipe(name="horovod", version="0.28.1", suite="bookworm", packages=("g++",))
+SCRATCH = ScratchBuild(source="horovod", version="0.28.1", suite="bookworm", packages=("g++",))
 
 
 def test_equal_recipes_have_equal_keys() -> None:
@@ -36,7 +36,7 @@ def test_a_key_fits_into_a_file_name_and_a_tag() -> None:
         pytest.param(replace(MPI, packages=("openmpi-bin", "python3")), id="packages"),
         pytest.param(replace(MPI, base="extract"), id="base"),
         pytest.param(replace(MPI, unwanted=("openssh-client",)), id="unwanted packages"),
-        pytest.param(replace(MPI, wheel=WHEEL), id="wheel"),
+        pytest.param(replace(MPI, scratch=SCRATCH), id="scratch build"),
     ],
 )
 def test_the_key_changes_with_the_recipe(changed: Recipe) -> None:
@@ -60,14 +60,14 @@ def test_the_key_changes_with_the_machine() -> None:
     assert recipe_key(MPI, FILES, "aarch64") != recipe_key(MPI, FILES, "x86_64")
 
 
-def test_the_key_of_a_wheel_changes_with_its_version() -> None:
-    later = replace(WHEEL, version="0.28.2")
+def test_the_key_of_a_scratch_build_changes_with_its_version() -> None:
+    later = replace(SCRATCH, version="0.28.2")
 
-    assert recipe_key(later, FILES, "x86_64") != recipe_key(WHEEL, FILES, "x86_64")
+    assert recipe_key(later, FILES, "x86_64") != recipe_key(SCRATCH, FILES, "x86_64")
 
 
-def test_the_key_of_downloads_changes_with_the_requirements() -> None:
-    assert requirements_key(b"torch==2.13.0+cpu", "x86_64") != requirements_key(b"torch==2.14.0+cpu", "x86_64")
+def test_the_key_of_installed_packages_changes_with_the_requirements() -> None:
+    assert requirements_key(b"idna==3.20", "x86_64") != requirements_key(b"idna==3.21", "x86_64")
 
 
 def test_the_key_of_a_program_is_its_content() -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.kube.errors import ClusterError
-from tests.kube.images import controllers, folders
+from tests.kube.images import controllers, folders, scratch
 from tests.kube.images.recipes import (
     CONTROLLER,
     RECIPES,
@@ -53,11 +53,16 @@ def test_no_file_of_a_recipe_names_a_host(recipe: Recipe) -> None:
     assert [name for name, content in files_of(recipe).items() if hosts.search(content)] == []
 
 
-def test_every_python_package_of_horovod_has_one_version() -> None:
-    lines = IMAGES["horovod"].requirements.read_text().splitlines()
-    pinned = re.compile(r"[a-z0-9-]+==[0-9.]+(\+cpu)?")
+def test_what_horovod_compiles_does_not_depend_on_what_its_image_makes_of_it() -> None:
+    assert scratch.sources(IMAGES["horovod"]).keys() == {"build.sh"}
+    assert files_of(IMAGES["horovod"]).keys() == {"build.sh", "finish.sh", "prove.sh", "slim.sh"}
 
-    assert [line for line in lines if line and not line.startswith("#") and not pinned.fullmatch(line)] == []
+
+def test_horovods_compilers_stay_out_of_its_image() -> None:
+    horovod = IMAGES["horovod"]
+
+    assert horovod.scratch is not None
+    assert {"cmake", "g++", "patchelf", "python3-torch"} <= set(horovod.scratch.packages) - set(horovod.packages)
 
 
 class TestTheController:

@@ -47,11 +47,18 @@ class TestImage:
         assert removal == '--customize-hook=chroot "$1" dpkg --purge --force-depends openssh-client'
         assert clean_up.endswith('/slim.sh "$1"')
 
-    def test_the_finishing_script_gets_the_wheels(self) -> None:
-        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/build/wheels"))
+    def test_the_finishing_script_gets_what_was_built(self) -> None:
+        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/built/files.tar"))
 
         [finishing] = [word for word in words if "finish.sh" in word]
-        assert finishing.endswith('/horovod/finish.sh "$1" /cache/build/wheels')
+        assert finishing.endswith('/horovod/finish.sh "$1" /cache/built/files.tar')
+
+    def test_an_image_is_proved_when_nothing_more_changes_it(self) -> None:
+        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/built/files.tar"))
+
+        clean_up, proof = [word for word in words if "-hook=" in word][-2:]
+        assert clean_up.endswith('/slim.sh "$1"')
+        assert proof.endswith('/horovod/prove.sh "$1"')
 
     def test_extracted_packages_are_finished_by_the_hook_that_runs_for_them(self) -> None:
         words = image_argv(IMAGES["busybox"], MIRROR, TARGET, None)

@@ -33,7 +33,7 @@ def test_former_archives_of_the_same_image_are_outdated() -> None:
         pytest.param(f"mpich-{NEW}.tar", id="the archive itself"),
         pytest.param(f"openmpi4-{OLD}.tar", id="another image"),
         pytest.param(f"mpich-debug-{OLD}.tar", id="an image whose name begins alike"),
-        pytest.param(f"mpich-wheels-{OLD}", id="downloads"),
+        pytest.param(f"mpich-built-{OLD}", id="a scratch build"),
         pytest.param("mpich.lock", id="a lock"),
         pytest.param("work-mpich", id="a build at work"),
     ],

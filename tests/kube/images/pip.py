@@ -1,0 +1,41 @@
+"""
+PyPI's packages, fetched by pip on the host with the host's own configuration of pip.
+
+Owns: pip's words. They are for bookworm's Python, whatever Python runs this.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.kube.errors import ClusterError
+from tests.kube.shell import run
+
+_PYTHON = "3.11"
+
+_REMEDY = "check the network and pip's configuration; then run again"
+
+
+def install(requirements: Path, *, into: Path) -> None:
+    """Put packages into a folder. The list is complete."""
+    _pip(
+        "install",
+        "--no-deps",
+        f"--python-version={_PYTHON}",
+        "--only-binary=:all:",
+        f"--requirement={requirements}",
+        f"--target={into}",
+    )
+
+
+def download_source(name: str, version: str, *, into: Path) -> None:
+    """Put a package's source archive into a folder."""
+    _pip("download", "--no-deps", "--no-binary=:all:", f"--dest={into}", f"{name}=={version}")
+
+
+def _pip(*words: str) -> None:
+    try:
+        run(sys.executable, "-m", "pip", "--quiet", *words)
+    except ClusterError as error:
+        raise ClusterError(error.what, remedy=_REMEDY) from error

@@ -1,0 +1,3 @@
+module mpirt/tests/pause
+
+go 1.24

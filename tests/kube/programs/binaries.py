@@ -1,0 +1,111 @@
+"""
+Where each program of the cluster is, made first where it is missing.
+
+Every recipe has a folder of its own in the cache, named after its key, so a second version of Kubernetes costs
+only itself. Nothing of it changes the host.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kube import buildcache, paths
+from tests.kube.programs import debian, gobuild, golang, modules
+from tests.kube.programs.modules import Module
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """Where each program is. `key` changes with any of them; `versions` are by the recipes' names."""
+
+    etcd: Path
+    apiserver: Path
+    controller_manager: Path
+    scheduler: Path
+    proxy: Path
+    kubelet: Path
+    kubectl: Path
+    containerd: Path
+    shim_folder: Path
+    ctr: Path
+    runc: Path
+    cni_plugins: Path
+    coredns: Path
+    pause: Path
+    key: str
+    versions: Mapping[str, str]
+
+
+def ensure(kubernetes: str) -> Binaries:
+    """Make what is missing for a minor version of Kubernetes. Another run that makes it is waited for."""
+    wanted = _modules(kubernetes)
+    if not _are_made(_folders(wanted).values()):
+        with buildcache.exclusive(paths.cache() / "binaries.lock"):
+            _make_missing(wanted)
+    return locate(_folders(wanted))
+
+
+def are_cached(kubernetes: str) -> bool:
+    """Is there nothing to fetch or build?"""
+    return _are_made(_folders(_modules(kubernetes)).values())
+
+
+def locate(folders: Mapping[str, Path]) -> Binaries:
+    """The path of each program in made folders, which are named by kind."""
+    kubernetes, containerd = folders["kubernetes"] / "bin", folders["containerd"] / "bin"
+    versions = [buildcache.versions_in(folder) for folder in folders.values()]
+    return Binaries(
+        # Go names a program after the last word of its import path.
+        etcd=folders["etcd"] / "bin/server",
+        apiserver=kubernetes / "kube-apiserver",
+        controller_manager=kubernetes / "kube-controller-manager",
+        scheduler=kubernetes / "kube-scheduler",
+        proxy=kubernetes / "kube-proxy",
+        kubelet=kubernetes / "kubelet",
+        kubectl=kubernetes / "kubectl",
+        containerd=containerd / "containerd",
+        shim_folder=containerd,
+        ctr=containerd / "ctr",
+        runc=folders["debian"] / "bin/runc",
+        cni_plugins=folders["cni"] / "bin",
+        coredns=folders["coredns"] / "bin/coredns",
+        pause=folders["pause"] / "bin/pause",
+        key=buildcache.key_of(sorted(folder.name for folder in folders.values())),
+        versions={name: version for found in versions for name, version in found.items()},
+    )
+
+
+def _modules(kubernetes: str) -> list[Module]:
+    return [modules.kubernetes(kubernetes), *modules.others()]
+
+
+def _folders(wanted: Iterable[Module]) -> dict[str, Path]:
+    cache, machine = paths.cache(), platform.machine()
+    made = {module.kind: gobuild.final_folder(module, cache, machine) for module in wanted}
+    return made | {"debian": debian.final_folder(cache, machine)}
+
+
+def _are_made(folders: Iterable[Path]) -> bool:
+    return all(folder.is_dir() for folder in folders)
+
+
+def _make_missing(wanted: list[Module]) -> None:
+    folders = _folders(wanted)
+    missing = [module for module in wanted if not folders[module.kind].is_dir()]
+    if missing:
+        go = golang.find(max(module.go for module in missing), paths.cache())
+        for module in missing:
+            gobuild.make(module, go, folders[module.kind])
+    if not folders["debian"].is_dir():
+        debian.make(folders["debian"])
+    _sweep(paths.cache())
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what this run or a killed one left unfinished; only the holder of the lock may."""
+    for left in cache.glob("work-*"):
+        shutil.rmtree(left)
