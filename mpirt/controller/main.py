@@ -14,7 +14,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from queue import SimpleQueue
 
 from mpirt import names
 from mpirt.controller.cluster.link import connect
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options, environment: Mapping[str, str]) -> int:
-    ends = _ends_by_signal()
+    end = _End()
     _allow_for_deep_objects()
     log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
     metrics = Metrics()
@@ -58,7 +57,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     server = Server(options.metrics_address, options.metrics_port, pages, log)
     server.start()
     log.info("started", version=version("mpirt"), namespace=options.namespace or "all", port=server.port)
-    code = _until_the_end(daemon, ends, log)
+    code = _until_the_end(daemon, end, log)
     server.stop()
     link.close()
     log.info("stopped", code=int(code))
@@ -76,17 +75,35 @@ def _allow_for_deep_objects() -> None:
     threading.stack_size(64 << 20)
 
 
-def _ends_by_signal() -> SimpleQueue[ExitCode]:
-    """Where the codes to end with arrive. From here on, a signal that asks for an end is heard."""
-    ends = SimpleQueue[ExitCode]()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ends.put(ExitCode.OK))
-    return ends
+class _End:
+    """
+    What ends this process: a signal from the moment that this is made, or the loss of the lease.
+
+    A pipe, not a lock or a queue: Python handles a signal that arrives just before it waits for one of those only
+    after that wait, which may never end.
+    """
+
+    _LOST = b"\0"
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+
+    def lose(self) -> None:
+        """The lease is lost."""
+        os.write(self._write, self._LOST)
+
+    def wait(self) -> ExitCode:
+        """Wait for it. Python writes the number of each signal."""
+        return ExitCode.UNREACHABLE if os.read(self._read, 1) == self._LOST else ExitCode.OK
 
 
-def _until_the_end(daemon: Daemon, ends: SimpleQueue[ExitCode], log: Log) -> ExitCode:
-    daemon.start(lost=lambda: ends.put(ExitCode.UNREACHABLE))
-    code = ends.get()
+def _until_the_end(daemon: Daemon, end: _End, log: Log) -> ExitCode:
+    daemon.start(lost=end.lose)
+    code = end.wait()
     log.info("stopping")
     daemon.stop()
     return code

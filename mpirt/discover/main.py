@@ -23,6 +23,7 @@ from mpirt.discover.progress import Progress, say
 from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
 from mpirt.hosts import render
+from mpirt.kubeapi.answers import TimedOut
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.http import Api
@@ -46,6 +47,8 @@ _INTERRUPTED = 130
 _STDOUT = 1
 # What an error that knows its reason has, after the deadline, before the alarm ends us without one.
 _GRACE = 0.2
+# What a busy machine may take to print what is known then, before the alarm ends us for good.
+_TO_SAY_SO = 1.0
 _REFUSALS_PASS = 10.0
 
 _HELP = """\
@@ -210,11 +213,19 @@ def _set_alarm(seconds: float) -> None:
     Everything that waits has a deadline of its own; this is for what can't have one, as a file that is a pipe.
     """
 
+    late = f"no answer within {seconds:g} s"
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        # An error, so that what an earlier answer told is not lost.
+        signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, _TO_SAY_SO)
+        raise TimedOut(late)
+
     def end(_number: int, _frame: FrameType | None) -> None:
-        say(f"no answer within {seconds:g} s")
+        say(late)
         os._exit(ExitCode.UNREACHABLE)
 
-    signal.signal(signal.SIGALRM, end)
+    signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
 
 

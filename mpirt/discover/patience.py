@@ -60,7 +60,11 @@ def ask(
     jitter: Clock,
     tell: Callable[[str], None],
 ) -> Found:
-    """Ask until the answer is good enough or the time is over. `tell` hears why it goes on."""
+    """
+    Ask until the answer is good enough or the time is over. `tell` hears why it goes on.
+
+    Whoever minds the time may end a question or a pause with TimedOut: what was known before counts then.
+    """
     whole = Deadline(patience.seconds, clock=clock)
     refused_since: float | None = None
     made = 0
@@ -75,8 +79,12 @@ def ask(
         if left <= asked:
             return _settled(outcome, patience, before)
         before = outcome
-        tell(str(outcome) if isinstance(outcome, MpirtError) else missing(outcome, patience.enough))
-        sleep(min(max(asked, _pause(made, jitter)), left))
+        try:
+            tell(str(outcome) if isinstance(outcome, MpirtError) else missing(outcome, patience.enough))
+            sleep(min(max(asked, _pause(made, jitter)), left))
+        except TimedOut:
+            # A busy machine made the pause longer than all the time that was left.
+            return _settled(outcome, patience, None)
         made += 1
 
 

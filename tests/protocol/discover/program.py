@@ -16,6 +16,8 @@ from tests.apiserver.server import ApiServer
 DISCOVER = Path(sys.executable).with_name("mpirt-discover")
 # More than anything here takes.
 PATIENCE = 60.0
+# Seconds for an answer that comes at once, however long that takes on a busy machine.
+AMPLE = "30"
 NOTHING: Mapping[str, str] = {}
 JOB = {"mpirt.dev/job": "train"}
 
@@ -54,7 +56,7 @@ class Program:
         """A clean environment in which only the kubeconfig leads to a cluster."""
         path = f"{DISCOVER.parent}:{os.environ['PATH']}"
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "KUBECONFIG": self.kubeconfig}
-        return {**own, **more}
+        return {**own, "MPIRT_DISCOVER_TIMEOUT": AMPLE, **more}
 
     def start(self, argv: Sequence[str], *, env: Mapping[str, str] = NOTHING) -> Ended:
         """Run any program in that environment, to its end."""

@@ -7,9 +7,31 @@ import json
 import pytest
 
 from tests.apiserver.pods import pod
-from tests.protocol.discover.program import DISCOVER, JOB, Program, worker
+from tests.protocol.discover.program import DISCOVER, JOB, Ended, Program, worker
+from tests.protocol.discover.scenes import Scene
 
 HOSTS = "w-0:1\nw-2:4\nw-10:1\n"
+# Until these seconds are over, a scene that ends with them needs an answer, on a busy machine too.
+ROOMY = "10"
+
+
+def none_ready(program: Program) -> Ended:
+    program.server.world.put(worker(0, ready=False), worker(2, draining="true"), worker(10, ready=False))
+    return program.job("--timeout", ROOMY)
+
+
+def misspelled(program: Program) -> Ended:
+    return program.run("--job", "trian", "--timeout", ROOMY)
+
+
+def an_older_launcher(program: Program) -> Ended:
+    program.server.world.put(pod("l-1", labels={"role": "launcher"}), pod("l-2", labels={"role": "launcher"}))
+    return program.job("--wait=3", "--timeout", ROOMY, "--after=role=launcher", env={"MPIRT_POD": "l-2"})
+
+
+def two_of_four(program: Program) -> Ended:
+    program.server.world.put(worker(2, ready=False))
+    return program.job("--wait", "4", "--timeout", ROOMY)
 
 
 class TestTheList:
@@ -61,12 +83,9 @@ class TestTheList:
 
         assert (ended.code, ended.output, ended.errors) == (0, "", "")
 
-    def test_that_stays_empty_is_explained_by_a_call_that_waited(self, program: Program) -> None:
-        program.server.world.put(worker(0, ready=False), worker(2, draining="true"), worker(10, ready=False))
-
-        ended = program.job("--timeout", "5")
-
-        assert (ended.code, ended.output) == (0, "")
+    @pytest.mark.parametrize("ended", [Scene(none_ready)], indirect=True, ids=str)
+    def test_that_stays_empty_is_explained_by_a_call_that_waited(self, ended: Ended) -> None:
+        assert (ended.code, ended.output) == (0, ""), ended
         assert ended.last == (
             "no hosts: 0 of 1 workers are Ready; w-0: Pending, w-2: draining (mpirt.dev/draining), w-10: Pending"
         )
@@ -99,10 +118,9 @@ class TestInputThatIsWrong:
         assert (ended.code, ended.output) == (240, "")
         assert ended.line.startswith("no job: not in a launcher pod")
 
-    def test_no_such_job(self, program: Program) -> None:
-        ended = program.run("--job", "trian", "--timeout", "5")
-
-        assert (ended.code, ended.output) == (243, "")
+    @pytest.mark.parametrize("ended", [Scene(misspelled)], indirect=True, ids=str)
+    def test_no_such_job(self, ended: Ended) -> None:
+        assert (ended.code, ended.output) == (243, ""), ended
         assert ended.last == "--job trian: no pod in namespace ml belongs to it; is the name right?"
 
     def test_two_jobs(self, program: Program) -> None:
@@ -166,27 +184,25 @@ class TestWaiting:
 
         assert [host["name"] for host in json.loads(ended.output)] == ["w-0", "w-2", "w-10"]
 
-    def test_goes_on_until_older_pods_have_ended(self, program: Program) -> None:
-        older = pod("l-1", labels={"role": "launcher"})
-        program.server.world.put(older, pod("l-2", labels={"role": "launcher"}))
-
-        ended = program.job("--wait=3", "--timeout=5", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
-
-        assert (ended.code, ended.output) == (253, "")
+    @pytest.mark.parametrize("ended", [Scene(an_older_launcher)], indirect=True, ids=str)
+    def test_goes_on_while_an_older_launcher_has_not_ended(self, ended: Ended) -> None:
+        assert (ended.code, ended.output) == (253, ""), ended
         assert ended.last == "pod l-1 came before this one and has not ended yet"
-        older["status"]["phase"] = "Failed"
-        program.server.world.put(older)
-        again = program.job("--wait=3", "--timeout=30", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
-        assert again.output == "w-0:1\nw-2:4\nw-10:1\n"
 
-    def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, program: Program) -> None:
-        program.server.world.put(worker(2, ready=False))
+    def test_ends_when_the_older_launcher_has_ended(self, program: Program) -> None:
+        program.server.world.put(pod("l-1", labels={"role": "launcher"}, phase="Failed"))
+        program.server.world.put(pod("l-2", labels={"role": "launcher"}))
 
-        ended = program.job("--wait", "4", "--timeout", "5")
+        ended = program.job("--wait=3", "--timeout=30", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
 
+        assert ended.output == HOSTS
+
+    @pytest.mark.parametrize("ended", [Scene(two_of_four)], indirect=True, ids=str)
+    def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, ended: Ended) -> None:
         missing = "2 of 4 workers are Ready; w-2: Pending, 1 not created yet"
-        assert (ended.code, ended.output) == (253, "")
+
+        assert (ended.code, ended.output) == (253, ""), ended
         assert ended.errors.splitlines() == [
             f"mpirt-discover: waiting: {missing}",
-            f"mpirt-discover: {missing}; gave up after 5 s",
+            f"mpirt-discover: {missing}; gave up after {ROOMY} s",
         ]

@@ -13,13 +13,12 @@ from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
 from tests.apiserver.faults import Answer, Chunked, Fault, Hangup, Silence, Status, Then, Trickle
 from tests.apiserver.pods import pod
 from tests.apiserver.server import Honest
-from tests.protocol.discover.program import JOB, Ended, Program, worker
+from tests.protocol.discover.program import AMPLE, JOB, Ended, Program, worker
+from tests.protocol.discover.scenes import Scene
 
-DEADLINE = 1.5
+DEADLINE = "1.5"
 # "did not answer within 1.5 s", or "no answer within 1.5 s" where the machine is too busy to say who did not.
 LATE = "answer within 1.5 s"
-# For what is answered at once, however long that takes on a loaded machine.
-AMPLE = 30.0
 # A loaded machine takes a while to start Python; a program that hangs takes for ever.
 SLACK = 15.0
 
@@ -39,29 +38,64 @@ def does_not_know(ended: Ended, code: int, text: str) -> None:
 
 
 def in_time(ended: Ended) -> bool:
-    return ended.seconds < DEADLINE + SLACK
+    return ended.seconds < float(DEADLINE) + SLACK
 
 
-def run(program: Program, *words: str, seconds: float = DEADLINE, **env: str) -> Ended:
+def run(program: Program, *words: str, seconds: str = DEADLINE, **env: str) -> Ended:
     """A call that isn't the first, and so never waits."""
     env["MPIRT_DISCOVER_FIRST_TIMEOUT"] = "0"
-    return program.job("--timeout", str(seconds), *words, env=env)
+    return program.job("--timeout", seconds, *words, env=env)
+
+
+def listed(name: str, *faults: Fault) -> Scene:
+    """A call whose questions are answered so, every one from the last on."""
+
+    def act(program: Program) -> Ended:
+        program.server.on("list", *faults[:-1])
+        program.server.always("list", faults[-1])
+        return run(program)
+
+    return Scene(act, name)
+
+
+def nobody_at_home(program: Program) -> Ended:
+    program.server.at_the_door(Deaf())
+    return run(program)
+
+
+def a_plugin_that_hangs(program: Program) -> Ended:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sleep",
+        "args": ["1000"],
+        "interactiveMode": "Never",
+    }
+    return run(program, KUBECONFIG=str(program.server.kubeconfig(program.folder / "other", exec=plugin)))
+
+
+def a_token_that_nobody_writes(program: Program) -> Ended:
+    pipe = program.folder / "pipe"
+    os.mkfifo(pipe)
+    return run(program, KUBECONFIG=str(program.server.kubeconfig(program.folder / "other", tokenFile=str(pipe))))
+
+
+def waiting_for_a_silent_server(program: Program) -> Ended:
+    program.server.always("list", Silence())
+    return run(program, "--wait", "3")
 
 
 class TestAnAnswer:
     @pytest.mark.parametrize(
-        "fault",
+        "ended",
         [
-            pytest.param(Silence(), id="half-open"),
-            pytest.param(Trickle(page(0, 2)), id="a byte now and then"),
-            pytest.param(Chunked((b'{"items":[',), Then.HANG), id="stops half-way"),
+            listed("half-open", Silence()),
+            listed("a byte now and then", Trickle(page(0, 2))),
+            listed("stops half-way", Chunked((b'{"items":[',), Then.HANG)),
         ],
+        indirect=True,
+        ids=str,
     )
-    def test_that_does_not_end_is_not_waited_for(self, program: Program, fault: Fault) -> None:
-        program.server.always("list", fault)
-
-        ended = run(program)
-
+    def test_that_does_not_end_is_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
         assert in_time(ended)
 
@@ -114,13 +148,16 @@ class TestHalfAList:
 
         does_not_know(run(program, seconds=AMPLE), code, text)
 
-    @pytest.mark.parametrize("fault", [Silence(), Trickle(page(2))])
-    def test_is_not_waited_for(self, program: Program, fault: Fault) -> None:
-        program.server.on("list", page(0, following="more"))
-        program.server.always("list", fault)
-
-        ended = run(program)
-
+    @pytest.mark.parametrize(
+        "ended",
+        [
+            listed("then silence", page(0, following="more"), Silence()),
+            listed("then a byte now and then", page(0, following="more"), Trickle(page(2))),
+        ],
+        indirect=True,
+        ids=str,
+    )
+    def test_is_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
         assert in_time(ended)
 
@@ -145,11 +182,8 @@ class TestAConnection:
 
         does_not_know(run(program, seconds=AMPLE), code, text)
 
-    def test_that_stays_half_open_is_not_waited_for(self, program: Program) -> None:
-        program.server.at_the_door(Deaf())
-
-        ended = run(program)
-
+    @pytest.mark.parametrize("ended", [Scene(nobody_at_home)], indirect=True, ids=str)
+    def test_that_stays_half_open_is_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
         assert in_time(ended)
 
@@ -163,28 +197,14 @@ class TestAConnection:
 
 
 class TestCredentials:
-    def test_of_a_plugin_that_hangs_are_not_waited_for(self, program: Program) -> None:
-        plugin = {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": "sleep",
-            "args": ["1000"],
-            "interactiveMode": "Never",
-        }
-        config = program.server.kubeconfig(program.folder / "other", exec=plugin)
-
-        ended = run(program, KUBECONFIG=str(config))
-
+    @pytest.mark.parametrize("ended", [Scene(a_plugin_that_hangs)], indirect=True, ids=str)
+    def test_of_a_plugin_that_hangs_are_not_waited_for(self, ended: Ended) -> None:
         # Where the machine is too busy to say in time who did not answer, the alarm's code.
         does_not_know(ended, 241 if "did not answer" in ended.last else 244, LATE)
         assert in_time(ended)
 
-    def test_in_a_file_that_nobody_writes_are_not_waited_for(self, program: Program) -> None:
-        pipe = program.folder / "pipe"
-        os.mkfifo(pipe)
-        config = program.server.kubeconfig(program.folder / "other", tokenFile=str(pipe))
-
-        ended = run(program, KUBECONFIG=str(config))
-
+    @pytest.mark.parametrize("ended", [Scene(a_token_that_nobody_writes)], indirect=True, ids=str)
+    def test_in_a_file_that_nobody_writes_are_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
         assert in_time(ended)
 
@@ -197,10 +217,9 @@ class TestWaiting:
 
         assert (ended.code, ended.output) == (0, "w-0:1\nw-2:4\nw-10:1\n")
 
-    def test_has_a_deadline_too(self, program: Program) -> None:
-        program.server.always("list", Silence())
-
-        does_not_know(run(program, "--wait", "3"), 244, LATE)
+    @pytest.mark.parametrize("ended", [Scene(waiting_for_a_silent_server)], indirect=True, ids=str)
+    def test_has_a_deadline_too(self, ended: Ended) -> None:
+        does_not_know(ended, 244, LATE)
 
     def test_is_not_for_what_can_not_get_better(self, program: Program) -> None:
         program.server.world.put(worker(2, slots="many"))

@@ -33,7 +33,8 @@ def imported_to_begin() -> set[str]:
 def imported_meanwhile(program: Program, *words: str) -> tuple[str, int, set[str]]:
     """What is printed, the code, and what is imported on the way."""
     account = program.folder / "account"
-    env = {**program.environment(program.server.service_account(account)), "HOME": str(program.folder)}
+    own = {"HOME": str(program.folder), "MPIRT_DISCOVER_FIRST_TIMEOUT": "0"}
+    env = {**program.environment(program.server.service_account(account)), **own}
     del env["KUBECONFIG"]
     hosts, code, loaded = imported_by_a_run("mpirt.discover.main", *words, account=account, env=env)
     return "\n".join(hosts), code, loaded
@@ -54,6 +55,6 @@ class TestARunInAPod:
         assert (hosts, code, loaded - SCANNER) == ("w-0:1\nw-2:4\nw-10:1", 0, set())
 
     def test_that_fails_imports_nothing_more(self, program: Program) -> None:
-        hosts, code, loaded = imported_meanwhile(program, "--job", "other", "--timeout", "3")
+        hosts, code, loaded = imported_meanwhile(program, "--job", "other")
 
         assert (hosts, code, loaded - SCANNER) == ("", 243, set())

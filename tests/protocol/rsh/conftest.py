@@ -10,6 +10,7 @@ import pytest
 from tests.apiserver.certificates import Authority
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
+from tests.protocol.ahead import selected
 from tests.protocol.rsh.agent import Ground
 from tests.protocol.rsh.cases import Case, Cases
 
@@ -28,10 +29,6 @@ def cases(
     request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cases]:
     """Everything that is a Case in the parameters of the tests that were selected."""
-    parameters = [getattr(item, "callspec", None) for item in request.session.items]
-    selected = [value for each in parameters if each is not None for value in each.params.values()]
-    found = Cases(
-        [value for value in selected if isinstance(value, Case)], authority, tmp_path_factory.mktemp("cases")
-    )
+    found = Cases(selected(request.session, Case), authority, tmp_path_factory.mktemp("cases"))
     yield found
     found.stop()

@@ -29,8 +29,10 @@ def busy(retry_after: float | None) -> Overloaded:
 class Asked:
     """One run: the answers, the last of them for ever; what was told, and when the questions came."""
 
-    def __init__(self, patience: Patience, *answers: Found | MpirtError) -> None:
+    def __init__(self, patience: Patience, *answers: Found | MpirtError, sleeps_on: bool = False) -> None:
+        """With `sleeps_on`, every pause is ended by whoever minds the time."""
         self.now = 0.0
+        self._sleeps_on = sleeps_on
         self.told: list[str] = []
         self.moments: list[float] = []
         self.given: list[float] = []
@@ -55,6 +57,8 @@ class Asked:
 
     def _sleep(self, seconds: float) -> None:
         assert seconds > 0
+        if self._sleeps_on:
+            raise TimedOut("late")
         self.now += seconds
 
 
@@ -168,6 +172,12 @@ class TestWaiting:
         assert isinstance(Asked(Patience(0.6, 4.0, 2, insists=True, retries=True), ONE, late).error, NotReady)
         assert Asked(Patience(0.6, 4.0, 1, retries=True), NONE, late).found == NONE
         assert Asked(Patience(0.6, 4.0, 1, retries=True), busy(None), late).error != late
+
+    def test_whose_pause_outlasts_the_time_tells_what_was_known_before(self) -> None:
+        asked = Asked(WAITS, ONE, TWO, sleeps_on=True)
+
+        assert isinstance(asked.error, NotReady)
+        assert len(asked.moments) == 1
 
 
 def test_of_many_that_are_missing_the_first_are_named() -> None:
