@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.kube import layout, pki
+from tests.kube import controlplane, layout
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0
@@ -131,7 +131,7 @@ class ApiProxy:
     def __init__(self) -> None:
         self._writes: list[Write] = []
         self._holds: list[Hold] = []
-        self._trust = ssl.create_default_context(cafile=str(pki.CA))
+        self._trust = ssl.create_default_context(cafile=str(controlplane.SITE.secrets.ca))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="API proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -160,7 +160,7 @@ class ApiProxy:
 
     def start(self) -> None:
         trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        trust.load_cert_chain(pki.API_CERTIFICATE, pki.API_KEY)
+        trust.load_cert_chain(controlplane.SITE.secrets.api_certificate, controlplane.SITE.secrets.api_key)
         self._thread.start()
         # The bridge's address is one of those that the API server's certificate is for, and pods reach it.
         self._server = self._run(asyncio.start_server(self._serve, layout.GATEWAY, 0, ssl=trust))
