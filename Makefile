@@ -37,6 +37,7 @@ test: may-test ## everything: what this machine lacks, then all checks and tests
 	+@$(call stage,check)
 ifndef MPIRT_TEST_KUBECONFIG
 	+@$(call stage,cluster)
+	+@$(call stage,api)
 endif
 	+@$(call stage,e2e)
 
@@ -86,19 +87,19 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-.PHONY: unit protocol e2e crashes
+.PHONY: unit protocol api e2e
 unit: venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 protocol: venv ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
+# More at once than processors: they wait for leases and pods most of their time.
+api: venv ## tests of the controller on a real control plane without nodes
+	$(BIN)/python -m pytest tests/api -n 4 $(PYTEST_ARGS)
+
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
-
-crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
-	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
-	  tests/e2e/controller/test_outages.py $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)

@@ -139,7 +139,7 @@ def forbidden_imports(source: Source) -> list[str]:
 
 def _broken_rule(source: Source, name: str) -> str:
     top, _, below = name.partition(".")
-    if source.parts[:2] == ("tests", "kube"):
+    if source.parts[:2] in {("tests", "kube"), ("tests", "plane")}:
         return "the test cluster serves any project and imports nothing of mpirt" if top == "mpirt" else ""
     if source.parts[0] in {"benchmarks", "demo"}:
         return f"{source.parts[0]} does as users do and imports nothing of mpirt" if top == "mpirt" else ""

@@ -21,7 +21,7 @@ def checkout(tmp_path: Path) -> Checkout:
         made.stub(f".venv/bin/{name}")
     made.stub("id", AS_ROOT)
     made.stub("apt-get")
-    for folder in ("unit", "protocol", "e2e"):
+    for folder in ("unit", "protocol", "api", "e2e"):
         (made.root / "tests" / folder).mkdir(parents=True)
     (made.root / ".venv" / ".ready").touch()
     return made
@@ -39,6 +39,7 @@ AT_ONCE = [
 ]
 CHECK = ["ruff check .", "ruff format --check .", *AT_ONCE, "coverage report"]
 CLUSTER = ["python -m tests.kube up", "python -m tests.kube images"]
+API = ["python -m pytest tests/api -n 4"]
 E2E = ["python -m pytest tests/e2e"]
 ROOT_CHECK = ["id -u"]
 
@@ -57,7 +58,7 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert in_order(checkout.calls()) == ROOT_CHECK + CHECK + CLUSTER + E2E
+        assert in_order(checkout.calls()) == ROOT_CHECK + CHECK + CLUSTER + API + E2E
 
     def test_everything_on_somebody_elses_cluster_needs_no_root_and_starts_none(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
@@ -93,16 +94,6 @@ class TestWhatIsStarted:
         checkout.run("make", "demo", "CLUSTER=current", "REGISTRY=reg/mpirt")
 
         assert checkout.calls() == ["python -m demo", "current reg/mpirt"]
-
-    def test_all_crashes(self, checkout: Checkout) -> None:
-        checkout.stub(".venv/bin/python", 'echo "crashes: $MPIRT_TEST_CRASHES"')
-
-        done = checkout.run("make", "crashes")
-
-        assert checkout.calls() == [
-            "python -m pytest tests/e2e/controller/test_crashes.py tests/e2e/controller/test_outages.py"
-        ]
-        assert "crashes: all\n" in done.stdout
 
     def test_a_cluster_is_removed_even_when_the_environment_is_out_of_date(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))

@@ -8,21 +8,8 @@ import pytest
 
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
+from tests.e2e.controller.times import Times, summary, times_of
 from tests.e2e.ground import Ground, Namespace
-from tests.kube.status import table
-
-_ROWS = pytest.StashKey[list[list[str]]]()
-_HEADING = ["WHAT", "SECONDS"]
-
-
-class Times:
-    """Collects what is printed at the end of the run."""
-
-    def __init__(self, rows: list[list[str]]) -> None:
-        self._rows = rows
-
-    def add(self, what: str, seconds: float) -> None:
-        self._rows.append([what, f"{seconds:.2f}"])
 
 
 @pytest.fixture(scope="package")
@@ -40,12 +27,8 @@ def jobs(controller: Deployed) -> Namespace:
 
 @pytest.fixture
 def times(request: pytest.FixtureRequest) -> Times:
-    return Times(request.config.stash.setdefault(_ROWS, []))
+    return times_of(request.config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    rows = config.stash.get(_ROWS, [])
-    if rows:
-        terminalreporter.section("from the event to what the controller promises after it")
-        for line in table([_HEADING, *rows]):
-            terminalreporter.line(line)
+    summary(terminalreporter, config)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.stories import Story, condition, pods_of, story, told_of
+from tests.e2e.controller.times import Times
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.manifests import IDLE
 from tests.kube.kubectl import is_ready
