@@ -92,18 +92,18 @@ def is_settled(state: State) -> bool:
     """
     Whether all of a job that runs is as it will stay, by everybody's word.
 
-    Where the API server was away, whoever makes tokens may hear of an account long after others do, and pods may
-    not be Ready for a while because their nodes were not heard of.
+    Where the API server was away, pods may not be Ready for a while because their nodes were not heard of.
     """
     return all(_is_settled(fact) for fact in map(json.loads, state))
 
 
 def _is_settled(fact: Body) -> bool:
     match fact["kind"]:
-        case "ServiceAccount":
-            return "secrets" in fact
         case "Pod":
             return is_ready(fact)
+        case "Job":
+            # What it says of its pod comes after what the pod says.
+            return bool(fact["status"].get("ready") == fact["status"].get("active"))
         case "StatefulSet":
             return bool(fact["status"].get("readyReplicas") == fact["spec"]["replicas"])
         case "MPIJob":
