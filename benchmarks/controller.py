@@ -155,7 +155,8 @@ def _many(controller: Deployed, before: Mapping[str, int], jobs: int) -> dict[st
         took["made_after_s"] = time.monotonic() - begun
         _wait_for(namespace, _PODS, before[_PODS] + jobs, operator.ge)
         took[f"create_{jobs}_s"] = time.monotonic() - begun
-    rest = Rest(controller)
+    pods = controller.pods()
+    rest = Rest(lambda: requests_of(controller, pods))
     with step("rest"):
         until(lambda: rest.seconds() >= _AT_REST, within=_WITHIN, what="a controller at rest")
         took["rest_after_s"] = time.monotonic() - begun - _AT_REST
