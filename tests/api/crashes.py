@@ -23,7 +23,7 @@ from tests.api.states import (
     difference,
     has_workers,
     is_settled,
-    started_twice,
+    made_again,
     state,
 )
 from tests.e2e.controller.mpijobs import MpiJob, submit
@@ -115,8 +115,8 @@ class Course:
         return self._difference(self.peace.ended)
 
     def made_twice(self) -> list[str]:
-        """Objects that the API server has made more than once, and containers that were started so."""
-        return [*made_twice(self._writes()), *started_twice(self.bed.namespace, self.job.name)]
+        """Objects that the API server has made more than once, and pods that Kubernetes has."""
+        return [*made_twice(self._writes()), *made_again(self.bed.namespace, self.job.name)]
 
     def runs(self) -> list[str]:
         """How the pods of its launcher have ended, each of which is an attempt."""

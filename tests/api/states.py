@@ -26,7 +26,7 @@ _OBJECTS = (
     "mpijobs.kubeflow.org"
 )
 # Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first. What nodes tell
-# comes late, and not always where the API server was away: see started_twice().
+# comes late, and not always where the API server was away: see made_again().
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
 # It writes to a pod only when no node takes it: so it is for a moment after the API server was away.
@@ -60,15 +60,14 @@ def state(namespace: Namespace, name: str) -> State:
     return tuple(sorted(map(_without_differences, lines)))
 
 
-def started_twice(namespace: Namespace, name: str) -> list[str]:
-    """Containers of that job that nodes have started more than once, in one pod or in several of a name."""
-    told = namespace.kubectl.get("events", "--field-selector=reason=Started")
+def made_again(namespace: Namespace, name: str) -> list[str]:
+    """Pods of that job that were made more than once, by what Kubernetes tells of it."""
+    told = namespace.kubectl.get("events", "--field-selector=reason=SuccessfulCreate")
     counts: Counter[str] = Counter()
     for event in told:
-        about = event["involvedObject"]
         # Each attempt of a launcher has a pod with a name of its own.
-        pod = re.sub(r"-launcher-[a-z0-9]{5}$", "-launcher", about["name"])
-        counts[f"{pod} {about.get('fieldPath', '')}"] += event.get("count") or 1
+        words = re.sub(r"-launcher-[a-z0-9]{5}$", "-launcher", event["message"])
+        counts[words] += event.get("count") or 1
     return [what for what, count in counts.items() if name in what and count > 1]
 
 

@@ -8,7 +8,7 @@ folder; logs stay there when it has ended.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +78,7 @@ class OwnPlane(Plane):
 
 
 @contextmanager
-def running(folder: Path, binaries: Binaries, *, names: tuple[str, ...] = NODES) -> Iterator[OwnPlane]:
+def running(folder: Path, binaries: Binaries, *, names: Iterable[str] = NODES) -> Iterator[OwnPlane]:
     """A plane with these nodes, which is gone after the block."""
     plane = OwnPlane(place.fresh(folder), binaries)
     _write_files(plane.site)
@@ -125,6 +125,7 @@ def _command(component: str, plane: Plane) -> list[str]:
             site,
             # Loopback addresses are no endpoints of a Service, and nobody looks for this one by its Service.
             "--endpoint-reconciler-type=none",
+            "--enable-priority-and-fairness=false",
             "--max-requests-inflight=2000",
             "--max-mutating-requests-inflight=1000",
         ),
@@ -162,11 +163,19 @@ def _kwok_settings() -> dict[str, object]:
 def _scheduler_settings(site: Site) -> dict[str, object]:
     """What no flag says any more."""
     connection = {"kubeconfig": str(site.kubeconfig(SCHEDULER)), "qps": _QPS, "burst": _BURST}
+    # Otherwise it looks at all pods of all nodes for each that it schedules.
+    nothing_by_default = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "PodTopologySpreadArgs",
+        "defaultConstraints": [],
+        "defaultingType": "List",
+    }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "clientConnection": connection,
+        "profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": nothing_by_default}]}],
     }
 
 

@@ -2,8 +2,8 @@
 What becomes of pods: the stages that KWOK plays in place of kubelets, and the annotations by which tests choose.
 
 Owns: the names of these annotations, and what happens without them. A pod starts at once and stays; one of a Job
-succeeds a moment later. A pod that is deleted ends at once, with 0. Annotations may stand in a template, or be set
-on a pod that is there.
+succeeds a moment later. A pod that is deleted ends at once: with 0, or with 143 if it is of a Job. Annotations may
+stand in a template, or be set on a pod that is there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ def _starting() -> list[Stage]:
             [_IS_KEPT, pending, _IS_NEW, (_CANT_BE_PULLED, "In", ["false"])],
             _started(),
             delay={"durationMilliseconds": _STARTS_AFTER},
-            event={"type": "Normal", "reason": "Started", "message": "Started container"},
         ),
         _pod(
             "image-cant-be-pulled",
@@ -261,8 +260,9 @@ def _ended(annotation: str, otherwise: str) -> str:
 
 
 def _stopped() -> str:
-    """Who was killed at the end of the grace period has not ended by itself."""
-    return _over(f'(ternary "137" "0" (eq (or (index $annotations "{STOPS_AFTER}") "") "{GRACE}"))')
+    """Workers end by themselves; a launcher is ended by the signal, or, at the end of its grace period, killed."""
+    asked = '(ternary "0" "143" (eq .spec.restartPolicy "Always"))'
+    return _over(f'(ternary "137" {asked} (eq (or (index $annotations "{STOPS_AFTER}") "") "{GRACE}"))')
 
 
 def _restarted() -> str:
@@ -290,10 +290,8 @@ def _pod(
     template: str,
     *,
     delay: Stage | None = None,
-    event: Stage | None = None,
 ) -> Stage:
-    happens = {"statusTemplate": template, **({"event": event} if event else {})}
-    return _stage("Pod", name, expressions, happens, delay=delay)
+    return _stage("Pod", name, expressions, {"statusTemplate": template}, delay=delay)
 
 
 def _stage(
