@@ -36,7 +36,7 @@ help: ## list these targets
 
 # What a run makes, in this order, once there is an environment. tests/run records every pytest that they start: a
 # test that fails is run once more, and what all of them come to is said at the end.
-RUN := check $(if $(MPIRT_TEST_KUBECONFIG),,cluster) e2e
+RUN := check $(if $(MPIRT_TEST_KUBECONFIG),,api cluster) e2e
 
 .PHONY: test soak
 test: may-test ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
@@ -95,19 +95,19 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-.PHONY: unit protocol e2e crashes
+.PHONY: unit protocol api e2e
 unit: may-check venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
 protocol: venv ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
+# More at once than processors: they wait for leases and pods most of their time.
+api: venv ## tests of the controller on a real control plane without nodes
+	@$(BIN)/python -m tests.run layer --at-once 4 tests/api $(PYTEST_ARGS)
+
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
-
-crashes: venv ## kill the controller after each write of a job's life; `make e2e` takes every fourth (root)
-	MPIRT_TEST_CRASHES=all $(BIN)/python -m pytest tests/e2e/controller/test_crashes.py \
-	  tests/e2e/controller/test_outages.py $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)

@@ -129,11 +129,15 @@ def runtime(*, as_json: bool, runs: int, access: str) -> None:
 @click.option(
     "--jobs", type=click.IntRange(1), default=upkeep.JOBS, show_default=True, help="Jobs created at once."
 )
-def controller(*, as_json: bool, jobs: int) -> None:
-    """The controller's Deployment: writes a job, requests in peace, many jobs at once, memory, CPU, a restart."""
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Workers of each.")
+def controller(*, as_json: bool, jobs: int, workers: int) -> None:
+    """
+    The controller on a control plane without nodes: writes a job, requests in peace, many jobs at once, memory,
+    CPU, a restart. Needs no root.
+    """
     machine = _machine()
-    with place.fresh_controller() as installed:
-        costs = upkeep.measure(installed, jobs)
+    with place.fresh_controller(jobs * (workers + 1)) as installed:
+        costs = upkeep.measure(installed, jobs, workers)
     click.echo(f"\n{machine}; the load beside a figure is that of its last minute\n")
     for line in costs.lines():
         click.echo(line)

@@ -1,9 +1,9 @@
 """
-What the controller costs: its writes, its silence, its memory, and how fast five hundred jobs get their objects.
+What the controller costs: its writes, its silence, its memory, and how fast five hundred jobs come to run.
 
-Owns: what is run and what is measured. The controller runs as its Deployment, and what it uses is what its pods
-say in /metrics: of the one that leads, where nothing else is said. No pod of the five hundred jobs ever runs: they
-ask for a node that is not there. So their launcher Jobs, which wait for workers, do not exist.
+Owns: what is run and what is measured. It runs on a control plane without nodes, where KWOK plays the kubelets, so
+that there may be any number of pods. The controller is two processes, and what they use is what they say in
+/metrics: of the one that leads, where nothing else is said.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.measure import Unmeasured
-from tests.e2e.controller.deployed import LABEL, Deployed
-from tests.e2e.controller.scraped import Rest, Scrape, requests_of, scrape
+from tests.api.controllers import Controller, Replica
+from tests.e2e.controller.mpijobs import manifest
+from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.e2e.ground import Namespace
-from tests.e2e.manifests import IDLE
 from tests.kube.errors import ClusterError
-from tests.kube.kubectl import is_ready
 from tests.kube.progress import step
 from tests.kube.wait import until
+from tests.plane.stages import ENDS, NEVER
 
 JOBS = 500
 
-_WITHIN = 600.0
+_WITHIN = 3600.0
 _QUIET_SECONDS = 60.0
 _IDLE_SECONDS = 60.0
 # Longer than mere counts in a status may be kept back.
@@ -51,14 +51,17 @@ _OBJECTS = {
     "RoleBinding": "apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "Service": "api/v1/namespaces/{}/services",
     "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
+    "Job": "apis/batch/v1/namespaces/{}/jobs",
     "Pod": "api/v1/namespaces/{}/pods",
 }
-_OWNED, _PODS = tuple(_OBJECTS)[:-1], "Pod"
+# The launcher's Job comes after the workers' pods.
+_OWNED, _PODS = tuple(_OBJECTS)[:-2], "Pod"
 _MPI_JOBS = "apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
 
 
 _PROMISED = {
     "writes_per_job": "25 at most",
+    "leases_lost": "none, where the API server answers within seconds",
     "quiet_requests": f"none in {_QUIET_SECONDS:g} s, watches and the lease aside",
     "restart_writes": "none, the lease aside",
     "restart_ready_s": "30 at most",
@@ -84,6 +87,7 @@ class Costs:
 
     measured: Mapping[str, Figure]
     jobs: int = JOBS
+    workers: int = 1
 
     def figures(self) -> dict[str, float]:
         """All of them, rounded to what can be told apart."""
@@ -91,31 +95,29 @@ class Costs:
 
     def lines(self) -> list[str]:
         """The same for people, each with the load of the machine and what is promised."""
-        promised = {**_PROMISED, **(_PROMISED_OF_JOBS if self.jobs == JOBS else {})}
+        promised = {**_PROMISED, **(_PROMISED_OF_JOBS if (self.jobs, self.workers) == (JOBS, 1) else {})}
         return [
             f"{name:20} {round(figure.value, 2):8g}   load {figure.load:4.1f}   {promised.get(name, '')}".rstrip()
             for name, figure in self.measured.items()
         ]
 
 
-def measure(controller: Deployed, jobs: int) -> Costs:
+def measure(controller: Controller, jobs: int, workers: int) -> Costs:
     """All figures, by a controller that has no other jobs."""
-    namespace, leader = controller.namespace, controller.holder()
+    namespace = controller.namespace
     found = _noted(_plain_life(controller))
     before = _counts(namespace)
     most: dict[str, float] = {}
     try:
         with _looking_at_memory(controller, most):
-            found |= _noted(_many(controller, before, jobs))
+            found |= _noted(_many(controller, before, jobs, workers))
         found |= _noted(_idle(controller))
-        if controller.holder() != leader:
-            raise Unmeasured("another replica leads by now, and what the first has counted is not all there was")
         with _looking_at_memory(controller, most):
             found |= _noted(_restart(controller, jobs))
     finally:
         removed = _remove_all(namespace, before, jobs)
     largest, second, *_ = sorted(most.values(), reverse=True)
-    return Costs(found | _noted({"rss_mb": largest, "second_rss_mb": second, **removed}), jobs)
+    return Costs(found | _noted({"rss_mb": largest, "second_rss_mb": second, **removed}), jobs, workers)
 
 
 def _noted(values: Mapping[str, float]) -> dict[str, Figure]:
@@ -123,43 +125,49 @@ def _noted(values: Mapping[str, float]) -> dict[str, Figure]:
     return {name: Figure(value, load) for name, value in values.items()}
 
 
-def _plain_life(controller: Deployed) -> dict[str, float]:
-    namespace, leader = controller.namespace, controller.leader()
+def _plain_life(controller: Controller) -> dict[str, float]:
+    namespace, leader = controller.namespace, leader_of(controller)
     with step("a plain job"):
-        waits = ["/bin/sh", "-c", "until [ -e /tmp/end ]; do sleep 1; done"]
-        before = scrape(controller, leader).writes()
-        namespace.kubectl.apply(job("plain", image=namespace.ground.image("busybox"), launcher=waits, selector={}))
+        before = scrape(leader).writes()
+        namespace.kubectl.apply(job("plain", workers=1))
         until(lambda: _state(namespace, "plain", "Running"), within=_WITHIN, what="the plain job to run")
         time.sleep(_AT_REST)
-        asked = requests_of(controller, controller.pods())
+        asked = requests_of(controller)
         time.sleep(_QUIET_SECONDS)
-        quiet = requests_of(controller, controller.pods()) - asked
-        namespace.kubectl("exec", "job/plain-launcher", "--container=mpi", "--", "touch", "/tmp/end")  # noqa: S108
+        quiet = requests_of(controller) - asked
+        namespace.kubectl("annotate", "pods", "--selector=job-name=plain-launcher", f"{ENDS}=0", "--overwrite")
         until(lambda: _state(namespace, "plain", "Succeeded"), within=_WITHIN, what="the plain job's end")
         time.sleep(_AT_REST)
-        writes = scrape(controller, leader).writes() - before
+        writes = scrape(leader).writes() - before
     return {"writes_per_job": writes, "quiet_requests": quiet}
 
 
-def _many(controller: Deployed, before: Mapping[str, int], jobs: int) -> dict[str, float]:
-    namespace, leader = controller.namespace, controller.leader()
-    at_first = scrape(controller, leader)
+def _many(controller: Controller, before: Mapping[str, int], jobs: int, workers: int) -> dict[str, float]:
+    namespace, leader = controller.namespace, leader_of(controller)
+    at_first = scrape(leader)
     begun = time.monotonic()
     took: dict[str, float] = {}
     with step(f"{jobs} jobs"):
-        _create(namespace, jobs)
+        _create(namespace, jobs, workers)
         took["created_after_s"] = time.monotonic() - begun
     with step("what they are made of"):
         for kind in _OWNED:
             _wait_for(namespace, kind, before[kind] + jobs, operator.ge)
         took["made_after_s"] = time.monotonic() - begun
-        _wait_for(namespace, _PODS, before[_PODS] + jobs, operator.ge)
+        _wait_for(namespace, _PODS, before[_PODS] + jobs * workers, operator.ge)
         took[f"create_{jobs}_s"] = time.monotonic() - begun
-    rest = Rest(controller)
+    with step("all of them Running"):
+        _patiently(lambda: _running(namespace) >= jobs, what=f"{jobs} jobs that run")
+        took["running_after_s"] = time.monotonic() - begun
+    rest = Rest(lambda: requests_of(controller))
     with step("rest"):
         until(lambda: rest.seconds() >= _AT_REST, within=_WITHIN, what="a controller at rest")
         took["rest_after_s"] = time.monotonic() - begun - _AT_REST
-    now = scrape(controller, leader)
+    ends = sum(len(each.ends) for each in controller.replicas)
+    if ends:
+        # What a process had counted has gone with it.
+        return {**took, "leases_lost": ends}
+    now = scrape(leader)
     return {
         **took,
         "writes_until_rest": now.writes() - at_first.writes(),
@@ -167,59 +175,59 @@ def _many(controller: Deployed, before: Mapping[str, int], jobs: int) -> dict[st
     }
 
 
-def _idle(controller: Deployed) -> dict[str, float]:
-    pods, leader = controller.pods(), controller.leader()
+def _idle(controller: Controller) -> dict[str, float]:
     with step("idle"):
-        before = {pod: _said(scrape(controller, pod), _CPU) for pod in pods}
+        before = [_said(scrape(each), _CPU) for each in controller.replicas]
         time.sleep(_IDLE_SECONDS)
-        used = {pod: (_said(scrape(controller, pod), _CPU) - before[pod]) / _IDLE_SECONDS * 100 for pod in before}
-    return {"idle_cpu_percent": used.pop(leader), "standby_cpu_percent": max(used.values())}
+        after = [_said(scrape(each), _CPU) for each in controller.replicas]
+    used = {
+        each.name: (now - then) / _IDLE_SECONDS * 100
+        for each, then, now in zip(controller.replicas, before, after, strict=True)
+    }
+    return {"idle_cpu_percent": used.pop(controller.leader()), "standby_cpu_percent": max(used.values())}
 
 
-def _restart(controller: Deployed, jobs: int) -> dict[str, float]:
-    """Both replicas at once, so that nobody is left who knows anything."""
-    namespace, before = controller.namespace, controller.pods()
+def _restart(controller: Controller, jobs: int) -> dict[str, float]:
+    """Both replicas at once, so that nobody is left who knows anything. Each is started again as it has ended."""
     with step("a restart"):
         begun = time.monotonic()
-        namespace.kubectl("delete", "pods", *before, "--wait=false")
-        until(lambda: _ready_pods(controller, before) == len(before), within=_WITHIN, what="new replicas")
+        last = [each.process for each in controller.replicas]
+        for process in last:
+            process.ask_to_end()
+        until(lambda: all(process.is_over for process in last), within=_WITHIN, what="the end of both")
+        until(controller.are_ready, within=_WITHIN, what="new replicas")
         ready = time.monotonic() - begun
-        until(lambda: controller.leader() in controller.pods(), within=_WITHIN, what="a new leader")
         until(lambda: _looks(controller) >= jobs, within=_WITHIN, what=f"looks at {jobs} jobs")
         looked = time.monotonic() - begun
         time.sleep(_IDLE_SECONDS / 2)
-        writes = sum(scrape(controller, pod).writes() for pod in controller.pods())
+        writes = sum(scrape(each).writes() for each in controller.replicas)
     return {"restart_writes": writes, "restart_ready_s": ready, "restart_looked_s": looked}
 
 
 def _said(found: Scrape, name: str) -> float:
     """What a process says of itself; no process uses nothing."""
     if not (value := found.value(name)):
-        raise Unmeasured(f"the controller does not tell its {name}; is its image of this checkout?")
+        raise Unmeasured(f"the controller does not tell its {name}")
     return value
 
 
-def _looks(controller: Deployed) -> float:
-    return scrape(controller, controller.leader()).value("mpirt_controller_reconcile_seconds_count")
-
-
-def _ready_pods(controller: Deployed, before: list[str]) -> int:
-    found = controller.namespace.kubectl.get("pods", f"--selector={LABEL}")
-    return sum(is_ready(pod) for pod in found if pod["metadata"]["name"] not in before)
+def _looks(controller: Controller) -> float:
+    name = "mpirt_controller_reconcile_seconds_count"
+    return max(scrape(each).value(name) for each in controller.replicas)
 
 
 @contextmanager
-def _looking_at_memory(controller: Deployed, most: dict[str, float]) -> Iterator[None]:
-    """Note the most that each pod of the controller is seen to hold while the block runs, in MB."""
+def _looking_at_memory(controller: Controller, most: dict[str, float]) -> Iterator[None]:
+    """Note the most that each replica is seen to hold while the block runs, in MB."""
     end = threading.Event()
 
     def look() -> None:
         while not end.wait(_BETWEEN_SAMPLES):
-            # A pod that is about to go or not yet up, an API server that is busy: there is a next time.
-            with suppress(ClusterError):
-                for pod in controller.pods():
-                    now = _said(scrape(controller, pod), _MEMORY) / 2**20
-                    most[pod] = max(now, most.get(pod, 0))
+            # One that is about to go or not yet up: there is a next time.
+            with suppress(Unmeasured):
+                for each in controller.replicas:
+                    now = _said(scrape(each), _MEMORY) / 2**20
+                    most[each.name] = max(now, most.get(each.name, 0))
 
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(look)
@@ -230,11 +238,8 @@ def _looking_at_memory(controller: Deployed, most: dict[str, float]) -> Iterator
     looking.result()
 
 
-def _create(namespace: Namespace, jobs: int) -> None:
-    bodies = [
-        job(f"many-{number}", image="none", launcher=["true"], selector={"there": "is-none"})
-        for number in range(jobs)
-    ]
+def _create(namespace: Namespace, jobs: int, workers: int) -> None:
+    bodies = [job(f"many-{number}", workers=workers) for number in range(jobs)]
     pieces = [bodies[start::_AT_ONCE] for start in range(_AT_ONCE)]
 
     def create(piece: list[dict[str, Any]]) -> None:
@@ -264,14 +269,26 @@ def _are_asked_to_go(namespace: Namespace) -> bool:
 
 
 def _wait_for(namespace: Namespace, kind: str, wanted: int, holds: Callable[[int, int], bool]) -> None:
+    _patiently(lambda: holds(_count(namespace, kind), wanted), what=f"{wanted} of {kind}")
+
+
+def _patiently(question: Callable[[], bool], *, what: str) -> None:
     def is_so() -> bool:
-        if holds(_count(namespace, kind), wanted):
-            return True
+        # An API server that is busy may not answer; there is a next time.
+        with suppress(ClusterError):
+            if question():
+                return True
         # Asking all the time would cost half a core, which those who are measured need.
         time.sleep(_BETWEEN_COUNTS)
         return False
 
-    until(is_so, within=_WITHIN, what=f"{wanted} of {kind}")
+    until(is_so, within=_WITHIN, what=what)
+
+
+def _running(namespace: Namespace) -> int:
+    """How many jobs run."""
+    path = '--output=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Running")].status} {end}'
+    return namespace.kubectl("get", "mpijobs.kubeflow.org", path).stdout.split().count("True")
 
 
 def _counts(namespace: Namespace) -> dict[str, int]:
@@ -291,23 +308,29 @@ def _state(namespace: Namespace, name: str, kind: str) -> bool:
     return namespace.kubectl("get", "mpijobs.kubeflow.org", name, path).stdout == "True"
 
 
-def job(name: str, *, image: str, launcher: list[str], selector: Mapping[str, str]) -> dict[str, Any]:
-    """A job of one worker, on nodes with these labels."""
-    common = {"image": image, "imagePullPolicy": "IfNotPresent"}
-    worker = {
-        "nodeSelector": dict(selector),
-        "terminationGracePeriodSeconds": 5,
-        "containers": [{"name": "mpi", "command": ["/bin/sh", "-c", IDLE], **common}],
-    }
-    main = {"containers": [{"name": "mpi", "command": launcher, **common}]}
-    return {
-        "apiVersion": "kubeflow.org/v2beta1",
-        "kind": "MPIJob",
-        "metadata": {"name": name},
-        "spec": {
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": {"spec": main}},
-                "Worker": {"replicas": 1, "template": {"spec": worker}},
-            }
-        },
-    }
+def job(name: str, *, workers: int) -> dict[str, Any]:
+    """A job whose launcher goes on until it is told to end."""
+    return manifest(
+        name,
+        "none",
+        ("true",),
+        workers=workers,
+        # A spread over nodes would cost the scheduler more than all the rest.
+        worker={"topologySpreadConstraints": []},
+        launcher={},
+        container={},
+        annotations={"Launcher": {ENDS: NEVER}},
+    )
+
+
+def leader_of(controller: Controller) -> Replica:
+    return controller.replica(controller.leader())
+
+
+def scrape(replica: Replica) -> Scrape:
+    return parse(replica.page("/metrics"))
+
+
+def requests_of(controller: Controller) -> int:
+    """What all replicas have asked for so far, watches and leases aside."""
+    return sum(scrape(each).requests() for each in controller.replicas)

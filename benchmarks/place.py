@@ -1,5 +1,5 @@
 """
-Where a benchmark takes place: a namespace of its own on the test cluster, with workers or a controller in it.
+Where a benchmark takes place: a namespace of its own on the test cluster, or a control plane without nodes.
 
 Owns: finding or starting the cluster, and removing the namespace, whatever happened in it.
 """
@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.api import controllers
+from tests.api.controllers import Controller
 from tests.e2e import ground, manifests
-from tests.e2e.controller import deployed
-from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground, Namespace
+from tests.kube import programs
 from tests.kube.progress import step
+from tests.plane import plane, shared
 
 _GONE_WITHIN = "120s"
+_PODS_OF_A_NODE = 1000
 
 
 @contextmanager
@@ -28,12 +31,18 @@ def fresh_namespace() -> Iterator[Namespace]:
 
 
 @contextmanager
-def fresh_controller() -> Iterator[Deployed]:
-    """The same with a controller in it, installed as people install it, which looks at nothing else."""
-    with _fresh_ground() as (cluster, folder):
-        with step("a controller"):
-            controller = deployed.install(cluster, folder)
-        yield controller
+def fresh_controller(pods: int) -> Iterator[Controller]:
+    """Two replicas of a controller on a control plane of their own, with room for so many pods."""
+    with tempfile.TemporaryDirectory(prefix="mpirt-benchmark-") as name:
+        folder = Path(name)
+        binaries = programs.ensure(shared.version())
+        names = [f"node-{number}" for number in range(1 + pods // _PODS_OF_A_NODE)]
+        with plane.running(folder / "plane", binaries, names=names) as own:
+            cluster = Ground(own.kubectl, is_ours=False)
+            with step("a controller"):
+                controller = controllers.install(own, cluster, folder, replicas=2)
+            yield controller
+            controller.remove()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e import manifests
 from tests.e2e.ground import Faults, Ground, Namespace
 from tests.kube import cluster as kube
-from tests.kube import faults, layout, pki
+from tests.kube import controlplane, faults, layout
 from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
@@ -195,7 +195,7 @@ def _on_node(node: str, namespace: Namespace, pods: list[str]) -> str:
 @contextmanager
 def _connection() -> Iterator[ssl.SSLSocket]:
     """An open connection to the API server; what is asked on it is asked as the administrator."""
-    trust = ssl.create_default_context(cafile=pki.CA)
+    trust = ssl.create_default_context(cafile=controlplane.SITE.secrets.ca)
     with (
         socket.create_connection((layout.API_ADDRESS, layout.API_PORT), timeout=_SILENCE) as plain,
         trust.wrap_socket(plain, server_hostname=layout.API_ADDRESS) as secure,
@@ -205,6 +205,10 @@ def _connection() -> Iterator[ssl.SSLSocket]:
 
 def _answer(connection: ssl.SSLSocket) -> bytes:
     """Ask for the health of the server; the beginning of the answer."""
-    lines = ("GET /healthz HTTP/1.1", f"Host: {layout.API_ADDRESS}", f"Authorization: Bearer {pki.token('admin')}")
+    lines = (
+        "GET /healthz HTTP/1.1",
+        f"Host: {layout.API_ADDRESS}",
+        f"Authorization: Bearer {controlplane.SITE.secrets.token('admin')}",
+    )
     connection.sendall("".join(f"{line}\r\n" for line in (*lines, "")).encode())
     return connection.recv(4096)

@@ -47,7 +47,7 @@ _LOCK_FILE = Path("/run/lock/mpirt-kube")
 _NODE_READY_WITHIN = 90.0
 
 # The modules whose text decides what a cluster is like; the rest only drives it.
-_RECIPE = ("cgroups", "controlplane", "dns", "kubeconfig", "layout", "network", "nodes", "pki")
+_RECIPE = ("cgroups", "commandlines", "controlplane", "dns", "kubeconfig", "layout", "network", "nodes", "pki")
 
 
 def up(count: int | None = None, kubernetes: str | None = None) -> None:
@@ -133,7 +133,7 @@ def _replace(present: State | None, found: Binaries, wanted: State) -> None:
     members = wanted.members
     with step(f"network and control plane of Kubernetes {found.versions['kubernetes']}"):
         network.create(members)
-        pki.create(members)
+        controlplane.create_secrets(members)
         controlplane.create(found)
         dns.create(found, _admin(found))
     with step(f"{wanted.nodes} nodes"):
@@ -178,7 +178,7 @@ def _wait_for_nodes(members: Sequence[Node], found: Binaries) -> None:
 
 
 def _admin(found: Binaries) -> Kubectl:
-    return Kubectl(found.kubectl, kubeconfig.write(paths.KUBECONFIG, "admin"))
+    return Kubectl(found.kubectl, kubeconfig.write(paths.KUBECONFIG, controlplane.SITE, pki.ADMIN))
 
 
 def _load(node: Node, found: Binaries, archives: Sequence[images.Archive]) -> None:

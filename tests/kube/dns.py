@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from tests.kube import daemons, kubeconfig, layout, paths
+from tests.kube import controlplane, daemons, kubeconfig, layout, paths
 from tests.kube.daemons import Daemon
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.programs import Binaries
@@ -28,7 +28,7 @@ _READY_WITHIN = 30.0
 def create(binaries: Binaries, admin: Kubectl) -> None:
     """Start it, and give it its Service; the API server must be there."""
     _FOLDER.mkdir(parents=True)
-    kubeconfig.write(_KUBECONFIG, "dns")
+    kubeconfig.write(_KUBECONFIG, controlplane.SITE, "dns")
     _COREFILE.write_text(_corefile())
     admin.inside("kube-system").apply(*_service())
     start(binaries)

@@ -1,4 +1,4 @@
-"""Kubeconfig files for the cluster's own users."""
+"""Kubeconfig files for a control plane's users."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import json
 import tempfile
 from pathlib import Path
 
-from tests.kube import layout, pki
+from tests.kube.commandlines import Site
 
 
-def write(path: Path, user: str) -> Path:
-    """A kubeconfig for one user, readable by its owner only. JSON is YAML, so no YAML library is needed."""
-    authority = base64.b64encode(pki.CA.read_bytes()).decode()
+def write(path: Path, site: Site, user: str, *, token: str = "", url: str = "") -> Path:
+    """
+    A kubeconfig for one user, readable by its owner only. JSON is YAML, so no YAML library is needed.
+
+    Without `token` it is the one that the user was given with the plane's secrets. `url` leads to the API server
+    by another way than the straight one.
+    """
+    authority = base64.b64encode(site.secrets.ca.read_bytes()).decode()
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -20,10 +25,10 @@ def write(path: Path, user: str) -> Path:
         "clusters": [
             {
                 "name": "mpirt-kube",
-                "cluster": {"server": layout.API_URL, "certificate-authority-data": authority},
+                "cluster": {"server": url or site.url, "certificate-authority-data": authority},
             }
         ],
-        "users": [{"name": user, "user": {"token": pki.token(user)}}],
+        "users": [{"name": user, "user": {"token": token or site.secrets.token(user)}}],
         "contexts": [
             {"name": "mpirt-kube", "context": {"cluster": "mpirt-kube", "user": user, "namespace": "default"}}
         ],

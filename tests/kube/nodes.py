@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from tests.kube import cgroups, daemons, kubeconfig, layout, paths
+from tests.kube.controlplane import SITE
 from tests.kube.daemons import Daemon
 from tests.kube.layout import Node
 from tests.kube.programs import Binaries
@@ -41,9 +42,9 @@ def create(node: Node, binaries: Binaries) -> None:
     (node.root / "net.d").mkdir(exist_ok=True)
     (node.root / "net.d" / "10-mpirt.conflist").write_text(json.dumps(_cni_config(node)))
     (node.root / "kubelet.json").write_text(json.dumps(_kubelet_config(node)))
-    kubeconfig.write(node.root / "kubelet.kubeconfig", f"system:node:{node.name}")
+    kubeconfig.write(node.root / "kubelet.kubeconfig", SITE, f"system:node:{node.name}")
     (node.root / "kube-proxy.json").write_text(json.dumps(_proxy_config(node)))
-    kubeconfig.write(node.root / "kube-proxy.kubeconfig", "system:kube-proxy")
+    kubeconfig.write(node.root / "kube-proxy.kubeconfig", SITE, "system:kube-proxy")
     cgroups.create(node.cgroup)
     _start_holder(node)
     start_containerd(node, binaries)

@@ -1,71 +1,95 @@
-"""The cluster's secrets: one certificate authority, the API server's certificate, keys and tokens."""
+"""A control plane's secrets: one certificate authority, the API server's certificate, keys and tokens."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kube import layout, paths
-from tests.kube.layout import Node
 from tests.kube.shell import run
 
-FOLDER = paths.STATE / "pki"
-CA = FOLDER / "ca.crt"
-API_CERTIFICATE = FOLDER / "apiserver.crt"
-API_KEY = FOLDER / "apiserver.key"
-ACCOUNTS_KEY = FOLDER / "service-accounts.key"
-ACCOUNTS_PUBLIC = FOLDER / "service-accounts.pub"
-TOKENS = FOLDER / "tokens.csv"
+ADMIN = "admin"
+CONTROLLER_MANAGER = "system:kube-controller-manager"
+SCHEDULER = "system:kube-scheduler"
+MASTERS = "system:masters"
 
 _DAYS = "3650"
-_CA_KEY = FOLDER / "ca.key"
 
 
-def create(nodes: Sequence[Node]) -> None:
-    """Make everything anew: a cluster never inherits another one's secrets."""
-    FOLDER.mkdir(parents=True, mode=0o700)
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Where they are."""
+
+    folder: Path
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.crt"
+
+    @property
+    def api_certificate(self) -> Path:
+        return self.folder / "apiserver.crt"
+
+    @property
+    def api_key(self) -> Path:
+        return self.folder / "apiserver.key"
+
+    @property
+    def accounts_key(self) -> Path:
+        return self.folder / "service-accounts.key"
+
+    @property
+    def accounts_public(self) -> Path:
+        return self.folder / "service-accounts.pub"
+
+    @property
+    def tokens(self) -> Path:
+        return self.folder / "tokens.csv"
+
+    def token(self, user: str) -> str:
+        """The bearer token of one of the plane's own users."""
+        for line in self.tokens.read_text().splitlines():
+            value, name, *_ = line.split(",")
+            if name == user:
+                return value
+        raise KeyError(user)
+
+
+def create(
+    made: Secrets, *, users: Iterable[tuple[str, str]], addresses: Sequence[str], names: Sequence[str] = ()
+) -> None:
+    """
+    Make everything anew: a plane never inherits another one's secrets.
+
+    `users` holds the name and group of those who get a token besides the plane's own; the API server's certificate
+    is for these addresses and names.
+    """
+    folder = made.folder
+    folder.mkdir(parents=True, mode=0o700)
     _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", _DAYS, "-subj", "/CN=mpirt-kube-ca",
-             "-keyout", _CA_KEY, "-out", CA)  # fmt: skip
-    _create_server_certificate()
-    _openssl("genrsa", "-out", ACCOUNTS_KEY, "2048")
-    _openssl("rsa", "-in", ACCOUNTS_KEY, "-pubout", "-out", ACCOUNTS_PUBLIC)
-    _create_tokens(nodes)
-
-
-def token(user: str) -> str:
-    """The bearer token of one of the cluster's own users."""
-    for line in TOKENS.read_text().splitlines():
-        value, name, *_ = line.split(",")
-        if name == user:
-            return value
-    raise KeyError(user)
-
-
-def _create_server_certificate() -> None:
-    names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc",
-             f"kubernetes.default.svc.{layout.CLUSTER_DOMAIN}", "localhost"]  # fmt: skip
-    addresses = [layout.API_SERVICE, layout.API_ADDRESS, "127.0.0.1"]
+             "-keyout", folder / "ca.key", "-out", made.ca)  # fmt: skip
     alternatives = [f"DNS:{name}" for name in names] + [f"IP:{address}" for address in addresses]
-    request = FOLDER / "apiserver.csr"
-    extensions = FOLDER / "apiserver.ext"
-    extensions.write_text(f"subjectAltName={','.join(alternatives)}\nextendedKeyUsage=serverAuth\n")
+    _create_server_certificate(made, ",".join(alternatives))
+    _openssl("genrsa", "-out", made.accounts_key, "2048")
+    _openssl("rsa", "-in", made.accounts_key, "-pubout", "-out", made.accounts_public)
+    _create_tokens(made, [(ADMIN, MASTERS), (CONTROLLER_MANAGER, ""), (SCHEDULER, ""), *users])
+
+
+def _create_server_certificate(made: Secrets, alternatives: str) -> None:
+    request = made.folder / "apiserver.csr"
+    extensions = made.folder / "apiserver.ext"
+    extensions.write_text(f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth\n")
     _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kube-apiserver",
-             "-keyout", API_KEY, "-out", request)  # fmt: skip
-    _openssl("x509", "-req", "-in", request, "-CA", CA, "-CAkey", _CA_KEY, "-CAcreateserial",
-             "-days", _DAYS, "-extfile", extensions, "-out", API_CERTIFICATE)  # fmt: skip
+             "-keyout", made.api_key, "-out", request)  # fmt: skip
+    _openssl("x509", "-req", "-in", request, "-CA", made.ca, "-CAkey", made.folder / "ca.key", "-CAcreateserial",
+             "-days", _DAYS, "-extfile", extensions, "-out", made.api_certificate)  # fmt: skip
 
 
-def _create_tokens(nodes: Sequence[Node]) -> None:
-    users = [("admin", "system:masters"),
-             ("system:kube-controller-manager", ""),
-             ("system:kube-scheduler", ""),
-             ("system:kube-proxy", ""),
-             ("dns", "system:masters"),
-             *((f"system:node:{node.name}", "system:nodes") for node in nodes)]  # fmt: skip
+def _create_tokens(made: Secrets, users: Iterable[tuple[str, str]]) -> None:
     lines = (f"{secrets.token_hex(16)},{user},{user},{group}" for user, group in users)
-    TOKENS.touch(mode=0o600)
-    TOKENS.write_text("\n".join(lines) + "\n")
+    made.tokens.touch(mode=0o600)
+    made.tokens.write_text("\n".join(lines) + "\n")
 
 
 def _openssl(*words: str | Path) -> None:

@@ -64,6 +64,7 @@ PURE = frozenset({
 
 _TOOLS: Mapping[tuple[str, ...], str] = {
     ("tests", "kube"): "the test cluster serves any project",
+    ("tests", "plane"): "the control plane without nodes serves any project",
     ("tests", "run"): "the run of the tests serves any project",
 }
 

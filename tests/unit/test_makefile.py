@@ -22,7 +22,7 @@ def checkout(tmp_path: Path) -> Checkout:
         made.stub(f".venv/bin/{name}")
     made.stub("id", AS_ROOT)
     made.stub("apt-get")
-    for folder in ("unit", "protocol", "e2e"):
+    for folder in ("unit", "protocol", "api", "e2e"):
         (made.root / "tests" / folder).mkdir(parents=True)
     (made.root / ".venv" / ".ready").touch()
     return made
@@ -33,7 +33,7 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls() == ["id -u", "python -m tests.run test check cluster e2e"]
+        assert checkout.calls() == ["id -u", "python -m tests.run test check api cluster e2e"]
 
     def test_everything_on_somebody_elses_cluster_needs_no_root_and_starts_none(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)

@@ -8,21 +8,8 @@ import pytest
 
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
+from tests.e2e.controller.times import Times, summary
 from tests.e2e.ground import Ground, Namespace
-from tests.kube.status import table
-
-_PROPERTY = "time"
-_HEADING = ["WHAT", "SECONDS"]
-
-
-class Times:
-    """Collects what is printed at the end, as properties of the test: pytest-xdist passes them on."""
-
-    def __init__(self, properties: list[tuple[str, object]]) -> None:
-        self._properties = properties
-
-    def add(self, what: str, seconds: float) -> None:
-        self._properties.append((_PROPERTY, [what, f"{seconds:.2f}"]))
 
 
 @pytest.fixture(scope="package")
@@ -48,12 +35,4 @@ def times(request: pytest.FixtureRequest) -> Times:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
-    found = [
-        row for report in reports for name, row in getattr(report, "user_properties", ()) if name == _PROPERTY
-    ]
-    rows: list[list[str]] = [list(row) for row in found]
-    if rows:
-        terminalreporter.section("from the event to what the controller promises after it")
-        for line in table([_HEADING, *rows]):
-            terminalreporter.line(line)
+    summary(terminalreporter)

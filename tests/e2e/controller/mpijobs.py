@@ -79,13 +79,14 @@ def submit(
     worker: Mapping[str, Any] | None = None,
     launcher: Mapping[str, Any] | None = None,
     container: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, Mapping[str, str]] | None = None,
     **spec: Any,
 ) -> MpiJob:
     """
     Create a job with its workers spread over the nodes.
 
     `worker` and `launcher` have the last word on their pods' specs, `container` on all containers, `spec` on the
-    job's.
+    job's; `annotations` are those of their pods, by the role.
     """
     namespace.kubectl.apply(
         manifest(
@@ -96,6 +97,7 @@ def submit(
             worker=worker or {},
             launcher=launcher or {},
             container=container or {},
+            annotations=annotations,
             mpiImplementation=_IMPLEMENTATIONS.get(image, "OpenMPI"),
             **spec,
         )
@@ -112,9 +114,15 @@ def manifest(
     worker: Mapping[str, Any],
     launcher: Mapping[str, Any],
     container: Mapping[str, Any],
+    annotations: Mapping[str, Mapping[str, str]] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
     """The object."""
+
+    def metadata(role: str) -> dict[str, Any]:
+        found = (annotations or {}).get(role)
+        return {"metadata": {"annotations": dict(found)}} if found else {}
+
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -139,8 +147,11 @@ def manifest(
         "spec": {
             "slotsPerWorker": 1,
             "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": {"spec": {"containers": [main], **launcher}}},
-                "Worker": {"replicas": workers, "template": {"spec": workers_spec}},
+                "Launcher": {
+                    "replicas": 1,
+                    "template": {**metadata("Launcher"), "spec": {"containers": [main], **launcher}},
+                },
+                "Worker": {"replicas": workers, "template": {**metadata("Worker"), "spec": workers_spec}},
             },
             **spec,
         },

@@ -8,7 +8,7 @@ controller makes no request of its own for a page.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -57,16 +57,20 @@ def page(controller: Deployed, pod: str, path: str) -> str:
 
 
 def scrape(controller: Deployed, pod: str) -> Scrape:
-    families = text_string_to_metric_families(page(controller, pod, "/metrics"))
-    return Scrape(tuple(sample for family in families for sample in family.samples))
+    return parse(page(controller, pod, "/metrics"))
+
+
+def parse(text: str) -> Scrape:
+    """What stands on such a page."""
+    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
+    return Scrape(tuple(samples))
 
 
 class Rest:
-    """For how long all pods together have asked for nothing, as far as somebody has looked."""
+    """For how long all replicas together have asked for nothing, as far as somebody has looked."""
 
-    def __init__(self, controller: Deployed) -> None:
-        self._controller = controller
-        self._pods = controller.pods()
+    def __init__(self, ask: Callable[[], int]) -> None:
+        self._ask = ask
         self._requests = -1
         self._since = self._looked = 0.0
 
@@ -75,7 +79,7 @@ class Rest:
         due = self._looked + _BETWEEN_LOOKS
         until(lambda: time.monotonic() >= due, within=2 * _BETWEEN_LOOKS, what="the next look")
         self._looked = time.monotonic()
-        requests = requests_of(self._controller, self._pods)
+        requests = self._ask()
         if requests != self._requests:
             self._requests, self._since = requests, time.monotonic()
         return self._looked - self._since

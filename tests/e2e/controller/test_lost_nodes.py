@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.controller import losing
-from tests.e2e.controller.conftest import Times
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import Story, condition, held, story
+from tests.e2e.controller.times import Times
 from tests.kube import cluster, faults
 from tests.kube.wait import until
 

@@ -1,5 +1,5 @@
 """
-The launcher starts when the workers are Ready, and not before; who keeps it waiting is named.
+A worker that is not Ready, as a kubelet tells it, is named with the reason; what needs no kubelet is in tests/api.
 
 The jobs wait side by side.
 """
@@ -17,26 +17,12 @@ from tests.e2e.ground import Namespace
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 
-SLOW = "sleep 20; touch /tmp/ready; exec sleep 3600"
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
-
-# Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
-SCARCE, DISK = "example.com/scarce", "ephemeral-storage"
-FORBIDDEN = f"forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
 
 # Nobody listens there, so that the node need not wait for an answer.
 NO_SUCH_IMAGE = "localhost:1/no/such:image"
 
-QUOTA = {
-    "apiVersion": "v1",
-    "kind": "ResourceQuota",
-    "metadata": {"name": "none"},
-    "spec": {"hard": {f"requests.{SCARCE}": "0", f"requests.{DISK}": "150Mi"}},
-}
-
 REASONS = {
-    "quota": f" can't be made: {FORBIDDEN}",
-    "unschedulable": " is not scheduled: Unschedulable: ",
     "image": f": container mpi: ImagePullBackOff: image {NO_SUCH_IMAGE} can't be pulled",
     "readiness": ": container mpi runs but is not Ready: its readiness probe does not succeed",
 }
@@ -46,17 +32,9 @@ def jobs(namespace: Namespace) -> dict[str, dict[str, Any]]:
     """What keeps each job waiting, by what it is submitted with."""
     image = namespace.ground.image("busybox")
     main = {"name": "mpi", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["/bin/sh", "-c", IDLE]}
-    wanting = {"resources": {"limits": {SCARCE: "1"}}}
-    large = {"resources": {"requests": {DISK: "100Mi"}}}
-    slow = {**main, "command": ["/bin/sh", "-c", SLOW], "readinessProbe": READY}
     return {
-        "slow": {"worker": {"containers": [slow]}},
-        "unschedulable": {"worker": {"nodeSelector": {"there": "is-none"}}},
         "image": {"worker": {"containers": [{**main, "image": NO_SUCH_IMAGE}]}},
         "readiness": {"worker": {"containers": [{**main, "readinessProbe": READY}]}},
-        "quota": {"worker": {"containers": [{**main, **wanting}]}},
-        "elastic": {"worker": {"containers": [{**main, **large}]}, "workers": 2, "elastic": {"minReplicas": 1}},
-        "launcher": {"launcher": {"containers": [{**main, **wanting}]}},
     }
 
 
@@ -64,15 +42,12 @@ def jobs(namespace: Namespace) -> dict[str, dict[str, Any]]:
 def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
     """A job for each."""
     namespace = controller.namespace
-    namespace.kubectl.apply(QUOTA)
-    until(lambda: "hard" in namespace.kubectl.get("resourcequota", "none")["status"], within=30, what="the quota")
     made = {
         why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **fields})
         for why, fields in jobs(namespace).items()
     }
     yield made
     namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
-    namespace.kubectl("delete", "resourcequota", "none")
 
 
 @pytest.mark.parametrize("why", REASONS)
@@ -87,32 +62,6 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
     # It never was anything else.
     assert running["lastTransitionTime"] == job.condition("Created")["lastTransitionTime"]
     assert job.pods("launcher") == []
-
-
-def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
-    job = waiting["launcher"]
-    words = f"the launcher's pod can't be made: {FORBIDDEN}"
-
-    wait_for_words(job, words)
-
-    assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
-
-
-def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
-    job = waiting["elastic"]
-    job.wait_for_end()
-
-    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
-
-
-def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:
-    job = waiting["slow"]
-    job.wait_for_end()
-
-    [launcher] = job.pods("launcher")
-    [worker] = job.pods("worker")
-    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
-    assert launcher["metadata"]["creationTimestamp"] >= ready["lastTransitionTime"]
 
 
 def wait_for_words(job: MpiJob, words: str) -> None:

@@ -36,6 +36,7 @@ class Binaries:
     cni_plugins: Path
     coredns: Path
     pause: Path
+    kwok: Path
     key: str
     versions: Mapping[str, str]
 
@@ -74,6 +75,7 @@ def locate(folders: Mapping[str, Path]) -> Binaries:
         cni_plugins=folders["cni"] / "bin",
         coredns=folders["coredns"] / "bin/coredns",
         pause=folders["pause"] / "bin/pause",
+        kwok=folders["kwok"] / "bin/kwok",
         key=buildcache.key_of(sorted(folder.name for folder in folders.values())),
         versions={name: version for found in versions for name, version in found.items()},
     )

@@ -25,6 +25,7 @@ _VERSIONED = {
     "coredns": "github.com/coredns/coredns",
     "etcd": "go.etcd.io/etcd/server/v3",
     "kubernetes": "k8s.io/kubernetes",
+    "kwok": "sigs.k8s.io/kwok",
 }
 
 Version = tuple[int, ...]

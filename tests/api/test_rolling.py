@@ -1,4 +1,4 @@
-"""What is changed in a job that runs is rolled out, and its hostfile stays true."""
+"""What is changed in the templates of a job that runs is rolled out, and its hostfile stays true."""
 
 from __future__ import annotations
 
@@ -9,60 +9,33 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controller.conftest import Times
-from tests.e2e.controller.deployed import Deployed, job_name
+from tests.api.controllers import Controller, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.controller.stories import Story, condition, pods_of, story, told_of
+from tests.e2e.controller.times import Times
 from tests.e2e.controller.watching import State, Watch, watch
-from tests.e2e.manifests import IDLE
 from tests.kube.kubectl import is_ready
-from tests.kube.wait import until
+from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER
 
 ROLLED_WITHIN = 150.0
-# Five seconds are promised for what the controller does, and that is measured elsewhere; kubectl asks here.
-FOLLOWS_WITHIN = 60.0
-
 REVISION = "controller-revision-hash"
 _TEMPLATE = "/spec/mpiReplicaSpecs/{}/template/spec/containers/0/{}"
 
 
 @pytest.fixture(scope="module")
-def life(controller: Deployed) -> Iterator[Story]:
+def life(controller: Controller) -> Iterator[Story]:
     """Of a job whose launcher goes on for as long as the tests need."""
-    quick = {"terminationGracePeriodSeconds": 2}
     job = submit(
         controller.namespace,
         job_name("roll"),
-        "openmpi4",
-        ("/bin/sh", "-c", IDLE),
-        worker=quick,
-        launcher=quick,
+        "busybox",
+        ("true",),
+        annotations={"Launcher": {ENDS: NEVER}},
     )
     with story(job) as told:
         told.until("Running")
         yield told
     controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
-
-
-@pytest.mark.parametrize("count", [3, 2], ids=["up", "down"])
-def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(life: Story, count: int) -> None:
-    running = life.job
-    before = launcher(running)
-    hosts = [f"{running.name}-worker-{n}" for n in range(count)]
-
-    running.namespace.kubectl("scale", "mpijobs.kubeflow.org", running.name, f"--replicas={count}")
-
-    until(lambda: hostfile(running) == hosts, within=FOLLOWS_WITHIN, what=f"{hosts} in the hostfile")
-    until(lambda: may_enter(running) == hosts, within=FOLLOWS_WITHIN, what=f"{hosts} in the Role")
-    until(
-        lambda: discovered(running, before) == hosts, within=ROLLED_WITHIN, what=f"{hosts} found by mpirt-discover"
-    )
-    until(
-        lambda: sorted(name(pod) for pod in running.pods("worker")) == hosts,
-        within=ROLLED_WITHIN,
-        what=f"pods {hosts}",
-    )
-    assert launcher(running) == before
 
 
 def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_workers(life: Story) -> None:
@@ -120,11 +93,11 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
 
 def test_a_template_that_can_not_start_is_told_of_and_the_next_one_is_rolled_out(life: Story) -> None:
     running = life.job
-    right = running.namespace.ground.image("openmpi4")
+    right = running.namespace.ground.image("busybox")
     last = f"{running.name}-worker-1"
 
     begun = time.monotonic()
-    change(running, "Worker", "image", "mpirt-test/there-is-none:dev")
+    change(running, "Worker", "image", MISSING_IMAGE)
     stuck = life.told.wait(
         lambda state: f"{last}: container mpi: ImagePullBackOff" in told_of(state, "Running"),
         after=begun,
@@ -158,18 +131,6 @@ def as_of(pods: Watch, version: int) -> dict[str, State]:
 def hostfile(job: MpiJob) -> list[str]:
     data = job.namespace.kubectl.get("configmap", f"{job.name}-config")["data"]
     return [line.split()[0] for line in data["hostfile"].splitlines()]
-
-
-def may_enter(job: MpiJob) -> list[str]:
-    """The pods that the launcher may start commands in."""
-    rules = job.namespace.kubectl.get("role", f"{job.name}-launcher")["rules"]
-    return [pod for rule in rules if rule["resources"] == ["pods/exec"] for pod in rule["resourceNames"]]
-
-
-def discovered(job: MpiJob, launcher: str) -> list[str]:
-    """What horovodrun would be told in the launcher's pod."""
-    found = job.namespace.kubectl.execute(launcher, "/etc/mpi/discover_hosts.sh")
-    return [line.partition(":")[0] for line in found.splitlines()]
 
 
 def launcher(job: MpiJob) -> str:

@@ -1,7 +1,8 @@
 """
 Who held the lease when, and who wrote when, by what passed through the proxy.
 
-Owns: the comparison. Processes are told apart by the addresses of their pods: of two of one pod the first is dead.
+Owns: the comparison. Processes are told apart by the replicas that they are of: of two of one replica
+the first is dead.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.e2e.controller.apiproxy import Write
+from tests.api.apiproxy import Write
 
 # Who can't renew stops acting after as many seconds.
 DEADLINE = 8.0
@@ -30,9 +31,9 @@ def intruders(writes: Sequence[Write]) -> list[str]:
     found, holder, since = list[str](), "nobody", float("-inf")
     for write in writes:
         if is_for_job(write):
-            if write.address != holder or write.at - since > DEADLINE:
-                found.append(f"{write} {write.name} by {write.address}, {write.at - since:.1f} s after {holder}")
+            if write.sender != holder or write.at - since > DEADLINE:
+                found.append(f"{write} {write.name} by {write.sender}, {write.at - since:.1f} s after {holder}")
         elif write.is_good:
-            holder = write.address if write.content["spec"]["holderIdentity"] else "nobody"
+            holder = write.sender if write.content["spec"]["holderIdentity"] else "nobody"
             since = write.at
     return found

@@ -1,5 +1,5 @@
 """
-What else happens in a job's life: it is over, run again, suspended, early, in somebody's way, or refused.
+What else happens in a job's life: it is over, run again, suspended, in somebody's way, or refused.
 
 The jobs do next to nothing, and live side by side.
 """
@@ -11,17 +11,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.e2e.controller.deployed import Deployed, job_name
+from tests.api.controllers import Controller, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
-from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.plane.stages import ENDS, NEVER
 
 WITHIN = 120.0
 
 DONE = ("true",)
-FOREVER = ("/bin/sh", "-c", IDLE)
-RANK = ("mpirun", "--allow-run-as-root", "-n", "1", "hostname")
+FOREVER = {"Launcher": {ENDS: NEVER}}
 
 OVER = {
     "None": {"cleanPodPolicy": "None"},
@@ -43,7 +42,7 @@ class Taken(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def over(controller: Deployed) -> dict[str, MpiJob]:
+def over(controller: Controller) -> dict[str, MpiJob]:
     """Jobs that have something to do for a moment, by what is to happen after it."""
     return {
         what: submit(controller.namespace, job_name(what.lower()), "busybox", DONE, workers=1, runPolicy=policy)
@@ -52,7 +51,7 @@ def over(controller: Deployed) -> dict[str, MpiJob]:
 
 
 @pytest.fixture(scope="module")
-def taken(controller: Deployed) -> Taken:
+def taken(controller: Controller) -> Taken:
     """The name is free when all has been seen, so that the job goes on while other tests run."""
     kubectl, name = controller.namespace.kubectl, job_name("taken")
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-config"}, "data": {"a": "b"}}
@@ -69,35 +68,15 @@ def taken(controller: Deployed) -> Taken:
 
 
 @pytest.fixture(scope="module")
-def early(controller: Deployed) -> MpiJob:
-    """A job whose launcher is made at startup, under the user's account; its worker is Ready when told to."""
-    namespace, name = controller.namespace, job_name("early")
-    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
-    image = {"image": namespace.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
-    worker = {"name": "mpi", "command": list(FOREVER), "readinessProbe": probe, **image}
-    namespace.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"{name}-mine"}})
-    return submit(
-        namespace,
-        name,
-        "openmpi4",
-        RANK,
-        workers=1,
-        worker={"containers": [worker]},
-        launcher={"serviceAccountName": f"{name}-mine"},
-        launcherCreationPolicy="AtStartup",
-    )
-
-
-@pytest.fixture(scope="module")
-def long(controller: Deployed) -> Iterator[MpiJob]:
+def long(controller: Controller) -> Iterator[MpiJob]:
     """A job that does not end by itself."""
-    job = submit(controller.namespace, job_name("long"), "busybox", FOREVER, workers=1)
+    job = submit(controller.namespace, job_name("long"), "busybox", DONE, workers=1, annotations=FOREVER)
     yield job
     job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
 def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
-    over: dict[str, MpiJob], early: MpiJob, long: MpiJob, taken: Taken
+    over: dict[str, MpiJob], long: MpiJob, taken: Taken
 ) -> None:
     words = (
         f"ConfigMap {taken.job.name}-config exists and belongs to nobody, and is left alone; "
@@ -107,37 +86,6 @@ def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
     assert events(taken.job, "ErrResourceExists") == [words]
     assert (taken.config["data"], taken.config["metadata"].get("ownerReferences")) == ({"a": "b"}, None)
     assert taken.workers == []
-
-
-def test_a_launcher_at_startup_is_there_before_its_workers_and_waits_for_them(early: MpiJob) -> None:
-    waits = (
-        f"init container mpirt-wait runs; 0 of 1 workers are Ready: {early.name}-worker-0: container mpi runs but"
-    )
-    until(
-        lambda: waits in early.condition("Running").get("message", ""),
-        within=WITHIN,
-        what="a launcher that waits",
-        instead=early.status,
-    )
-    early.namespace.kubectl.execute(f"{early.name}-worker-0", "touch", "/tmp/ready")
-    early.wait_for_end()
-
-    [worker] = early.pods("worker")
-    [launcher] = early.pods("launcher")
-    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
-    [main] = launcher["status"]["containerStatuses"]
-    assert launcher["metadata"]["creationTimestamp"] < ready["lastTransitionTime"]
-    assert main["state"]["terminated"]["startedAt"] >= ready["lastTransitionTime"]
-
-
-def test_a_launchers_own_account_is_kept_and_may_start_its_ranks(early: MpiJob) -> None:
-    early.namespace.kubectl("exec", f"{early.name}-worker-0", "--", "touch", "/tmp/ready")
-    early.wait_for_end()
-
-    [launcher] = early.pods("launcher")
-    assert launcher["spec"]["serviceAccountName"] == f"{early.name}-mine"
-    assert early.log() == [f"{early.name}-worker-0"]
-    assert not exists(early, f"serviceaccount/{early.name}-launcher")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _OBJECTS = (
     "mpijobs.kubeflow.org"
 )
 # Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first. What nodes tell
-# comes late, and not always where the API server was away: see started_twice().
+# comes late, and not always where the API server was away: see made_again().
 _TOLD = frozenset({"SuccessfulCreate", "SuccessfulDelete", "Completed"})
 _OWN = "mpirt-controller"
 # It writes to a pod only when no node takes it: so it is for a moment after the API server was away.
@@ -60,15 +60,14 @@ def state(namespace: Namespace, name: str) -> State:
     return tuple(sorted(map(_without_differences, lines)))
 
 
-def started_twice(namespace: Namespace, name: str) -> list[str]:
-    """Containers of that job that nodes have started more than once, in one pod or in several of a name."""
-    told = namespace.kubectl.get("events", "--field-selector=reason=Started")
+def made_again(namespace: Namespace, name: str) -> list[str]:
+    """Pods of that job that were made more than once, by what Kubernetes tells of it."""
+    told = namespace.kubectl.get("events", "--field-selector=reason=SuccessfulCreate")
     counts: Counter[str] = Counter()
     for event in told:
-        about = event["involvedObject"]
         # Each attempt of a launcher has a pod with a name of its own.
-        pod = re.sub(r"-launcher-[a-z0-9]{5}$", "-launcher", about["name"])
-        counts[f"{pod} {about.get('fieldPath', '')}"] += event.get("count") or 1
+        words = re.sub(r"-launcher-[a-z0-9]{5}$", "-launcher", event["message"])
+        counts[words] += event.get("count") or 1
     return [what for what, count in counts.items() if name in what and count > 1]
 
 
@@ -92,18 +91,18 @@ def is_settled(state: State) -> bool:
     """
     Whether all of a job that runs is as it will stay, by everybody's word.
 
-    Where the API server was away, whoever makes tokens may hear of an account long after others do, and pods may
-    not be Ready for a while because their nodes were not heard of.
+    Where the API server was away, pods may not be Ready for a while because their nodes were not heard of.
     """
     return all(_is_settled(fact) for fact in map(json.loads, state))
 
 
 def _is_settled(fact: Body) -> bool:
     match fact["kind"]:
-        case "ServiceAccount":
-            return "secrets" in fact
         case "Pod":
             return is_ready(fact)
+        case "Job":
+            # What it says of its pod comes after what the pod says.
+            return bool(fact["status"].get("ready") == fact["status"].get("active"))
         case "StatefulSet":
             return bool(fact["status"].get("readyReplicas") == fact["spec"]["replicas"])
         case "MPIJob":

@@ -1,9 +1,9 @@
 """
 An API server's doorstep: a proxy between controllers and the API server that sees every write and every answer.
 
-It speaks TLS on both sides, by the API server's own certificate, so controllers need no other credentials than
-those of every pod. Owns: the bytes, the record of the writes, and holding a chosen one up. What a write means and
-what is done to who sent it is others' matter.
+It speaks TLS on both sides, by the API server's own certificate, so controllers need no other credentials than the
+usual ones. Each has a door of its own, by which it is told from the others. Owns: the bytes, the record of the
+writes, and holding a chosen one up. What a write means and what is done to who sent it is others' matter.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.kube import layout, pki
+from tests.kube.commandlines import Site
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0
@@ -34,8 +34,8 @@ class Write:
 
     at: float
     """When it had come, by time.monotonic()."""
-    address: str
-    """Of the pod that sent it."""
+    sender: str
+    """Whose door it came by."""
     method: str
     target: str
     body: bytes = field(repr=False)
@@ -128,13 +128,16 @@ class Hold:
 class ApiProxy:
     """One proxy. start() and stop() frame its life; everything else may be called from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: Site) -> None:
+        self._site = site
         self._writes: list[Write] = []
         self._holds: list[Hold] = []
-        self._trust = ssl.create_default_context(cafile=str(pki.CA))
+        self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
+        self._presented = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._presented.load_cert_chain(site.secrets.api_certificate, site.secrets.api_key)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="API proxy", daemon=True)
-        self._server: asyncio.Server | None = None
+        self._doors: list[asyncio.Server] = []
         self._links: set[asyncio.Task[None]] = set()
 
     # -- what a test says and asks -------------------------------------------------------------------------------
@@ -149,21 +152,19 @@ class ApiProxy:
         """All writes so far, in the order in which they came; the lease's, too."""
         return list(self._writes)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables by which a pod finds this instead of the API server."""
-        assert self._server is not None
-        host, port = self._server.sockets[0].getsockname()
-        return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
+    def open(self, sender: str) -> str:
+        """Open a door for somebody; returns the URL that leads there."""
+        # The API server's own address, for which its certificate is.
+        serve = partial(self._serve, sender)
+        door = self._run(asyncio.start_server(serve, self._site.address, 0, ssl=self._presented))
+        self._doors.append(door)
+        host, port = door.sockets[0].getsockname()
+        return f"https://{host}:{port}"
 
     # -- its life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        trust.load_cert_chain(pki.API_CERTIFICATE, pki.API_KEY)
         self._thread.start()
-        # The bridge's address is one of those that the API server's certificate is for, and pods reach it.
-        self._server = self._run(asyncio.start_server(self._serve, layout.GATEWAY, 0, ssl=trust))
 
     def stop(self) -> None:
         self._run(self._end())
@@ -175,8 +176,8 @@ class ApiProxy:
         return asyncio.run_coroutine_threadsafe(doing, self._loop).result(_ENDS_WITHIN)
 
     async def _end(self) -> None:
-        assert self._server is not None
-        self._server.close()
+        for door in self._doors:
+            door.close()
         links = list(self._links)
         for link in links:
             link.cancel()
@@ -184,16 +185,16 @@ class ApiProxy:
 
     # -- one connection ------------------------------------------------------------------------------------------
 
-    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+    async def _serve(self, sender: str, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         this = asyncio.current_task()
         assert this is not None
         self._links.add(this)
-        # Who has gone by the time the API server answers has no address any more.
-        address = str(to_client.get_extra_info("peername")[0])
         try:
-            server, to_server = await asyncio.open_connection(layout.API_ADDRESS, layout.API_PORT, ssl=self._trust)
+            server, to_server = await asyncio.open_connection(
+                self._site.address, self._site.api_port, ssl=self._trust
+            )
             try:
-                await _Link(self._noted, address, to_client, to_server).pass_on(client, server)
+                await _Link(self._noted, sender, to_client, to_server).pass_on(client, server)
             finally:
                 to_server.transport.abort()
         except (OSError, asyncio.CancelledError):
@@ -214,14 +215,14 @@ class _Link:
     def __init__(
         self,
         noted: Callable[[Write], list[Hold]],
-        address: str,
+        sender: str,
         to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
     ) -> None:
         self._noted = noted
         self._to_client = to_client
         self._to_server = to_server
-        self._address = address
+        self._sender = sender
         self._waiting: Write | None = None
         self._holds: list[Hold] = []
 
@@ -247,7 +248,7 @@ class _Link:
             method, target, _ = first.split(" ", 2)
             body = await client.readexactly(_length(fields))
             if method in _WRITING:
-                write = Write(time.monotonic(), self._address, method, target, body)
+                write = Write(time.monotonic(), self._sender, method, target, body)
                 self._holds = self._noted(write)
                 await self._stand(Where.BEFORE)
                 if client.at_eof():

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.controller import deployed
-from tests.e2e.controller.deployed import Deployed
+from tests.api import controllers
+from tests.api.controllers import Controller, Replica
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.scraped import Rest, Scrape, page, scrape
+from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
-
-# Runs over both workers, and stays until it is told to end.
-COMMAND = ("/bin/sh", "-c", "mpirun --allow-run-as-root -n 2 hostname && until [ -e /tmp/end ]; do sleep 1; done")
+from tests.plane.plane import Plane
+from tests.plane.stages import ENDS, NEVER
 
 QUIET_SECONDS = 20.0
 MOST_WRITES = 25
@@ -30,33 +29,32 @@ pytestmark = pytest.mark.alone
 
 
 @pytest.fixture(scope="module")
-def alone(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     """A controller that nobody else has jobs for."""
-    with deployed.passing(cluster, tmp_path_factory.mktemp("alone")) as installed:
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone"), replicas=2) as installed:
         yield installed
 
 
 @pytest.fixture(scope="module")
-def running(alone: Deployed) -> MpiJob:
-    """A job whose ranks have run, and whose launcher runs on."""
-    job = submit(alone.namespace, "plain", "openmpi4", COMMAND)
+def running(alone: Controller) -> MpiJob:
+    """A job whose launcher runs until it is told to end."""
+    job = submit(alone.namespace, "plain", "busybox", ("true",), annotations={"Launcher": {ENDS: NEVER}})
     job.wait_for("Running")
-    until(lambda: len(job.log()) == 2, within=60, what="two ranks")
     return job
 
 
 @pytest.fixture(scope="module")
-def ended(alone: Deployed, running: MpiJob) -> Scrape:
+def ended(alone: Controller, running: MpiJob) -> Scrape:
     """What the leader has counted when the job is over and nothing is left to be said about it."""
-    running.namespace.kubectl("exec", f"job/{running.name}-launcher", "--container=mpi", "--", "touch", "/tmp/end")
+    running.namespace.kubectl("annotate", "pods", "--selector=job-name=plain-launcher", f"{ENDS}=0", "--overwrite")
     running.wait_for_end()
-    rest = Rest(alone)
+    rest = Rest(lambda: sum(scrape(each).requests() for each in alone.replicas))
     until(lambda: rest.seconds() > LONGEST_DELAY, within=60, what="the controller to come to rest")
-    return scrape(alone, alone.leader())
+    return scrape(alone.replica(alone.leader()))
 
 
-def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Deployed, running: MpiJob) -> None:
-    rest = Rest(alone)
+def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Controller, running: MpiJob) -> None:
+    rest = Rest(lambda: sum(scrape(each).requests() for each in alone.replicas))
 
     # It may have something left to say about the start. Who asked regularly would never be at rest.
     until(lambda: rest.seconds() > QUIET_SECONDS, within=60, what=f"{QUIET_SECONDS:g} s without a request")
@@ -64,15 +62,15 @@ def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Deployed, ru
     assert running.holds("Running")
 
 
-def test_replicas_say_that_they_are_well(alone: Deployed) -> None:
-    said = {(pod, path): page(alone, pod, path) for pod in alone.pods() for path in ("/healthz", "/readyz")}
+def test_replicas_say_that_they_are_well(alone: Controller) -> None:
+    said = {(each.name, path): each.page(path) for each in alone.replicas for path in ("/healthz", "/readyz")}
 
     assert len(said) == 4
     assert set(said.values()) == {"ok\n"}
 
 
-def test_a_running_job_is_counted_under_the_names_of_mpi_operator(alone: Deployed, running: MpiJob) -> None:
-    replicas = [scrape(alone, pod) for pod in alone.pods()]
+def test_a_running_job_is_counted_under_the_names_of_mpi_operator(alone: Controller, running: MpiJob) -> None:
+    replicas = [scrape(each) for each in alone.replicas]
     launcher = {"launcher": f"{running.name}-launcher", "namespace": running.namespace.name}
 
     assert sorted(each.value("mpi_operator_is_leader") for each in replicas) == [0, 1]
@@ -93,3 +91,7 @@ def test_an_ended_job_is_counted_under_the_names_of_mpi_operator(ended: Scrape) 
         "mpi_operator_jobs_failed_total": 0,
         "mpi_operator_jobs_successful_total": 1,
     }
+
+
+def scrape(replica: Replica) -> Scrape:
+    return parse(replica.page("/metrics"))

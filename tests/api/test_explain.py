@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controller.deployed import Deployed
+from tests.api.controllers import Controller
 from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Kubectl
 from tests.kube.wait import until
@@ -49,7 +49,7 @@ OBVIOUS = {".apiVersion", ".kind", ".metadata"}
 
 
 @pytest.fixture(scope="module")
-def told(controller: Deployed) -> dict[str, str]:
+def told(controller: Controller) -> dict[str, str]:
     """What kubectl says of every field in those places."""
     kubectl = controller.namespace.kubectl
     # What a CRD brings is published some seconds after it is served.

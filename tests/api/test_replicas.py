@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from mpirt.errors import ExitCode
-from tests.e2e.controller import processes
-from tests.e2e.controller.apiproxy import Hold, Where, Write
-from tests.e2e.controller.beds import Bed, beds
-from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.leadership import intruders, is_for_job, made_twice
+from tests.api import controllers
+from tests.api.apiproxy import Hold, Where, Write
+from tests.api.beds import Bed, beds
+from tests.api.controllers import Replica, job_name
+from tests.api.leadership import intruders, is_for_job, made_twice
 from tests.e2e.controller.mpijobs import MpiJob, manifest
-from tests.e2e.controller.processes import Process
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
+from tests.plane.children import Child
+from tests.plane.plane import Plane
+from tests.plane.stages import ENDS, NEVER
 
 # Twenty seconds are promised; a machine that is busy with other things gets more.
 WITHIN = 45.0
@@ -45,7 +47,9 @@ class Change:
     """One process stopped in the midst of its work, and another one acted."""
 
     jobs: list[MpiJob]
-    process: Process
+    leader: Replica
+    process: Child
+    """The one of that replica that was stopped."""
     took: float
     """Seconds to the first write of the other."""
     over: float
@@ -53,15 +57,15 @@ class Change:
 
 
 @pytest.fixture(scope="module")
-def bed(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
-    with beds(cluster, tmp_path_factory.mktemp("replicas"), 1) as [made]:
+def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    with beds(plane, cluster, tmp_path_factory.mktemp("replicas"), 1) as [made]:
         yield made
 
 
 @pytest.fixture(scope="module")
 def running(bed: Bed) -> MpiJob:
     """A job that runs while others come and controllers go."""
-    [job] = submit(bed, [job_name("runs")], "sleep", "1000")
+    [job] = submit(bed, [job_name("runs")], annotations={"Launcher": {ENDS: NEVER}})
     job.wait_for("Running")
     return job
 
@@ -70,20 +74,22 @@ def running(bed: Bed) -> MpiJob:
 def killed(bed: Bed, running: MpiJob) -> Change:
     """The leader was killed while it made jobs, none of its threads knowing what became of a write."""
     jobs, hold = make_jobs(bed)
-    process = processes.at(hold.wait(WITHIN).address)
+    leader = bed.controller.replica(hold.wait(WITHIN).sender)
+    process = leader.process
     process.kill()
     begun = time.monotonic()
     hold.release()
-    return Change(jobs, process, others_act(bed, begun) - begun, begun)
+    return Change(jobs, leader, process, others_act(bed, begun) - begun, begun)
 
 
 @pytest.fixture(scope="module")
 def frozen(bed: Bed, killed: Change) -> Change:
     """The next leader stood still while it made jobs, until the other acted; then it went on."""
-    bed.wait_until_whole()
+    bed.controller.wait_until_ready()
     jobs, hold = make_jobs(bed)
-    process = processes.at(hold.wait(WITHIN).address)
-    until(lambda: is_quiet(bed, process), within=WITHIN, what="all threads of the leader to wait for an answer")
+    leader = bed.controller.replica(hold.wait(WITHIN).sender)
+    process = leader.process
+    until(lambda: is_quiet(bed, leader), within=WITHIN, what="all threads of the leader to wait for an answer")
     process.freeze()
     begun = time.monotonic()
     try:
@@ -93,10 +99,9 @@ def frozen(bed: Bed, killed: Change) -> Change:
     finally:
         over = time.monotonic()
         process.thaw()
-    return Change(jobs, process, took, over)
+    return Change(jobs, leader, process, took, over)
 
 
-@pytest.mark.usefixtures("own_cluster")
 class TestWhileJobsAreMade:
     def test_when_the_leader_is_killed_another_process_acts(self, killed: Change) -> None:
         print(f"another process acted {killed.took:.1f} s after the leader was killed")
@@ -114,15 +119,9 @@ class TestWhileJobsAreMade:
         process = frozen.process
         until(lambda: process.is_over, within=WITHIN, what="the end of the process that was stopped")
 
-        late = [w for w in bed.proxy.writes() if w.address == process.address and w.at > frozen.over]
+        late = [w for w in bed.proxy.writes() if w.sender == frozen.leader.name and w.at > frozen.over]
         assert [f"{write} {write.name}" for write in late if is_for_job(write)] == []
-        end = until(
-            lambda: ends(bed).get(process.container, {}),
-            within=WITHIN,
-            what=f"the end of {process.container}",
-            instead=lambda: states(bed),
-        )
-        assert end["exitCode"] == ExitCode.UNREACHABLE, end
+        assert process.process.returncode == ExitCode.UNREACHABLE
 
     def test_every_job_is_run_once(self, killed: Change, frozen: Change) -> None:
         for job in (*killed.jobs, *frozen.jobs):
@@ -140,7 +139,7 @@ class TestWhileJobsAreMade:
         assert running.holds("Running")
 
     def test_no_object_is_made_by_both(self, bed: Bed, frozen: Change) -> None:
-        writers = [{write.address for write in writes_for(bed, job)} for job in frozen.jobs]
+        writers = [{write.sender for write in writes_for(bed, job)} for job in frozen.jobs]
 
         assert max(map(len, writers)) == 2, "no job was begun by one and ended by the other"
         assert made_twice(bed.proxy.writes()) == []
@@ -150,23 +149,36 @@ class TestWhileJobsAreMade:
         assert intruders(bed.proxy.writes()) == []
 
 
-def test_who_is_asked_to_end_leaves_the_lease_to_the_other(controller: Deployed) -> None:
-    leader = controller.leader()
+def test_who_is_asked_to_end_leaves_the_lease_to_the_other(plane: Plane, cluster: Ground, tmp_path: Path) -> None:
+    with controllers.passing(plane, cluster, tmp_path, replicas=2) as pair:
+        leader = pair.leader()
+        [other] = [each.name for each in pair.replicas if each.name != leader]
 
-    controller.namespace.kubectl("delete", "pod", leader, "--wait=false")
-    until(lambda: controller.leader() not in ("", leader), within=WITHIN, what="another leader")
+        pair.replica(leader).end()
 
-    until(lambda: len(controller.pods()) == 2, within=WITHIN, what="two replicas again")
+        until(lambda: pair.leader() == other, within=WITHIN, what="another leader")
+        assert pair.replica(leader).ends == [ExitCode.OK]
 
 
-def submit(bed: Bed, names: Sequence[str], *command: str) -> list[MpiJob]:
+def submit(
+    bed: Bed, names: Sequence[str], *, annotations: Mapping[str, Mapping[str, str]] | None = None
+) -> list[MpiJob]:
     """Create jobs of one worker at once."""
     image = bed.namespace.ground.image("busybox")
     nothing: dict[str, object] = {}
     worker: dict[str, object] = {"topologySpreadConstraints": []}
     bed.namespace.kubectl.apply(
         *(
-            manifest(name, image, command, workers=1, worker=worker, launcher=nothing, container=nothing)
+            manifest(
+                name,
+                image,
+                ("true",),
+                workers=1,
+                worker=worker,
+                launcher=nothing,
+                container=nothing,
+                annotations=annotations,
+            )
             for name in names
         )
     )
@@ -181,11 +193,11 @@ def make_jobs(bed: Bed) -> tuple[list[MpiJob], Hold]:
     def is_late(write: Write) -> bool:
         if not any(name in write.name for name in names) or next(numbers) < WRITES:
             return False
-        leader.update([] if leader else [write.address])
-        return write.address in leader
+        leader.update([] if leader else [write.sender])
+        return write.sender in leader
 
     hold = bed.proxy.hold(Where.AFTER, is_late)
-    return submit(bed, names, "true"), hold
+    return submit(bed, names), hold
 
 
 def others_act(bed: Bed, begun: float) -> float:
@@ -200,14 +212,14 @@ def others_act(bed: Bed, begun: float) -> float:
     return found.at
 
 
-def is_quiet(bed: Bed, process: Process) -> bool:
+def is_quiet(bed: Bed, leader: Replica) -> bool:
     """
     Whether nothing of it is on its way.
 
     What it has been allowed to send and has not sent comes when it goes on, and no controller can do anything
     about that.
     """
-    sent = (write.at for write in bed.proxy.writes() if write.address == process.address and is_for_job(write))
+    sent = (write.at for write in bed.proxy.writes() if write.sender == leader.name and is_for_job(write))
     return time.monotonic() - max(sent) > QUIET_SECONDS
 
 
@@ -220,21 +232,3 @@ def starts(pod: dict[str, object]) -> int:
     status = pod["status"]
     assert isinstance(status, dict)
     return 1 + int(status["containerStatuses"][0]["restartCount"])
-
-
-def ends(bed: Bed) -> dict[str, dict[str, Any]]:
-    """How the containers of both replicas ended, by their ids."""
-    found = (state.get("terminated", {}) for pod in states(bed).values() for state in pod)
-    return {end["containerID"]: end for end in found if end}
-
-
-def states(bed: Bed) -> dict[str, list[dict[str, Any]]]:
-    """What the kubelet says of each replica's container, and of the one before it."""
-    return {
-        pod["metadata"]["name"]: [
-            container[state]
-            for container in pod["status"].get("containerStatuses", ())
-            for state in ("state", "lastState")
-        ]
-        for pod in bed.controller.all_pods()
-    }

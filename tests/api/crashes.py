@@ -13,28 +13,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.e2e.controller import processes
-from tests.e2e.controller.apiproxy import Hold, Where, Write
-from tests.e2e.controller.beds import Bed
-from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.leadership import made_twice
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.states import (
+from tests.api.apiproxy import Hold, Where, Write
+from tests.api.beds import Bed
+from tests.api.controllers import job_name
+from tests.api.leadership import made_twice
+from tests.api.states import (
     State,
     as_far_as_told,
     difference,
     has_workers,
     is_settled,
-    started_twice,
+    made_again,
     state,
 )
+from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
+from tests.plane.stages import ENDS, NEVER
 
-# The launcher waits for a word, so that nothing ends while no controller looks; then a worker notes each run.
-GO = "/tmp/go"
-RUN = "mpirun --allow-run-as-root -n 1 sh -c 'echo ran >> /tmp/runs; cat /tmp/runs'"
-LAUNCHER = ("/bin/sh", "-c", f"until [ -e {GO} ]; do sleep 0.2; done; {RUN}")
+# The launcher waits for a word, so that nothing ends while no controller looks.
+WAITS = {"Launcher": {ENDS: NEVER}}
 
 LIFE = (
     "POST jobs (dry run)",
@@ -117,8 +115,12 @@ class Course:
         return self._difference(self.peace.ended)
 
     def made_twice(self) -> list[str]:
-        """Objects that the API server has made more than once, and containers that were started so."""
-        return [*made_twice(self._writes()), *started_twice(self.bed.namespace, self.job.name)]
+        """Objects that the API server has made more than once, and pods that Kubernetes has."""
+        return [*made_twice(self._writes()), *made_again(self.bed.namespace, self.job.name)]
+
+    def runs(self) -> list[str]:
+        """How the pods of its launcher have ended, each of which is an attempt."""
+        return [pod["status"]["phase"] for pod in self.job.pods("launcher")]
 
     def life(self) -> list[str]:
         """What has been written for the job, in the words of LIFE. What was written again is said once."""
@@ -151,14 +153,15 @@ class Course:
     def kill_at(self, hold: Hold) -> None:
         """Kill the controller when its write is held up."""
         write = hold.wait(_COMES_WITHIN)
-        processes.at(write.address).kill()
+        self.bed.controller.replica(write.sender).process.kill()
         # It would have given the write up by itself after a while.
         assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
         hold.release()
 
     def let_end(self) -> None:
         """Say the word that the launcher waits for."""
-        self.bed.namespace.kubectl("exec", f"job/{self.job.name}-launcher", "--", "touch", GO)
+        launchers = f"--selector=job-name={self.job.name}-launcher"
+        self.bed.namespace.kubectl("annotate", "pods", launchers, f"{ENDS}=0", "--overwrite")
 
     def _wait_for(self, *any_of: str) -> None:
         until(
@@ -206,9 +209,10 @@ def start(bed: Bed, peace: Peace, name: str, *, all_is_told: bool = True) -> Cou
     job = submit(
         bed.namespace,
         name,
-        "openmpi4",
-        LAUNCHER,
+        "busybox",
+        ("true",),
         workers=1,
+        annotations=WAITS,
         worker={"topologySpreadConstraints": []},
         runPolicy={"cleanPodPolicy": "Running"},
     )

@@ -1,0 +1,129 @@
+"""
+Pods of a running job end badly: the job is restarted and succeeds, or fails, and says which pod and why.
+
+What a launcher finds out itself about its workers, and ends with, is in tests/e2e: here it is told when to end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.api.controllers import Controller, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.stories import Story, condition, held, story, told_of
+from tests.kube.wait import until
+from tests.plane.stages import ENDS, NEVER, REASON
+
+# Kubernetes lets ten seconds pass between two attempts; words alone are written every ten seconds.
+WITHIN = 60.0
+
+OUT_OF_MEMORY = (f"{ENDS}=137", f"{REASON}=OOMKilled")
+FAILS, SUCCEEDS = (f"{ENDS}=1",), (f"{ENDS}=0",)
+
+
+@contextmanager
+def running(controller: Controller, prefix: str, *, retries: int) -> Iterator[Story]:
+    """A job of two workers whose launcher ends when it is told to."""
+    namespace = controller.namespace
+    job = submit(
+        namespace,
+        job_name(prefix),
+        "busybox",
+        ("true",),
+        annotations={"Launcher": {ENDS: NEVER}},
+        runPolicy={"backoffLimit": retries},
+    )
+    with story(job) as told:
+        told.until("Running")
+        yield told
+    namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+
+
+def have(job: MpiJob, pod: str, words: tuple[str, ...]) -> None:
+    """Have that happen to a pod."""
+    job.namespace.kubectl("annotate", "pod", pod, *words, "--overwrite")
+
+
+def launcher(job: MpiJob) -> str:
+    """The launcher's pod that runs."""
+
+    def found() -> list[dict[str, Any]]:
+        return [pod for pod in job.pods("launcher") if pod["status"]["phase"] == "Running"]
+
+    [pod] = until(found, within=WITHIN, what=f"a launcher of {job.name} that runs")
+    return str(pod["metadata"]["name"])
+
+
+def test_a_launcher_out_of_memory_is_tried_again_and_the_job_succeeds(controller: Controller) -> None:
+    with running(controller, "again", retries=1) as one:
+        first = launcher(one.job)
+        have(one.job, first, OUT_OF_MEMORY)
+        one.until("Restarting")
+        have(one.job, launcher(one.job), SUCCEEDS)
+        end = one.end()
+
+        says = f"launcher pod {first} ended with code 137 (OOMKilled)"
+        assert "Succeeded" in held(end)
+        assert [event.message for event in one.events("MPIJobRestarting")] == [says]
+        assert says in told_of(end, "Restarting")
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_whose_attempts_are_used_up_fails_with_the_last_ones_cause(
+    controller: Controller, retries: int
+) -> None:
+    with running(controller, "used-up", retries=retries) as one:
+        pods = []
+        for _ in range(retries + 1):
+            pods.append(launcher(one.job))
+            have(one.job, pods[-1], OUT_OF_MEMORY)
+            until(lambda: pods[-1] in ended(one.job), within=WITHIN, what=f"the end of {pods[-1]}")
+        end = one.end()
+
+        assert condition(end, "Failed")["reason"].startswith("BackoffLimitExceeded")
+        assert f"launcher pod {pods[-1]} ended with code 137 (OOMKilled)" in held(end)["Failed"]
+        assert condition(end, "Running")["status"] == "False"
+        assert len(one.events("MPIJobRestarting")) == retries
+
+
+def test_a_worker_that_died_before_its_launcher_is_the_cause(controller: Controller) -> None:
+    with running(controller, "worker", retries=0) as one:
+        worker = f"{one.job.name}-worker-1"
+        have(one.job, worker, OUT_OF_MEMORY)
+        until(lambda: restarts(one.job, worker) == 1, within=WITHIN, what=f"{worker} to be started again")
+        have(one.job, launcher(one.job), FAILS)
+
+        says = rf"{worker}: container mpi ended with code 137 \(OOMKilled\)"
+        one.told.wait(
+            lambda state: bool(re.search(says, held(state).get("Failed", ""))),
+            within=WITHIN,
+            what=f"{says} in Failed",
+        )
+
+
+def test_a_launcher_that_is_deleted_is_replaced_and_the_job_says_so(controller: Controller) -> None:
+    with running(controller, "deleted", retries=1) as one:
+        first = launcher(one.job)
+        one.job.namespace.kubectl("delete", "pod", first, "--wait=false")
+        one.until("Restarting")
+        until(lambda: launcher(one.job) != first, within=WITHIN, what="another launcher")
+        have(one.job, launcher(one.job), SUCCEEDS)
+        end = one.end()
+
+        assert "Succeeded" in held(end)
+        [event] = one.events("MPIJobRestarting")
+        assert re.match(f"launcher pod {first} was deleted", event.message)
+
+
+def ended(job: MpiJob) -> set[str]:
+    return {pod["metadata"]["name"] for pod in job.pods("launcher") if pod["status"]["phase"] == "Failed"}
+
+
+def restarts(job: MpiJob, pod: str) -> int:
+    statuses = job.namespace.kubectl.get("pod", pod)["status"]["containerStatuses"]
+    return int(statuses[0]["restartCount"])

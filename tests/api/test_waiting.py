@@ -1,0 +1,111 @@
+"""
+The launcher starts when the workers are Ready, and not before; who keeps it waiting is named.
+
+The jobs wait side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.api.controllers import Controller, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Namespace
+from tests.kube.wait import until
+from tests.plane.stages import READY_AFTER
+
+# Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
+SCARCE, DISK = "example.com/scarce", "ephemeral-storage"
+FORBIDDEN = f"forbidden: exceeded quota: none, requested: requests.{SCARCE}=1, used: requests.{SCARCE}=0, limited"
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "none"},
+    "spec": {"hard": {f"requests.{SCARCE}": "0", f"requests.{DISK}": "150Mi"}},
+}
+
+REASONS = {
+    "quota": f" can't be made: {FORBIDDEN}",
+    "unschedulable": " is not scheduled: Unschedulable: ",
+}
+
+
+def jobs(namespace: Namespace) -> dict[str, dict[str, Any]]:
+    """What keeps each job waiting, by what it is submitted with."""
+    main = {"name": "mpi", "image": namespace.ground.image("busybox")}
+    wanting = {"resources": {"limits": {SCARCE: "1"}}}
+    large = {"resources": {"requests": {DISK: "100Mi"}}}
+    return {
+        "slow": {"annotations": {"Worker": {READY_AFTER: "5s"}}},
+        "unschedulable": {"worker": {"nodeSelector": {"there": "is-none"}}},
+        "quota": {"worker": {"containers": [{**main, **wanting}]}},
+        "elastic": {"worker": {"containers": [{**main, **large}]}, "workers": 2, "elastic": {"minReplicas": 1}},
+        "launcher": {"launcher": {"containers": [{**main, **wanting}]}},
+    }
+
+
+@pytest.fixture(scope="module")
+def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
+    """A job for each."""
+    namespace = controller.namespace
+    namespace.kubectl.apply(QUOTA)
+    until(lambda: "hard" in namespace.kubectl.get("resourcequota", "none")["status"], within=30, what="the quota")
+    made = {
+        why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **fields})
+        for why, fields in jobs(namespace).items()
+    }
+    yield made
+    namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
+    namespace.kubectl("delete", "resourcequota", "none")
+
+
+@pytest.mark.parametrize("why", REASONS)
+def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
+    job = waiting[why]
+    words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"
+
+    wait_for_words(job, words)
+
+    running = job.condition("Running")
+    assert (running["status"], running["reason"]) == ("False", "MPIJobWorkersNotReady")
+    # It never was anything else.
+    assert running["lastTransitionTime"] == job.condition("Created")["lastTransitionTime"]
+    assert job.pods("launcher") == []
+
+
+def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["launcher"]
+    words = f"the launcher's pod can't be made: {FORBIDDEN}"
+
+    wait_for_words(job, words)
+
+    assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
+
+
+def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["elastic"]
+    job.wait_for_end()
+
+    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
+
+
+def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:
+    job = waiting["slow"]
+    job.wait_for_end()
+
+    [launcher] = job.pods("launcher")
+    [worker] = job.pods("worker")
+    ready = next(each for each in worker["status"]["conditions"] if each["type"] == "Ready")
+    assert launcher["metadata"]["creationTimestamp"] >= ready["lastTransitionTime"]
+
+
+def wait_for_words(job: MpiJob, words: str) -> None:
+    until(
+        lambda: job.condition("Running").get("message", "").startswith(words),
+        within=90,
+        what=f"the words {words!r} of {job.name}",
+    )
