@@ -47,7 +47,7 @@ class TestWhatIsStarted:
     def test_everything_several_times(self, checkout: Checkout) -> None:
         checkout.run("make", "soak", "N=2")
 
-        assert checkout.calls() == ["id -u", "python -m tests.run soak --times 2 check cluster e2e"]
+        assert checkout.calls() == ["id -u", "python -m tests.run soak --times 2 check api cluster e2e"]
 
     def test_a_red_run_is_a_failure(self, checkout: Checkout) -> None:
         checkout.stub(".venv/bin/python", "exit 1")
