@@ -60,6 +60,19 @@ def test_a_headless_service_names_all_its_pods_at_once(namespace: Namespace, wor
     )
 
 
+def test_a_service_with_an_address_leads_to_its_pod(namespace: Namespace, workers: Workers) -> None:
+    served, asker = workers(2, "busybox")
+    namespace.kubectl("exec", served, "--", "sh", "-c", "nc -ll -p 7070 -e true >/dev/null 2>&1 &")
+    namespace.kubectl("expose", "pod", served, "--name=door", "--port=80", "--target-port=7070")
+
+    knock = ("exec", asker, "--", "nc", "-w", "2", f"door.{namespace.name}.svc.cluster.local", "80", "-e", "true")
+    until(
+        lambda: namespace.kubectl(*knock, check=False).returncode == 0,
+        within=_KNOWN_WITHIN,
+        what="the Service to lead to its pod",
+    )
+
+
 def test_a_pod_reaches_the_api_server_with_its_service_account(namespace: Namespace) -> None:
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
     pod = namespace.pod("asker", "horovod", service_account=namespace.account("asker", rules=rules))

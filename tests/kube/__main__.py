@@ -13,8 +13,8 @@ from tests.kube.errors import ClusterError
 from tests.kube.programs import modules
 
 _COMPONENT = (
-    "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns, kubelet:NODE, containerd:NODE "
-    "or kube-proxy:NODE."
+    "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns, kubelet:NODE, containerd:NODE, "
+    "kube-proxy:NODE or kube-router:NODE."
 )
 
 

@@ -157,17 +157,17 @@ def _heal(present: State, found: Binaries) -> None:
         nodes.start_containerd(node, found)
         nodes.start_kubelet(node, found)
         nodes.start_proxy(node, found)
-    _wait_for_nodes(present.members, found)
+    _complete_nodes(present.members, found)
 
 
 def _start_kubelets(members: Sequence[Node], found: Binaries) -> None:
     for node in members:
         nodes.start_kubelet(node, found)
         nodes.start_proxy(node, found)
-    _wait_for_nodes(members, found)
+    _complete_nodes(members, found)
 
 
-def _wait_for_nodes(members: Sequence[Node], found: Binaries) -> None:
+def _complete_nodes(members: Sequence[Node], found: Binaries) -> None:
     admin = _admin(found)
     until(
         lambda: admin.ready_nodes() >= {node.name for node in members},
@@ -175,6 +175,8 @@ def _wait_for_nodes(members: Sequence[Node], found: Binaries) -> None:
         what="all nodes to be Ready",
         remedy=f"see the kubelets' logs in {paths.LOGS}, and: python -m tests.kube status",
     )
+    for node in members:
+        nodes.start_router(node, found)
 
 
 def _admin(found: Binaries) -> Kubectl:

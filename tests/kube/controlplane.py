@@ -55,6 +55,7 @@ def create_secrets(nodes: Sequence[Node]) -> None:
         SITE.secrets,
         users=[
             ("system:kube-proxy", ""),
+            ("network-policies", "system:masters"),
             ("dns", pki.MASTERS),
             *((f"system:node:{node.name}", "system:nodes") for node in nodes),
         ],

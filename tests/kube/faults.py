@@ -19,7 +19,7 @@ from tests.kube.kubectl import Kubectl
 from tests.kube.layout import Node
 from tests.kube.wait import until
 
-NODE_COMPONENTS = ("kubelet", "containerd", "kube-proxy")
+NODE_COMPONENTS = ("kubelet", "containerd", "kube-proxy", "kube-router")
 
 
 def node_lost(node: Node) -> None:
@@ -53,6 +53,7 @@ def start(component: str) -> None:
         starts = {
             "containerd": nodes.start_containerd,
             "kube-proxy": nodes.start_proxy,
+            "kube-router": nodes.start_router,
             "kubelet": nodes.start_kubelet,
         }
         starts[kind](node_named(name), found)
@@ -163,7 +164,8 @@ def _daemon(component: str) -> str:
     kind, colon, name = component.partition(":")
     if kind in NODE_COMPONENTS and colon:
         node = node_named(name)
-        return {"containerd": node.containerd, "kube-proxy": node.proxy, "kubelet": node.kubelet}[kind]
+        names = {"containerd": node.containerd, "kube-proxy": node.proxy, "kube-router": node.router}
+        return names.get(kind, node.kubelet)
     if component in (*controlplane.COMPONENTS, *dns.COMPONENTS):
         return component
     of_nodes = [f"{kind}:NODE" for kind in NODE_COMPONENTS]

@@ -108,6 +108,10 @@ class Node:
     def proxy(self) -> str:
         return f"{self.name}-kube-proxy"
 
+    @property
+    def router(self) -> str:
+        return f"{self.name}-kube-router"
+
 
 def nodes(count: int) -> list[Node]:
     return [Node(number) for number in range(1, count + 1)]

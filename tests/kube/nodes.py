@@ -1,5 +1,5 @@
 """
-A node: containerd, kubelet and kube-proxy in a network namespace and a mount namespace of their own.
+A node: containerd, kubelet, kube-proxy and kube-router in a network namespace and a mount namespace of their own.
 
 A holder process keeps both namespaces, so each of them can be killed and started again in them. The
 node has a /run of its own and its own folders over the paths that kubelet has built in; when the last process
@@ -45,6 +45,7 @@ def create(node: Node, binaries: Binaries) -> None:
     kubeconfig.write(node.root / "kubelet.kubeconfig", SITE, f"system:node:{node.name}")
     (node.root / "kube-proxy.json").write_text(json.dumps(_proxy_config(node)))
     kubeconfig.write(node.root / "kube-proxy.kubeconfig", SITE, "system:kube-proxy")
+    kubeconfig.write(node.root / "kube-router.kubeconfig", SITE, "network-policies")
     cgroups.create(node.cgroup)
     _start_holder(node)
     start_containerd(node, binaries)
@@ -81,6 +82,7 @@ def start_kubelet(node: Node, binaries: Binaries) -> None:
 
 
 def start_proxy(node: Node, binaries: Binaries) -> None:
+    """Start what makes Services work."""
     argv = [
         *_inside(node),
         str(binaries.proxy),
@@ -90,13 +92,29 @@ def start_proxy(node: Node, binaries: Binaries) -> None:
     daemons.start(Daemon(node.proxy, argv))
 
 
+def start_router(node: Node, binaries: Binaries) -> None:
+    """Start what enforces network policies. It ends at once where there is no such node yet."""
+    argv = [
+        *_inside(node),
+        str(binaries.kube_router),
+        f"--kubeconfig={node.root / 'kube-router.kubeconfig'}",
+        f"--hostname-override={node.name}",
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
+        "--health-port=0",
+        "--metrics-port=0",
+    ]
+    daemons.start(Daemon(node.router, argv))
+
+
 def delete(node: Node) -> None:
     """End everything that belongs to the node: kubelet first, so that nothing is started again."""
-    for name in (node.kubelet, node.proxy, node.containerd):
+    for name in (node.kubelet, node.proxy, node.router, node.containerd):
         if daemons.pid_of(name):
             daemons.kill(name)
     cgroups.kill(node.cgroup)
-    for name in (node.kubelet, node.proxy, node.containerd, node.holder):
+    for name in (node.kubelet, node.proxy, node.router, node.containerd, node.holder):
         daemons.stop(name)
 
 

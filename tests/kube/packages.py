@@ -15,6 +15,7 @@ from tests.kube.shell import run
 HOST = (
     "debian-archive-keyring",
     "iproute2",
+    "ipset",
     "iptables",
     "libseccomp2",
     "mmdebstrap",

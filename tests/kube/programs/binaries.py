@@ -36,6 +36,7 @@ class Binaries:
     cni_plugins: Path
     coredns: Path
     pause: Path
+    kube_router: Path
     kwok: Path
     key: str
     versions: Mapping[str, str]
@@ -75,6 +76,7 @@ def locate(folders: Mapping[str, Path]) -> Binaries:
         cni_plugins=folders["cni"] / "bin",
         coredns=folders["coredns"] / "bin/coredns",
         pause=folders["pause"] / "bin/pause",
+        kube_router=folders["kube-router"] / "bin/kube-router",
         kwok=folders["kwok"] / "bin/kwok",
         key=buildcache.key_of(sorted(folder.name for folder in folders.values())),
         versions={name: version for found in versions for name, version in found.items()},

@@ -24,6 +24,7 @@ _VERSIONED = {
     "containerd": "github.com/containerd/containerd/v2",
     "coredns": "github.com/coredns/coredns",
     "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-router": "github.com/cloudnativelabs/kube-router/v2",
     "kubernetes": "k8s.io/kubernetes",
     "kwok": "sigs.k8s.io/kwok",
 }
@@ -54,8 +55,8 @@ class Module:
 
     @property
     def kind(self) -> str:
-        """Its name without a version."""
-        return self.name.partition("-")[0]
+        """Its name; of Kubernetes, of which there are several, without the version."""
+        return "kubernetes" if self.name.startswith(_KUBERNETES) else self.name
 
     @property
     def stamps(self) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ def test_an_unknown_component_is_refused_with_the_known_ones() -> None:
     assert str(caught.value) == (
         "there is no component 'kubelet'\n"
         "  name one of: etcd, apiserver, controller-manager, scheduler, dns, "
-        "kubelet:NODE, containerd:NODE, kube-proxy:NODE"
+        "kubelet:NODE, containerd:NODE, kube-proxy:NODE, kube-router:NODE"
     )
 
 
