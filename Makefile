@@ -60,25 +60,21 @@ endef
 check: may-check lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELL_TESTS) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol/controller --ignore=$(LEASE_TESTS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol/discover --ignore=$(FAULT_TESTS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest $(LEASE_TESTS) $(SHELL_TESTS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest $(FAULT_TESTS) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol/controller $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol/discover $(SHELL_TESTS) $(PYTEST_ARGS),\
 	  $(BIN)/mypy)
 	$(BIN)/coverage report
 
-# They wait most of the time: for leases to run out, for shells, for answers that don't come.
-LEASE_TESTS := tests/protocol/controller/test_lease.py
+# Scripts in every shell: they wait most of the time.
 SHELL_TESTS := tests/unit/rsh/test_wrapper_in_shells.py
-FAULT_TESTS := tests/protocol/discover/test_faults.py
 
-# Run seven commands at once and show the others' output after the first's. That one has more to compute than any
+# Run five commands at once and show the others' output after the first's. That one has more to compute than any
 # other, so it goes first; most of the others wait half of their time.
 define side-by-side
 mkdir -p build; code=0; others=; \
-$(foreach n,2 3 4 5 6 7,nice -n 5 $($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
+$(foreach n,2 3 4 5,nice -n 5 $($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
 $(1) || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
-cat $(foreach n,2 3 4 5 6 7,build/beside-$n.log); exit $$code
+cat $(foreach n,2 3 4 5,build/beside-$n.log); exit $$code
 endef
 
 # ---- the parts -----------------------------------------------------------------------------------------------

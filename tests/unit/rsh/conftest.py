@@ -1,4 +1,4 @@
-"""The shells that a pod's /bin/sh may be, and how many examples a property gets."""
+"""The shells that a pod's /bin/sh may be."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-# The same examples every time, on machines of any speed: a failure can be repeated, and a slow one is none.
-settings.register_profile("repeatable", database=None, derandomize=True, deadline=None, max_examples=200)
-settings.load_profile("repeatable")
 
 
 @pytest.fixture(params=["dash", "bash", "busybox"])

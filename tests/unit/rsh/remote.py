@@ -30,7 +30,7 @@ class Remote:
     """One exec: the shell leads a session of its own, as a container runtime has it."""
 
     def __init__(
-        self, shell: Sequence[str], order: Order, *, own_session: bool = True, path: str | None = None
+        self, shell: Sequence[str], order: Order, *, own_session: bool = True, path: str = os.defpath
     ) -> None:
         self.process = subprocess.Popen(
             [*shell, *wrapper.BOOTSTRAP[1:]],
@@ -39,7 +39,8 @@ class Remote:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=own_session,
-            env=None if path is None else {"PATH": path},
+            cwd="/",
+            env={"PATH": path},
         )
         self.markers: list[Marker] = []
         self.output = {"stdout": b"", "stderr": b""}
