@@ -21,6 +21,9 @@ from tests.e2e.ground import Ground, Namespace
 from tests.plane import shared
 from tests.plane.plane import Plane
 
+# Before anybody imports it, so that its asserts say what there was.
+pytest.register_assert_rewrite("tests.api.outages")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

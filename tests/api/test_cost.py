@@ -24,9 +24,6 @@ MOST_WRITES = 25
 # Mere counts and words in a status may be kept back for ten seconds.
 LONGEST_DELAY = 11.0
 
-# On a busy machine pods start slowly, and the status is written more often.
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture(scope="module")
 def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:

@@ -38,9 +38,6 @@ QUIET_SECONDS = 1.0
 # In the midst of making them: each takes nine writes before its workers are Ready.
 WRITES = 20
 
-# The pauses between a controller's writes are measured.
-pytestmark = pytest.mark.alone
-
 
 @dataclass(frozen=True)
 class Change:

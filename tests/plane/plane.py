@@ -38,8 +38,8 @@ _CONTROLLERS = (
     "resourcequota-controller", "pod-garbage-collector-controller", "disruption-controller",
 )  # fmt: skip
 
-# What an API server holds back for a cluster's sake would only make tests wait.
-_QPS, _BURST = 5000, 10000
+# Kubernetes' own controllers wait less than in a cluster, and leave something to the one under test.
+_QPS, _BURST = 500, 1000
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,6 @@ def _command(component: str, plane: Plane) -> list[str]:
             site,
             # Loopback addresses are no endpoints of a Service, and nobody looks for this one by its Service.
             "--endpoint-reconciler-type=none",
-            "--enable-priority-and-fairness=false",
-            "--max-requests-inflight=2000",
-            "--max-mutating-requests-inflight=1000",
         ),
         CONTROLLER_MANAGER: lambda: commandlines.controller_manager(
             binaries.controller_manager,

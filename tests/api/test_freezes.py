@@ -1,0 +1,24 @@
+"""The API server stands still for half a minute, and goes on: see outages.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.api import outages
+from tests.api.outages import FROZEN, Outage, survived
+
+
+@pytest.fixture(scope="module")
+def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
+    with survived(FROZEN, tmp_path_factory.mktemp("freezes")) as seen:
+        yield seen
+
+
+class TestAJobThatTheOutageMet(outages.Jobs):
+    pass
+
+
+class TestTheController(outages.Controllers):
+    pass
