@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
-from tests.kube import cluster, faults, layout, preflight
+from tests.kube import cluster, compatibility, faults, layout, paths, preflight, programs
 from tests.kube import status as screen
 from tests.kube.errors import ClusterError
 from tests.kube.programs import modules
+
+_SUMMARY = paths.PROJECT / "build/run/summary.json"
+_TESTED = paths.PROJECT / "docs/compatibility.json"
 
 _COMPONENT = (
     "COMPONENT is apiserver, etcd, controller-manager, scheduler, dns, kubelet:NODE, containerd:NODE, "
@@ -68,6 +74,27 @@ def images(names: tuple[str, ...]) -> None:
     """Build test images that are missing and put them on every node; all of them when no NAME is given."""
     for archive in cluster.load_images(names or None):
         click.echo(f"{archive.name}  {archive.references[0]}")
+
+
+@cli.command()
+@click.option(
+    "--kubernetes",
+    metavar="MINOR",
+    envvar="MPIRT_TEST_KUBERNETES",
+    default=modules.newest,
+    help="The version that the run was made with; the newest by default.",
+)
+@click.argument("summary", type=click.Path(dir_okay=False, path_type=Path), default=_SUMMARY)
+def record(kubernetes: str, summary: Path) -> None:
+    """Write the last run of `make test` into docs/compatibility.md, by the SUMMARY that it has left."""
+    if not summary.exists():
+        raise ClusterError(f"there is no {summary}", remedy="run make test first")
+    known = compatibility.from_data(json.loads(_TESTED.read_text())) if _TESTED.exists() else []
+    versions = programs.ensure(kubernetes).versions
+    fresh = compatibility.tested(json.loads(summary.read_text()), versions, datetime.now(UTC).date())
+    runs = compatibility.with_run(known, fresh)
+    _TESTED.write_text(json.dumps(compatibility.as_data(runs), indent=2) + "\n")
+    _TESTED.with_suffix(".md").write_text(compatibility.page(runs))
 
 
 @cli.group()
