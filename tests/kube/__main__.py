@@ -91,7 +91,7 @@ def record(kubernetes: str, summary: Path) -> None:
         raise ClusterError(f"there is no {summary}", remedy="run make test first")
     known = compatibility.from_data(json.loads(_TESTED.read_text())) if _TESTED.exists() else []
     versions = programs.ensure(kubernetes).versions
-    fresh = compatibility.tested(json.loads(summary.read_text()), versions, datetime.now(UTC).date())
+    fresh = compatibility.green_run(json.loads(summary.read_text()), versions, datetime.now(UTC).date())
     runs = compatibility.with_run(known, fresh)
     _TESTED.write_text(json.dumps(compatibility.as_data(runs), indent=2) + "\n")
     _TESTED.with_suffix(".md").write_text(compatibility.page(runs))

@@ -38,7 +38,7 @@ class GreenRun:
     on: str
 
 
-def tested(summary: Mapping[str, Any], versions: Mapping[str, str], today: date) -> GreenRun:
+def green_run(summary: Mapping[str, Any], versions: Mapping[str, str], today: date) -> GreenRun:
     """What is kept of a run, by the summary that tests/run has written; a red one is refused."""
     if summary["red"]:
         raise ClusterError("the last run was red", remedy="mend it, run make test, and record that run")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kube.compatibility import GreenRun, as_data, from_data, page, tested, with_run
+from tests.kube.compatibility import GreenRun, as_data, from_data, green_run, page, with_run
 from tests.kube.errors import ClusterError
 
 VERSIONS = {"kubernetes": "1.37.2", "containerd": "2.4.2", "etcd": "3.7.3", "runc": "1.1.5", "coredns": "1.15.0"}
@@ -21,12 +21,12 @@ def summary(*, red: bool = False) -> dict[str, Any]:
 
 
 def test_a_green_run_is_kept_with_its_versions_and_numbers() -> None:
-    assert tested(summary(), VERSIONS, date(2026, 11, 22)) == NEWEST
+    assert green_run(summary(), VERSIONS, date(2026, 11, 22)) == NEWEST
 
 
 def test_a_red_run_is_refused() -> None:
     with pytest.raises(ClusterError) as refused:
-        tested(summary(red=True), VERSIONS, date(2026, 11, 22))
+        green_run(summary(red=True), VERSIONS, date(2026, 11, 22))
 
     assert str(refused.value) == "the last run was red\n  mend it, run make test, and record that run"
 
