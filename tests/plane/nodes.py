@@ -1,4 +1,4 @@
-"""Nodes that KWOK plays: as large and as many as a test wants, and lost when it wants that."""
+"""Nodes that KWOK plays: as large and as many as a test wants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.wait import until
 
 ALIVE = "mpirt-test/alive"
-"""The label of nodes that KWOK plays: without it a node is heard of no more."""
+"""The label of nodes that KWOK plays."""
 
 SELECTOR = f"{ALIVE}=yes"
 _READY_WITHIN = 60.0
@@ -20,15 +20,6 @@ def add(kubectl: Kubectl, names: Iterable[str], *, pods: int = _PODS) -> None:
     wanted = set(names)
     kubectl.apply(*(_node(name, pods) for name in sorted(wanted)))
     until(lambda: _usable(kubectl) >= wanted, within=_READY_WITHIN, what=f"{len(wanted)} nodes that take pods")
-
-
-def lose(kubectl: Kubectl, name: str) -> None:
-    """Nothing is heard of it any more. Kubernetes notices after its time."""
-    kubectl("label", "node", name, f"{ALIVE}-")
-
-
-def bring_back(kubectl: Kubectl, name: str) -> None:
-    kubectl("label", "node", name, SELECTOR)
 
 
 def _usable(kubectl: Kubectl) -> set[str]:
