@@ -60,7 +60,7 @@ class Case:
 
 def lasting(name: str, tell: Tell, code: int, says: tuple[str, ...], *, execs: int | None = None) -> Case:
     """A case in which nothing is ever better: it ends with the time that it may take to start."""
-    return Case(name, tell, code, says, execs=execs, seconds="2")
+    return Case(name, tell, code, says, execs=execs, seconds="4")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ STAYS = [
             ("did not answer within",)),
     lasting("closed", always(Hangup()), 244, ("closed the connection without an answer",)),
     lasting("reset", always(Hangup(Then.RESET)), 244, ("127.0.0.1",)),
-    lasting("half-open", always(Silence()), 244, ("did not answer within 2 s (waiting for its answer)",)),
+    lasting("half-open", always(Silence()), 244, ("did not answer within 4 s",)),
     lasting("nobody there", stopped, 244, ("cannot connect", "Connection refused"), execs=0),
     lasting("nobody at home", lambda server: server.at_the_door(*[Deaf()] * 99), 244,
             ("did not answer",), execs=0),
