@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.e2e.ground import Ground
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.alone
 _LATER_UP = 45.0
 _UNCHANGED_UP = 3.0
 _DOWN = 20.0
+
+_STARTERS = {"kube-proxy", "kube-router"}
 
 
 @pytest.mark.timeout(600)
@@ -97,15 +100,25 @@ def _processes() -> list[str]:
     """
     Processes that belong to a cluster: by their mark, their control group or the files they name.
 
-    Other programs start and end on a machine while a test runs, so not every process counts.
+    Other programs start and end on a machine while a test runs, so not every process counts. Nor do nft, iptables
+    and ipset, which kube-proxy and kube-router start every now and then; without their parents they would.
     """
-    found = [str(pid) for pid in daemons.marked()]
+    found = [str(pid) for pid in daemons.marked() if _parent_of(pid) not in _STARTERS]
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_text() + (folder / "cgroup").read_text()
-            if any(name in words for name in (str(paths.STATE), str(paths.cache()), layout.CGROUP)):
+            named = any(name in words for name in (str(paths.STATE), str(paths.cache()), layout.CGROUP))
+            if named and _parent_of(int(folder.name)) not in _STARTERS:
                 found.append(folder.name)
     return found
+
+
+def _parent_of(pid: int) -> str:
+    """The name of the parent's program; nothing if the process is gone."""
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(pid).parent()
+        return parent.name() if parent is not None else ""
+    return ""
 
 
 def _namespaces() -> set[str]:

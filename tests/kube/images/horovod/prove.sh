@@ -1,8 +1,11 @@
 #!/bin/sh
-# Fails unless two processes train together, with torch and Horovod's Gloo, in the root file system $1.
+# Fails unless two processes train together, with torch and Horovod's Gloo, in the root file system $1, and unless
+# people who are not root may use both.
 set -eu
 export PYTHONDONTWRITEBYTECODE=1
 chroot "$1" horovodrun --check-build | tee /dev/stderr | grep --fixed-strings '[X] Gloo'
+
+chroot --userspec=65534:65534 "$1" python3 -c 'import horovod.torch, torch'
 
 # Horovod looks up these two names; every container knows them.
 echo "127.0.0.1 localhost $(hostname)" > "$1/etc/hosts"
