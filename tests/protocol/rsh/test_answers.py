@@ -177,7 +177,8 @@ def test_an_answer_that_stays_is_an_end_with_a_code_and_one_line(case: Case, cas
     assert [part for part in case.says if part not in outcome.ended.line] == []
     assert (outcome.ended.code, outcome.ended.output, outcome.runs) == (case.code, b"", 0)
     assert case.execs in (None, len(outcome.execs))
-    assert len(outcome.execs) < 10
+    # In four seconds: whoever asks more often than five times a second does not wait.
+    assert len(outcome.execs) < 20
 
 
 @pytest.mark.parametrize("case", GOES, ids=str)
