@@ -22,6 +22,10 @@ BUSYBOX ?= busybox
 HAS_BUSYBOX := command -v $(BUSYBOX) >/dev/null
 BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-static
 
+# Test doubles and test clusters have certificates of their own.
+HAS_OPENSSL := command -v openssl >/dev/null
+OPENSSL_REMEDY := the tests need openssl; as root: apt-get install openssl
+
 CAN_MAKE_VENV := $(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 
 .DEFAULT_GOAL := help
@@ -135,12 +139,13 @@ may-check:
 
 .PHONY: system
 system: ## install what .venv and the unit tests stand on, where it is missing (root, Debian)
-	@{ $(CAN_MAKE_VENV) && $(HAS_BUSYBOX); } || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	@{ $(CAN_MAKE_VENV) && $(HAS_BUSYBOX) && $(HAS_OPENSSL); } || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get -q update </dev/null && \
 	  DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-	    python3 python3-venv ca-certificates busybox-static </dev/null; } || true
+	    python3 python3-venv ca-certificates busybox-static openssl </dev/null; } || true
 	@$(CAN_MAKE_VENV) || { echo "$(VENV_REMEDY)" >&2; exit 1; }
 	@$(HAS_BUSYBOX) || { echo "$(BUSYBOX_REMEDY)" >&2; exit 1; }
+	@$(HAS_OPENSSL) || { echo "$(OPENSSL_REMEDY)" >&2; exit 1; }
 
 .PHONY: venv
 venv: $(READY) ## .venv: mpirt itself (editable), linters, test tools; made again when pyproject.toml changes
