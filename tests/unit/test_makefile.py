@@ -163,8 +163,10 @@ class TestWhenItCannot:
         assert done.returncode == 0
         assert [call for call in checkout.calls() if call.startswith("apt-get")] == [
             "apt-get -q update",
-            "apt-get -q install -y --no-install-recommends "
-            "python3 python3-venv ca-certificates busybox-static openssl",
+            (
+                "apt-get -q install -y --no-install-recommends "
+                "python3 python3-venv ca-certificates busybox-static openssl"
+            ),
         ]
 
     def test_root_gets_the_shell_that_is_missing_installed(self, checkout: Checkout) -> None:
