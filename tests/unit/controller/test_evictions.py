@@ -9,7 +9,7 @@ from tests.unit.controller.jobs import Body
 from tests.unit.controller.test_causes import RUNS, started
 
 WHY = "Pod ephemeral local storage usage exceeds the total limit of containers 64Mi. "
-# As kubelets of 1.30 and later leave a worker whose main process obeys TERM.
+# As kubelets of 1.37 leave a worker whose main process obeys TERM.
 OBEYED: dict[str, Any] = {
     "phase": "Succeeded",
     "conditions": pods.not_ready(reason="PodCompleted"),

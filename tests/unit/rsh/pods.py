@@ -59,7 +59,7 @@ NODE_LOST = pod(
     status={"conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]}
 )
 EVICTED = pod(status={"phase": "Failed", "reason": "Evicted", "containerStatuses": []})
-# As kubelets of 1.30 and later leave a worker whose main process obeys TERM.
+# As kubelets of 1.37 leave a worker whose main process obeys TERM.
 ENDED_BY_ITS_NODE = pod(
     spec={"restartPolicy": "Always"},
     status={
