@@ -32,6 +32,7 @@ MISSING_IMAGE = "missing/image:dev"
 """An image that no node can pull, as all others in that folder."""
 
 _STARTS_AFTER = 200
+_SAYS_SO_AFTER = 2000
 _SUCCEEDS_AFTER = "500ms"
 _BACKS_OFF_AFTER = 1000
 _STOPS_AFTER = "100ms"
@@ -80,10 +81,23 @@ def _starting() -> list[Stage]:
                 (".status.phase", "In", ["Running"]),
                 (_annotation(READY_AFTER), "Exists", []),
                 (_annotation(READY_AFTER), "NotIn", [NEVER]),
-                ('.status.conditions[] | select(.type == "Ready") | .status', "NotIn", ["True"]),
+                (_condition("Ready"), "NotIn", ["True"]),
             ],
             _ready(),
             delay=_from(_annotation(READY_AFTER)),
+        ),
+        # The node controller says of all pods of a node which it has not heard of that they are not Ready. It is for
+        # the node to say that they are.
+        _pod(
+            "is-ready-again",
+            [
+                _IS_KEPT,
+                (".status.phase", "In", ["Running"]),
+                (_condition("ContainersReady"), "In", ["True"]),
+                (_condition("Ready"), "NotIn", ["True"]),
+            ],
+            _ready(),
+            delay={"durationMilliseconds": _SAYS_SO_AFTER},
         ),
     ]
 
@@ -134,8 +148,7 @@ addresses: [{type: Hostname, address: {{ .metadata.name }}}]
 nodeInfo: {architecture: amd64, bootID: "", containerRuntimeVersion: kwok, kernelVersion: kwok,
   kubeProxyVersion: "", kubeletVersion: kwok, machineID: "", operatingSystem: linux, osImage: "", systemUUID: ""}
 """
-    is_ready = '.status.conditions[] | select(.type == "Ready") | .status'
-    return _stage("Node", "node", [(is_ready, "NotIn", ["True"])], {"statusTemplate": template})
+    return _stage("Node", "node", [(_condition("Ready"), "NotIn", ["True"])], {"statusTemplate": template})
 
 
 # -- statuses ---------------------------------------------------------------------------------------------------
@@ -316,6 +329,10 @@ def _stage(
 
 def _annotation(name: str) -> str:
     return f'.metadata.annotations["{name}"]'
+
+
+def _condition(name: str) -> str:
+    return f'.status.conditions[] | select(.type == "{name}") | .status'
 
 
 def _from(expression: str) -> Stage:
