@@ -42,7 +42,8 @@ class ObjectServer:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # How long it may take to notice that it is to stop.
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     # -- what a test says --------------------------------------------------------------------------------------
 

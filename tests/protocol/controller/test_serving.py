@@ -11,6 +11,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -25,60 +26,62 @@ LOOPBACK = "127.0.0.1"
 RESETTING = struct.pack("ii", 1, 0)
 
 
-def started(log: io.StringIO, asked: threading.Event, may_answer: threading.Event, address: str) -> Server:
-    """The server of a process that is well but not ready; one of its pages takes its time, and one fails."""
-    metrics = Metrics()
+@dataclass(frozen=True)
+class Standing:
+    """
+    The server of a process that is well but not ready; one of its pages takes its time, and one fails.
 
-    def slow() -> Page:
-        asked.set()
-        may_answer.wait(10)
-        return verdict([])
+    `asked` is whether somebody waits for the slow page, `may_answer` lets it go on.
+    """
 
-    def fail() -> Page:
-        raise KeyError("worker")
+    server: Server
+    log: io.StringIO
+    asked: threading.Event
+    may_answer: threading.Event
 
-    pages = {
-        "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
-        "/healthz": lambda: verdict([]),
-        "/readyz": lambda: verdict(["pods are not listed yet", "jobs are not listed yet"]),
-        "/slow": slow,
-        "/fails": fail,
-    }
-    found = Server(address, 0, pages, LineLog(log, as_json, lambda: datetime.now(UTC)))
-    found.start()
-    return found
+    @classmethod
+    def start(cls, address: str) -> Standing:
+        log, asked, may_answer, metrics = io.StringIO(), threading.Event(), threading.Event(), Metrics()
 
+        def slow() -> Page:
+            asked.set()
+            may_answer.wait(10)
+            return verdict([])
 
-@pytest.fixture
-def log() -> io.StringIO:
-    return io.StringIO()
+        def fail() -> Page:
+            raise KeyError("worker")
 
-
-@pytest.fixture
-def asked() -> threading.Event:
-    """Whether somebody waits for the slow page."""
-    return threading.Event()
-
-
-@pytest.fixture
-def may_answer() -> threading.Event:
-    """Lets the slow page go on."""
-    return threading.Event()
+        pages = {
+            "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
+            "/healthz": lambda: verdict([]),
+            "/readyz": lambda: verdict(["pods are not listed yet", "jobs are not listed yet"]),
+            "/slow": slow,
+            "/fails": fail,
+        }
+        server = Server(address, 0, pages, LineLog(log, as_json, lambda: datetime.now(UTC)))
+        server.start()
+        return cls(server, log, asked, may_answer)
 
 
-@pytest.fixture
-def address() -> str:
-    """Where it listens."""
-    return LOOPBACK
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Standing]:
+    """One for all tests: it takes a while to stop."""
+    made = Standing.start(LOOPBACK)
+    yield made
+    made.server.stop()
 
 
 @pytest.fixture
-def server(
-    log: io.StringIO, asked: threading.Event, may_answer: threading.Event, address: str
-) -> Iterator[Server]:
-    found = started(log, asked, may_answer, address)
-    yield found
-    found.stop()
+def log(standing: Standing) -> io.StringIO:
+    """What it says from now on."""
+    standing.log.seek(0)
+    standing.log.truncate()
+    return standing.log
+
+
+@pytest.fixture
+def server(standing: Standing) -> Server:
+    return standing.server
 
 
 def ask(server: Server, path: str, host: str = LOOPBACK) -> tuple[int, str]:
@@ -102,11 +105,18 @@ def test_who_is_well_says_ok(server: Server) -> None:
     assert ask(server, "/healthz") == (200, "ok\n")
 
 
-@pytest.mark.parametrize("address", ["", LOOPBACK, "::1"])
-def test_it_is_found_at_every_address_that_it_is_to_listen_on(server: Server, address: str) -> None:
+@pytest.mark.parametrize(
+    ("address", "hosts"), [("", [LOOPBACK, "[::1]"]), (LOOPBACK, [LOOPBACK]), ("::1", ["[::1]"])]
+)
+def test_it_is_found_at_every_address_that_it_is_to_listen_on(address: str, hosts: list[str]) -> None:
     """A pod of an IPv6 cluster has no other, and is probed there."""
-    for host in {"": [LOOPBACK, "[::1]"], LOOPBACK: [LOOPBACK], "::1": ["[::1]"]}[address]:
-        assert ask(server, "/healthz", host) == (200, "ok\n")
+    server = Standing.start(address).server
+    try:
+        found = [ask(server, "/healthz", host) for host in hosts]
+    finally:
+        server.stop()
+
+    assert found == [(200, "ok\n")] * len(hosts)
 
 
 def test_who_is_not_ready_says_what_is_missing(server: Server) -> None:
@@ -132,17 +142,13 @@ def test_a_client_that_says_nothing_keeps_nobody_waiting(server: Server) -> None
 
 
 def test_nothing_is_said_of_a_client_that_goes_away(
-    server: Server,
-    log: io.StringIO,
-    asked: threading.Event,
-    may_answer: threading.Event,
-    capsys: pytest.CaptureFixture[str],
+    standing: Standing, log: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.create_connection((LOOPBACK, server.port)) as client:
+    with socket.create_connection((LOOPBACK, standing.server.port)) as client:
         client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
-        assert asked.wait(10)
+        assert standing.asked.wait(10)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETTING)
-    may_answer.set()
+    standing.may_answer.set()
     wait_for_answers()
 
     assert (log.getvalue(), capsys.readouterr().err) == ("", "")
@@ -162,7 +168,8 @@ def test_a_page_that_fails_is_a_line_in_the_log(
     assert capsys.readouterr().err == ""
 
 
-def test_a_server_that_is_stopped_listens_no_more(server: Server) -> None:
+def test_a_server_that_is_stopped_listens_no_more() -> None:
+    server = Standing.start(LOOPBACK).server
     server.stop()
 
     with pytest.raises(ConnectionRefusedError):
