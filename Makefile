@@ -62,23 +62,25 @@ endef
 
 .PHONY: check
 check: may-check lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
-	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELL_TESTS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol --ignore=tests/protocol/controller --ignore=tests/protocol/discover $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol/controller $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol/discover $(SHELL_TESTS) $(PYTEST_ARGS),\
-	  $(BIN)/mypy)
+	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELLS) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol/rsh $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,tests/protocol/rsh $(DISCOVERY) $(OUTAGES)) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest $(OUTAGES) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest $(DISCOVERY) $(SHELLS) $(PYTEST_ARGS),\
+	  nice $(BIN)/mypy)
 	$(BIN)/coverage report
 
-# Scripts in every shell: they wait most of the time.
-SHELL_TESTS := tests/unit/rsh/test_wrapper_in_shells.py
+# What waits as much as it computes.
+DISCOVERY := tests/protocol/discover
+OUTAGES := $(addprefix tests/protocol/controller/,test_away.py test_lease.py)
+SHELLS := tests/unit/rsh/test_wrapper_in_shells.py
 
-# Run five commands at once and show the others' output after the first's. That one has more to compute than any
-# other, so it goes first; most of the others wait half of their time.
+# Run six commands at once and show the others' output after the first's.
 define side-by-side
 mkdir -p build; code=0; others=; \
-$(foreach n,2 3 4 5,nice -n 5 $($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
+$(foreach n,2 3 4 5 6,$($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
 $(1) || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
-cat $(foreach n,2 3 4 5,build/beside-$n.log); exit $$code
+cat $(foreach n,2 3 4 5 6,build/beside-$n.log); exit $$code
 endef
 
 # ---- the parts -----------------------------------------------------------------------------------------------
@@ -102,9 +104,9 @@ unit: may-check venv ## tests of values: no socket, no cluster
 protocol: venv ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
-# More at once than processors: they wait for leases and pods most of their time.
+# More at once than processors: they wait for leases and pods most of their time. Large files first, as they last.
 api: venv ## tests of the controller on a real control plane without nodes
-	@$(BIN)/python -m tests.run layer --at-once 4 tests/api $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer --at-once 6 tests/api --loadscope-reorder $(PYTEST_ARGS)
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)

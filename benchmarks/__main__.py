@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from benchmarks import controller as upkeep
+from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
 from benchmarks import place, report
@@ -53,6 +54,7 @@ def cli() -> None:
       python -m benchmarks rsh                    a table
       python -m benchmarks rsh --json | tail -n1  the ratios
       python -m benchmarks discover --json        the same of mpirt-discover
+      python -m benchmarks deaths                 how both end when pods, nodes and the API server die
       python -m benchmarks elastic                Horovod that loses workers, on either agent
       python -m benchmarks runtime                the runtime image beside pip
       python -m benchmarks controller             what the controller costs
@@ -78,6 +80,12 @@ def rsh(*, as_json: bool, runs: int, held: int, kubectl: Path | None, access: st
     click.echo(report.rendered(comparisons, ours=scenario.OURS, theirs=scenario.THEIRS))
     if as_json:
         click.echo(report.json_line(report.ratios(comparisons)))
+
+
+@cli.command()
+def deaths() -> None:
+    """mpirt-rsh beside kubectl exec when pods, nodes and the API server die. 9 minutes, root."""
+    click.echo(ends.rendered(ends.races()))
 
 
 @cli.command()

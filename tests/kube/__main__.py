@@ -81,8 +81,8 @@ def images(names: tuple[str, ...]) -> None:
     "--kubernetes",
     metavar="MINOR",
     envvar="MPIRT_TEST_KUBERNETES",
-    default=modules.newest,
-    help="The version that the run was made with; the newest by default.",
+    required=True,
+    help="The version that the run was made with.",
 )
 @click.argument("summary", type=click.Path(dir_okay=False, path_type=Path), default=_SUMMARY)
 def record(kubernetes: str, summary: Path) -> None:

@@ -19,7 +19,7 @@ _HEAD = """\
 
 Each row is the last green run of `make test` with that version, on Debian 12 with two nodes. `mpirt-rsh` speaks
 v4 of the exec protocol, and v5 where v4 is refused or `MPIRT_PROTOCOL=v5` asks for it. After a run,
-`.venv/bin/python -m tests.kube record` writes this page.
+`.venv/bin/python -m tests.kube record --kubernetes MINOR` writes this page.
 
 | Kubernetes | containerd | etcd | runc | tests | on |
 |---|---|---|---|---|---|

@@ -79,6 +79,11 @@ def check_machine(*, fresh: bool, ports: Iterable[Port] = ()) -> None:
     report([*problems, *_port_problems(ports)])
 
 
+def check_cache() -> None:
+    """Raise unless there is room for what a first run fetches and makes."""
+    report([_disk_problem(paths.cache(), fresh=True)])
+
+
 def check_kernel() -> None:
     """Raise unless the kernel has what nodes are made of; needs root and the host's packages."""
     problems = [feature_problem(feature, *_tried("unshare", "--net", *argv)) for feature, argv in _PROBES.items()]
@@ -205,7 +210,11 @@ def _process_name(pid: int) -> str:
 def _disk_problems(*, fresh: bool) -> Iterator[Problem | None]:
     folders = {_existing(folder).stat().st_dev: folder for folder in (paths.STATE.parent, paths.cache())}
     for folder in folders.values():
-        yield disk_problem(folder, shutil.disk_usage(_existing(folder)).free, fresh=fresh)
+        yield _disk_problem(folder, fresh=fresh)
+
+
+def _disk_problem(folder: Path, *, fresh: bool) -> Problem | None:
+    return disk_problem(folder, shutil.disk_usage(_existing(folder)).free, fresh=fresh)
 
 
 def _existing(folder: Path) -> Path:

@@ -86,7 +86,7 @@ def _starting() -> list[Stage]:
             _ready(),
             delay=_from(_annotation(READY_AFTER)),
         ),
-        # The node controller says of all pods of a node which it has not heard of that they are not Ready. It is for
+        # The node controller says that no pod of a node is Ready which it has not heard of for a while. It is for
         # the node to say that they are.
         _pod(
             "is-ready-again",

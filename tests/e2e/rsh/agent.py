@@ -79,18 +79,10 @@ def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:
         config = json.loads(whole)
         config["contexts"][0]["context"]["namespace"] = namespace.name
         if account:
-            config["users"][0]["user"] = {"token": _token(namespace, account)}
+            config["users"][0]["user"] = {"token": namespace.kubectl("create", "token", account).stdout.strip()}
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
     return path
-
-
-def _token(namespace: Namespace, account: str) -> str:
-    """A fresh token of a service account; `kubectl create token` is younger than the clusters that are tested."""
-    target = f"/api/v1/namespaces/{namespace.name}/serviceaccounts/{account}/token"
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    answer = namespace.kubectl("create", "--raw", target, "--filename=-", stdin=json.dumps(request)).stdout
-    return str(json.loads(answer)["status"]["token"])
 
 
 @contextmanager

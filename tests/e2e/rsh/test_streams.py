@@ -21,13 +21,17 @@ MIB = 1 << 20
 _MOST_MEMORY = 40 * 1024
 
 
+# Those that shells, signals and mpirt itself end with.
+CODES = (0, 1, 2, 124, 125, 126, 127, 128, 129, 130, 137, 143, 192, *range(240, 256))
+
+
 @pytest.mark.timeout(300)
-def test_every_code_comes_back(namespace: Namespace, workers: Workers) -> None:
+def test_a_code_comes_back_whoever_may_have_meant_something_by_it(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
 
-    came = {code: run(namespace, pod, f"exit {code}").code for code in range(256)}
+    came = [run(namespace, pod, f"exit {code}").code for code in CODES]
 
-    assert came == {code: code for code in range(256)}
+    assert came == list(CODES)
 
 
 # Not 3: a shell that isn't interactive does not die of SIGQUIT in every image.

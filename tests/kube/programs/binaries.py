@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kube import buildcache, paths
+from tests.kube import buildcache, paths, preflight
+from tests.kube.errors import ClusterError
 from tests.kube.programs import debian, gobuild, golang, modules
 from tests.kube.programs.modules import Module
 
@@ -101,12 +102,24 @@ def _make_missing(wanted: list[Module]) -> None:
     folders = _folders(wanted)
     missing = [module for module in wanted if not folders[module.kind].is_dir()]
     if missing:
-        go = golang.find(max(module.go for module in missing), paths.cache())
-        for module in missing:
-            gobuild.make(module, go, folders[module.kind])
+        preflight.check_cache()
+        try:
+            go = golang.find(max(module.go for module in missing), paths.cache())
+            for module in missing:
+                gobuild.make(module, go, folders[module.kind])
+        except ClusterError as error:
+            raise naming_others(error, [minor for minor in modules.minors() if are_cached(minor)]) from error
     if not folders["debian"].is_dir():
         debian.make(folders["debian"])
     _sweep(paths.cache())
+
+
+def naming_others(error: ClusterError, made: Sequence[str]) -> ClusterError:
+    """The same error, which also says what runs here all the same: the versions that were made before."""
+    if not made:
+        return error
+    others = f"--kubernetes {' or '.join(made)} works without it"
+    return ClusterError(error.what, remedy="; ".join(part for part in (error.remedy, others) if part))
 
 
 def _sweep(cache: Path) -> None:

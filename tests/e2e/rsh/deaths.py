@@ -1,0 +1,118 @@
+"""
+What may happen to a worker while a command runs in it, and the commands that it happens to.
+
+Used by the tests of mpirt-rsh, and by the benchmark that runs kubectl exec beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.ground import Faults, Namespace
+from tests.e2e.rsh.agent import Agent
+from tests.kube import faults, nodes
+
+# Long past its first second, from which on the agent watches the pod.
+UNTIL_SETTLED = "echo running; sleep 2; echo settled"
+COMMAND = f"{UNTIL_SETTLED}; exec sleep 600"
+OBEYS_TERM = f"exec 2>/dev/null; trap 'echo terminated; exit 3' TERM; {UNTIL_SETTLED}; while :; do sleep 0.1; done"
+"""Its shell would tell on stderr of the sleep that the signal ends."""
+LEAVES_A_CHILD = "echo running; sleep 600 & exit 5"
+
+STUBBORN = {"command": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]}
+"""The main process of a container that is killed at the end of its grace period."""
+
+_NODE = "node-2"
+_TAINT = "mpirt-test"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker on which something is about to happen."""
+
+    namespace: Namespace
+    pod: str
+    node: str
+    fault: Faults
+    main_pid: int
+    """The pid of the container's first process, as the host sees it."""
+
+
+Happens = Callable[[Worker], None]
+
+
+def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
+    """A worker on node-2, so that a fault of its node leaves the other one alone."""
+    pods = namespace.workers(1, "busybox", nodeSelector={"kubernetes.io/hostname": _NODE}, **spec)
+    uid = namespace.kubectl.get("pod", pods[0])["metadata"]["uid"]
+    running = [pid for pid in nodes.container_pids(faults.node_named(_NODE), uid) if not nodes.is_pause(pid)]
+    return Worker(namespace, pods[0], _NODE, fault, nodes.main_process(running))
+
+
+def settle(*agents: Agent) -> None:
+    """Wait until the commands of all agents have run for a while."""
+    for line in ("running", "settled"):
+        assert [one.line() for one in agents] == [line] * len(agents)
+
+
+# ---- what happens --------------------------------------------------------------------------------------------
+
+
+def kill_main_process(worker: Worker) -> None:
+    os.kill(worker.main_pid, signal.SIGKILL)
+
+
+def force_delete(worker: Worker) -> None:
+    worker.fault.force_delete(worker.namespace.kubectl, worker.pod)
+
+
+def run_out_of_memory(worker: Worker) -> None:
+    worker.fault.oom(worker.namespace.kubectl, worker.pod)
+
+
+def lose_the_node(worker: Worker) -> None:
+    worker.fault.node_lost(worker.node)
+
+
+def freeze_the_kubelet(worker: Worker) -> None:
+    worker.fault.freeze(f"kubelet:{worker.node}")
+
+
+def restart_the_kubelet(worker: Worker) -> None:
+    worker.fault.kill(f"kubelet:{worker.node}")
+    worker.fault.start(f"kubelet:{worker.node}")
+
+
+def restart_containerd(worker: Worker) -> None:
+    worker.fault.kill(f"containerd:{worker.node}")
+    worker.fault.start(f"containerd:{worker.node}")
+
+
+def kill_the_api_server(worker: Worker) -> None:
+    worker.fault.kill("apiserver")
+
+
+def restart_the_api_server(worker: Worker) -> None:
+    worker.fault.kill("apiserver")
+    worker.fault.start("apiserver")
+
+
+def drop_the_packets(worker: Worker) -> None:
+    worker.fault.drop()
+
+
+def delete_gracefully(worker: Worker) -> None:
+    worker.namespace.kubectl("delete", "pod", worker.pod, "--wait=false")
+
+
+def drain_by_taint(worker: Worker) -> None:
+    worker.namespace.kubectl("taint", "node", worker.node, f"{_TAINT}=gone:NoExecute")
+
+
+def take_back_the_taint(worker: Worker) -> None:
+    """Which may not be there."""
+    worker.namespace.kubectl("taint", "node", worker.node, f"{_TAINT}-", check=False)
