@@ -42,15 +42,18 @@ help: ## list these targets
 # test that fails is run once more, and what all of them come to is said at the end.
 RUN := check $(if $(MPIRT_TEST_KUBECONFIG),,api cluster) e2e
 
-.PHONY: test soak
-test: may-test ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
+.PHONY: test ci soak
+test: ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
+ci: ## the same, and then some of the cluster's tests on the oldest Kubernetes (root)
+ci: RUN += $(if $(MPIRT_TEST_KUBECONFIG),,oldest)
+test ci: may-test
 	@rm -f $(STAGES)
 	+@$(call stage,system)
 	+@$(call stage,venv)
 	+@$(BIN)/python -m tests.run test $(RUN)
 
 N ?= 5
-soak: may-test system venv ## the same N times (5), without second chances: what failed how often (root)
+soak: may-test system venv ## `make test` N times (5), without second chances: what failed how often (root)
 	+@$(BIN)/python -m tests.run soak --times $(N) $(RUN)
 
 # Make one target, say how long it took, and note it for whoever sums up.
@@ -110,6 +113,14 @@ api: venv ## tests of the controller on a real control plane without nodes
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
+
+# The oldest version that there is a recipe for.
+OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))
+
+.PHONY: oldest
+oldest: export MPIRT_TEST_KUBERNETES := $(OLDEST)
+oldest: cluster ## some of the cluster's tests, on the oldest Kubernetes, which replaces the one that runs (root)
+	@$(BIN)/python -m tests.run layer tests/e2e -m oldest $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
 cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)

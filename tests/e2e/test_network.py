@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 
@@ -60,6 +62,7 @@ def test_a_headless_service_names_all_its_pods_at_once(namespace: Namespace, wor
     )
 
 
+@pytest.mark.oldest
 def test_a_service_with_an_address_leads_to_its_pod(namespace: Namespace, workers: Workers) -> None:
     served, asker = workers(2, "busybox")
     namespace.kubectl("exec", served, "--", "sh", "-c", "nc -ll -p 7070 -e true >/dev/null 2>&1 &")

@@ -12,6 +12,8 @@ from tests.e2e.manifests import Manifest
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 
+pytestmark = pytest.mark.oldest
+
 POLICY = PROJECT / "deploy/base/network.yaml"
 LABEL = {"app.kubernetes.io/name": "mpirt-controller"}
 

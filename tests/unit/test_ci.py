@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.commands import Checkout
 
-PASSING = """test "$1" != test || {
+PASSING = """test "$1" != ci || {
     mkdir -p build/run
     echo "check 31 0" > build/stages
     echo "7 passed, 0 failed" | tee build/run/closing
@@ -37,24 +37,24 @@ def test_a_run_that_passes_shows_how_long_each_stage_took_and_ends_with_the_test
     done = checkout.run(".ci/run")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert checkout.calls() == ["make test", "make cluster-down"]
+    assert checkout.calls() == ["make ci", "make cluster-down"]
     assert done.stdout.splitlines()[-1] == "7 passed, 0 failed"
     assert "\ncheck                31  0\n" in done.stdout
     assert table(done.stdout) == [["check", "0"], ["cluster-down", "0"], ["all", "0"]]
 
 
 def test_a_run_that_fails_keeps_its_code_and_removes_the_cluster(checkout: Checkout) -> None:
-    checkout.stub("make", f'{PASSING}; test "$1" != test || exit 2')
+    checkout.stub("make", f'{PASSING}; test "$1" != ci || exit 2')
 
     done = checkout.run(".ci/run")
 
     assert done.returncode == 2
-    assert checkout.calls() == ["make test", "make cluster-down"]
+    assert checkout.calls() == ["make ci", "make cluster-down"]
     assert table(done.stdout)[-1] == ["all", "2"]
 
 
 def test_a_cluster_that_can_not_be_removed_is_a_failure(checkout: Checkout) -> None:
-    checkout.stub("make", f'{PASSING}; test "$1" = test || exit 3')
+    checkout.stub("make", f'{PASSING}; test "$1" = ci || exit 3')
 
     done = checkout.run(".ci/run")
 
@@ -66,7 +66,7 @@ def test_the_cluster_of_a_kubeconfig_is_not_removed(checkout: Checkout) -> None:
     done = checkout.run(".ci/run", MPIRT_TEST_KUBECONFIG="config")
 
     assert done.returncode == 0
-    assert checkout.calls() == ["make test"]
+    assert checkout.calls() == ["make ci"]
 
 
 def test_a_run_that_broke_before_there_was_an_environment_has_no_cluster_to_remove(checkout: Checkout) -> None:
@@ -76,7 +76,7 @@ def test_a_run_that_broke_before_there_was_an_environment_has_no_cluster_to_remo
     done = checkout.run(".ci/run")
 
     assert done.returncode == 2
-    assert checkout.calls() == ["make test"]
+    assert checkout.calls() == ["make ci"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_cancelled_run_ends_its_tests_and_removes_the_cluster(
     number: signal.Signals, code: int, checkout: Checkout
 ) -> None:
     # What make started is two processes away from .ci/run and says when it runs.
-    checkout.stub("make", 'test "$1" != test || sh -c "echo begun; sleep 600; :"')
+    checkout.stub("make", 'test "$1" != ci || sh -c "echo begun; sleep 600; :"')
     run = subprocess.Popen(
         [checkout.root / ".ci/run"],
         env=checkout.environment(),
@@ -102,5 +102,5 @@ def test_a_cancelled_run_ends_its_tests_and_removes_the_cluster(
     rest = run.communicate()[0]
 
     assert run.returncode == code
-    assert checkout.calls() == ["make test", "make cluster-down"]
+    assert checkout.calls() == ["make ci", "make cluster-down"]
     assert table(rest)[-1] == ["all", str(code)]

@@ -35,6 +35,25 @@ class TestWhatIsStarted:
         assert (done.returncode, done.stderr) == (0, "")
         assert checkout.calls() == ["id -u", "python -m tests.run test check api cluster e2e"]
 
+    def test_continuous_integration_tries_the_oldest_kubernetes_too(self, checkout: Checkout) -> None:
+        checkout.run("make", "ci")
+
+        assert checkout.calls() == ["id -u", "python -m tests.run test check api cluster e2e oldest"]
+
+    def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
+        for minor in ("1.36", "1.34"):
+            (checkout.root / "tests/kube/modules" / f"kubernetes-{minor}").mkdir(parents=True)
+        checkout.stub(".venv/bin/python", 'echo "$MPIRT_TEST_KUBERNETES"')
+
+        done = checkout.run("make", "oldest")
+
+        assert [line for line in done.stdout.splitlines() if line[0].isdigit()] == ["1.34"] * 3
+        assert checkout.calls() == [
+            "python -m tests.kube up",
+            "python -m tests.kube images",
+            "python -m tests.run layer tests/e2e -m oldest",
+        ]
+
     def test_everything_on_somebody_elses_cluster_needs_no_root_and_starts_none(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
         (checkout.root / "config").touch()

@@ -121,6 +121,7 @@ def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict
     ]
 
 
+@pytest.mark.oldest
 @pytest.mark.usefixtures("own_cluster")
 def test_the_job_of_the_first_users_trains_their_model_on_its_workers(simple_ml: MpiJob) -> None:
     simple_ml.wait_for_end()

@@ -104,6 +104,7 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("loss", FATAL, ids=lambda loss: loss.name)
 def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]

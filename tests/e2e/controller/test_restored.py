@@ -12,7 +12,7 @@ from tests.e2e.controller.stories import pods_of
 from tests.e2e.controller.watching import State
 
 # How soon it starts is seen by a watch.
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
 WHOLE_WITHIN = 120.0
 GRACE = 4

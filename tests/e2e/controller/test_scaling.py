@@ -12,6 +12,8 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 
+pytestmark = pytest.mark.oldest
+
 ROLLED_WITHIN = 150.0
 # Five seconds are promised for what the controller does, and that is measured elsewhere; kubectl asks here.
 FOLLOWS_WITHIN = 60.0

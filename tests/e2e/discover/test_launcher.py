@@ -39,6 +39,7 @@ def test_by_the_labels_of_its_own_pod(namespace: Namespace, label: str) -> None:
     assert namespace.kubectl.execute(pod, "mpirt-discover") == told
 
 
+@pytest.mark.oldest
 def test_by_the_labels_that_the_downward_api_shows(namespace: Namespace) -> None:
     labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
     volumes = [{"name": "podinfo", "downwardAPI": {"items": [labels]}}]

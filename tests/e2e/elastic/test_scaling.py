@@ -12,7 +12,7 @@ from tests.e2e.ground import Namespace
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.
 _SOON = 15.0
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
 
 @pytest.mark.timeout(400)

@@ -58,6 +58,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     return sorted(done.stdout.splitlines())
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
 def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
     namespace: Namespace, workers: Workers, mpi: Mpi

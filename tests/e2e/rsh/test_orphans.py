@@ -32,6 +32,7 @@ def is_running(namespace: Namespace, pod: str) -> bool:
     return f"sleep {_MARK}" in namespace.kubectl.execute(pod, "ps", "-o", "args")
 
 
+@pytest.mark.oldest
 def test_killing_the_agent_ends_the_command(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     with agent.rsh(namespace, pod, _HARD) as running:

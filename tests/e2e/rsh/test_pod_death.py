@@ -93,6 +93,7 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     assert ended.seconds < told + 5
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize(
     "happens", [deaths.force_delete, deaths.delete_gracefully], ids=["force delete", "graceful delete"]
 )
@@ -112,6 +113,7 @@ def test_a_deletion_is_noticed_with_the_right_to_get_pods_alone(
     assert ended.seconds < 5
 
 
+@pytest.mark.oldest
 def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> None:
     worker = start_worker(namespace, fault)
 
@@ -125,6 +127,7 @@ def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> 
     assert ours.seconds < 5
 
 
+@pytest.mark.oldest
 def test_an_eviction_by_the_node_is_told(namespace: Namespace, fault: Faults) -> None:
     limit = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
     worker = start_worker(namespace, fault, container=limit)

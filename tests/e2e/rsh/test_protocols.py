@@ -13,6 +13,8 @@ from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent, launcher
 from tests.kube.kubectl import Manifest
 
+pytestmark = pytest.mark.oldest
+
 Workers = Callable[[int, str], list[str]]
 
 

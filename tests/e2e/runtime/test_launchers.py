@@ -136,6 +136,7 @@ def kubeconfig(namespace: Namespace) -> dict[str, object]:
     }
 
 
+@pytest.mark.oldest
 def test_mpirun_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
     hosts = workers(2, "openmpi4")
     launcher.start(namespace, "openmpi4", workers=hosts)
