@@ -40,7 +40,7 @@ help: ## list these targets
 
 # What a run makes, in this order, once there is an environment. tests/run records every pytest that they start: a
 # test that fails is run once more, and what all of them come to is said at the end.
-RUN := check $(if $(MPIRT_TEST_KUBECONFIG),,api cluster) e2e
+RUN := check $(if $(MPIRT_TEST_KUBECONFIG),e2e,cluster api-and-e2e)
 
 .PHONY: test ci soak
 test: ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
@@ -100,7 +100,7 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-.PHONY: unit protocol api e2e
+.PHONY: unit protocol api e2e api-and-e2e
 unit: may-check venv ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
@@ -113,6 +113,10 @@ api: venv ## tests of the controller on a real control plane without nodes
 
 e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
+
+# What of e2e runs alone waits half of its time.
+api-and-e2e: venv ## both of them, in less time than one after the other
+	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

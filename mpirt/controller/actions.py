@@ -52,7 +52,7 @@ class Patch:
     """
     Change fields of the object by a JSON patch, whose first operation tests the uid.
 
-    Nothing else of the object is touched. 404, 409 and a failed test (422 on 1.20) all mean: look again.
+    Nothing else of the object is touched. 404, 409 and a failed test (422) all mean: look again.
     """
 
     kind: str

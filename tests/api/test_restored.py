@@ -172,6 +172,24 @@ def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is
     assert let_go.version > over.version
 
 
+def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
+    """Whoever replaces the pod, and however long that one takes to end."""
+    [old] = [pod["metadata"]["uid"] for pod in whole.pods("launcher") if not is_ended(pod)]
+    with pods_of(whole, "launcher") as pods:
+        [name] = {state.body["metadata"]["name"] for state in pods.states if state.uid == old}
+        whole.namespace.kubectl("delete", "pod", name, "--wait=false")
+        over = pods.wait(
+            lambda state: state.uid == old and is_over(state), within=WHOLE_WITHIN, what=f"the end of {name}"
+        )
+        started = pods.wait(
+            lambda state: state.uid != old and state.body["status"]["phase"] == "Running",
+            within=WHOLE_WITHIN,
+            what="another launcher that runs",
+        )
+
+    assert started.version > over.version
+
+
 def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: Controller, times: Times) -> None:
     """Kubernetes alone would try again ever more seldom: after minutes, in the end."""
     namespace = controller.namespace

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import ground, manifests
+from tests.e2e.controller.times import Times, summary
 from tests.e2e.ground import Faults, Ground, Namespace
 from tests.kube import buildcache
 from tests.kube import cluster as kube
@@ -75,6 +76,15 @@ def fault(own_cluster: Ground) -> Iterator[Faults]:
     """Faults that end with the test, whatever happens in it."""
     yield Faults()
     kube.up()
+
+
+@pytest.fixture
+def times(request: pytest.FixtureRequest) -> Times:
+    return Times(request.node.user_properties)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    summary(terminalreporter)
 
 
 def _fixtures_of(item: pytest.Item) -> set[str]:

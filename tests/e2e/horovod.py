@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-COMMAND = ("horovodrun", "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c")
+# By itself it gives its ranks 30 s to start, and each of them as long to find the others: not enough where other
+# tests keep the processors busy.
+_PATIENCE = ("--start-timeout", "200", "--gloo-timeout-seconds", "200")
+COMMAND = ("horovodrun", *_PATIENCE, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c")
 
 ALLREDUCE = """
 import horovod.torch as hvd, socket, torch

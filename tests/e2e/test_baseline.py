@@ -60,8 +60,6 @@ def test_hydra_starts_a_rank_on_every_worker(namespace: Namespace, workers: Work
     assert lines == ["worker-0", "worker-1", "worker-2"]
 
 
-# horovodrun gives its ranks 30 s to start.
-@pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_horovodrun_reduces_over_two_workers(namespace: Namespace, workers: Workers) -> None:
     hosts = workers(2, "horovod")

@@ -22,17 +22,6 @@ Workers = Callable[[int, str], list[str]]
 _SILENCE = 3.0
 
 
-def test_a_lost_node_turns_not_ready_and_comes_back(own_cluster: Ground, fault: Faults) -> None:
-    def is_ready() -> bool:
-        return "node-2" in own_cluster.kubectl.ready_nodes()
-
-    fault.node_lost("node-2")
-    until(lambda: not is_ready(), within=120, what="node-2 to turn NotReady")
-    fault.node_back("node-2")
-
-    until(is_ready, within=60, what="node-2 to be Ready again")
-
-
 def test_a_lost_node_is_silent_and_its_pods_run_on(namespace: Namespace, workers: Workers, fault: Faults) -> None:
     pod = _on_node("node-2", namespace, workers(2, "busybox"))
     before = namespace.kubectl.get("pod", pod)["status"]["containerStatuses"][0]["containerID"]

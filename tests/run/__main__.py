@@ -80,21 +80,28 @@ def soak(times: int, targets: tuple[str, ...]) -> None:
 @click.option(
     "--at-once", type=click.IntRange(1), default=sidebyside.AT_ONCE, show_default=True, help="How many processes."
 )
+@click.option(
+    "--meanwhile",
+    metavar="OTHER",
+    default="",
+    help="A folder whose tests run in the background of the second part.",
+)
 @click.argument("folder")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def layer(at_once: int, folder: str, words: tuple[str, ...]) -> None:
+def layer(at_once: int, meanwhile: str, folder: str, words: tuple[str, ...]) -> None:
     """
     Run the tests of FOLDER: side by side, then those that run alone. WORDS are for pytest.
 
     Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
     """
     if recorder.FOLDER in os.environ:
-        sys.exit(sidebyside.run(folder, words, {}, at_once=at_once))
+        sys.exit(sidebyside.run(folder, words, {}, at_once=at_once, meanwhile=meanwhile))
     build = BUILD / Path(folder).name
     shutil.rmtree(build, ignore_errors=True)
     records = build / "records"
     began = time.monotonic()
-    code = sidebyside.run(folder, words, recorder.variables(records, os.environ), at_once=at_once)
+    variables = recorder.variables(records, os.environ)
+    code = sidebyside.run(folder, words, variables, at_once=at_once, meanwhile=meanwhile)
     made = Stage(folder, time.monotonic() - began, code, recorder.read_all(records))
     for failed in made.failed:
         processes.keep_log(failed, build / FAILED / log_folder(failed.name))

@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -62,3 +65,35 @@ def call(argv: Sequence[str], variables: Mapping[str, str], log: IO[bytes] | Non
     except KeyboardInterrupt:
         process.wait()
         raise
+
+
+@dataclass
+class Background:
+    """A program beside another one."""
+
+    code: int = 0
+    """Its exit code, once it has ended."""
+
+
+@contextmanager
+def background(argv: Sequence[str], variables: Mapping[str, str]) -> Iterator[Background]:
+    """
+    Run a program during the block, wait for its end, and show what it has said.
+
+    Whatever ends the block early ends the program, too.
+    """
+    found = Background()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            argv, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            yield found
+            found.code = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        finally:
+            log.seek(0)
+            print(log.read().decode(errors="replace"), end="", flush=True)

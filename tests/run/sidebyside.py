@@ -11,25 +11,49 @@ import sys
 from collections.abc import Sequence
 
 from tests.run import selection
-from tests.run.processes import call
+from tests.run.processes import background, call
 from tests.run.records import NO_TESTS, OK
 from tests.run.selection import Part
 
-AT_ONCE = 3
+AT_ONCE = 4
 """More than processors: tests of a cluster wait for pods most of their time."""
 
+_LATER = ("nice", "-n", "5")
 
-def run(folder: str, words: Sequence[str], variables: dict[str, str], *, at_once: int = AT_ONCE) -> int:
-    """Run both parts of a folder, with words for pytest. A part that breaks off is the last one."""
-    codes = []
-    for part in Part:
-        how = _distributed(at_once) if part is Part.SIDE_BY_SIDE else ()
-        argv = [sys.executable, "-m", "pytest", folder, "-p", selection.MODULE, *how, *words]
-        print(f"==> {folder}, {part.value}")
-        codes.append(call(argv, {**variables, selection.PART: part.value}))
-        if codes[-1] not in (OK, NO_TESTS):
-            return codes[-1]
-    return min(codes)
+
+def run(
+    folder: str, words: Sequence[str], variables: dict[str, str], *, at_once: int = AT_ONCE, meanwhile: str = ""
+) -> int:
+    """
+    Run both parts of a folder, with words for pytest. A part that breaks off is the last one.
+
+    `meanwhile` is another folder, all of whose tests run side by side during the second part, for that waits more
+    than it computes. They come second wherever both want a processor, and are shown when they have ended.
+    """
+    how = _distributed(at_once)
+    code = _part(folder, Part.SIDE_BY_SIDE, (*how, *words), variables)
+    if code not in (OK, NO_TESTS):
+        return code
+    if not meanwhile:
+        return _worst(code, _part(folder, Part.ALONE, words, variables))
+    print(f"==> {meanwhile}, meanwhile")
+    with background([*_LATER, *_pytest(meanwhile), *how], {**variables, selection.PART: ""}) as other:
+        code = _worst(code, _part(folder, Part.ALONE, words, variables))
+    return _worst(code, other.code)
+
+
+def _part(folder: str, part: Part, words: Sequence[str], variables: dict[str, str]) -> int:
+    print(f"==> {folder}, {part.value}")
+    return call([*_pytest(folder), *words], {**variables, selection.PART: part.value})
+
+
+def _pytest(folder: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", folder, "-p", selection.MODULE]
+
+
+def _worst(*codes: int) -> int:
+    """No tests in one of them is fine."""
+    return next((code for code in codes if code not in (OK, NO_TESTS)), min(codes))
 
 
 def _distributed(at_once: int) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from tests.unit.layers import PROJECT
 
 # What an outer make would tell an inner one, and what would change the way a run goes.
 _FOREIGN = (
-    "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "MPIRT_TEST_KUBECONFIG", "MPIRT_TEST_KUBERNETES", "PYTHON",
-    "PYTEST_ARGS",
+    "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES",
+    "MPIRT_TEST_KUBECONFIG", "MPIRT_TEST_KUBERNETES", "PYTHON", "PYTEST_ARGS",
 )  # fmt: skip
 
 

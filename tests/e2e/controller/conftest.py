@@ -1,4 +1,4 @@
-"""A controller for all tests of this folder, from its real image, and the table of how fast it was."""
+"""A controller for all tests of this folder, from its real image."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.e2e.controller.times import Times, summary
 from tests.e2e.ground import Ground, Namespace
 
 
@@ -27,12 +26,3 @@ def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def jobs(controller: Deployed) -> Namespace:
     """The namespace that the controller looks at."""
     return controller.namespace
-
-
-@pytest.fixture
-def times(request: pytest.FixtureRequest) -> Times:
-    return Times(request.node.user_properties)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    summary(terminalreporter)

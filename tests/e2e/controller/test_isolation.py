@@ -17,9 +17,6 @@ from tests.kube.wait import until
 
 WITHIN = 120.0
 
-# On a busy machine late writes by Kubernetes look like changes made for another job.
-pytestmark = pytest.mark.alone
-
 FOREVER = ("/bin/sh", "-c", IDLE)
 OWNED = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
 
@@ -119,12 +116,19 @@ def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
     )
 
 
-def versions(job: MpiJob) -> dict[str, str]:
-    """The version of everything that belongs to a job."""
+def versions(job: MpiJob) -> dict[str, tuple[str, str]]:
+    """What there is of a job: each object's uid, and what grows when anybody but Kubernetes itself changes it."""
     found: list[dict[str, Any]] = job.namespace.kubectl.get(
         OWNED, f"--selector=training.kubeflow.org/job-name={job.name}"
     )
-    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in found}
+    return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in found}
+
+
+def _version(item: dict[str, Any]) -> tuple[str, str]:
+    """Of what has a status, which Kubernetes writes when it likes, the version of the rest."""
+    metadata = item["metadata"]
+    version = metadata.get("generation", "") if "status" in item else metadata["resourceVersion"]
+    return str(metadata["uid"]), str(version)
 
 
 def namespaces_of(controller: Deployed) -> set[str]:

@@ -7,13 +7,14 @@ Used by the tests of mpirt-rsh, and by the benchmark that runs kubectl exec besi
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.ground import Faults, Namespace
-from tests.e2e.rsh.agent import Agent
+from tests.e2e.rsh.agent import Agent, Ended
 from tests.kube import faults, nodes
 
 # Long past its first second, from which on the agent watches the pod.
@@ -57,6 +58,15 @@ def settle(*agents: Agent) -> None:
     """Wait until the commands of all agents have run for a while."""
     for line in ("running", "settled"):
         assert [one.line() for one in agents] == [line] * len(agents)
+
+
+def assert_one_line(ended: Ended, pod: str, says: str) -> None:
+    """The agent's own words are one line that names itself, the pod and the cause."""
+    lines = ended.errors.splitlines()
+    assert len(lines) == 1, ended.errors
+    assert lines[0].startswith("mpirt-rsh: ")
+    assert pod in lines[0]
+    assert re.search(says, lines[0])
 
 
 # ---- what happens --------------------------------------------------------------------------------------------

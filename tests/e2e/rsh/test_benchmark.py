@@ -6,12 +6,8 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from tests.e2e.ground import Ground
 from tests.unit.layers import PROJECT
-
-pytestmark = pytest.mark.alone
 
 
 def test_the_last_line_holds_the_four_ratios(own_cluster: Ground) -> None:

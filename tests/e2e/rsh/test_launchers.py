@@ -79,8 +79,6 @@ def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers)
     assert lines(run(namespace, OPEN_MPI_4.variables, *MPIRUN, "-n", "2", "hostname")) == hosts
 
 
-# horovodrun gives its ranks 30 s to start.
-@pytest.mark.alone
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "variables",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from mpirt.errors import ExitCode
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import agent, deaths, launcher
 from tests.e2e.rsh.agent import Ended
-from tests.e2e.rsh.deaths import Happens, Worker, settle, start_worker
+from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start_worker
 
 # For how long an end is waited for.
 _PATIENCE = 30.0
@@ -45,7 +44,6 @@ CASES = [
     Case("container's main process killed", deaths.kill_main_process, 1, DIED, "container|ended"),
     Case("OOM kill", deaths.run_out_of_memory, 3, DIED, "OOMKilled|container|ended"),
     Case("force delete", deaths.force_delete, 3, DELETED, "deleted"),
-    Case("node partitioned", deaths.lose_the_node, 20, frozenset({ExitCode.NODE_LOST}), "node"),
     Case("kubelet frozen", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection"),
     Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node"),
     Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node"),
@@ -160,12 +158,3 @@ def watch(worker: Worker, happens: Happens) -> Ended:
         began = time.monotonic()
         happens(worker)
         return ours.end(within=_PATIENCE, since=began)
-
-
-def assert_one_line(ended: Ended, pod: str, says: str) -> None:
-    """The agent's own words are one line that names itself, the pod and the cause."""
-    lines = ended.errors.splitlines()
-    assert len(lines) == 1, ended.errors
-    assert lines[0].startswith("mpirt-rsh: ")
-    assert pod in lines[0]
-    assert re.search(says, lines[0])

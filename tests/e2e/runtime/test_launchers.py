@@ -152,8 +152,6 @@ def test_mpirun_starts_a_rank_on_every_worker(namespace: Namespace, workers: Wor
 SHIMS = ("/bin/sh", "-c", 'eval "$(mpirt shims /tmp/shims)" && exec "$@"', "sh")
 
 
-# horovodrun gives its ranks 30 s to start.
-@pytest.mark.alone
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "way",

@@ -170,7 +170,7 @@ class TestAJob:
         worker["metadata"]["annotations"] = {"mpirt.dev/template": made_from}
         world.put(failed_create(WORKERS, of_worker(1)))
         world.workers_are(worker)
-        # In Kubernetes 1.20 a StatefulSet that can't make a pod never says how it is doing.
+        # A StatefulSet that can't make a pod may never have said how it is doing.
         workers["status"] = {}
 
         done = world.later(25)

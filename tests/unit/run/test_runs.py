@@ -31,6 +31,7 @@ one: ; $(PYTEST) one.py
 two: ; $(PYTEST) two.py
 first: ; $(PYTEST) -x one.py
 layer: ; {python} -m tests.run layer --at-once $(WORKERS) cases
+both: ; {python} -m tests.run layer --at-once 1 --meanwhile others cases
 other: ; exit 3
 """
 
@@ -47,7 +48,7 @@ class Checkout:
     def write(self, file: str, *tests: str) -> None:
         path = self.root / file
         path.parent.mkdir(exist_ok=True)
-        path.write_text("import os, pathlib, pytest\n" + "".join(tests), encoding="utf-8")
+        path.write_text("import os, pathlib, time, pytest\n" + "".join(tests), encoding="utf-8")
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -199,6 +200,43 @@ def test_by_itself(): note("by itself")
     assert [sorted(notes[:2]), notes[2:]] == [["together gw0", "together gw1"], ["by itself alone"] * 2]
     assert "\nflaky: cases/test_a.py::test_race\n" in done.stdout
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
+
+
+def test_another_folder_runs_while_the_marked_tests_run_and_its_failures_count(checkout: Checkout) -> None:
+    checkout.write(
+        "cases/test_a.py",
+        PASSING,
+        """
+@pytest.mark.alone
+def test_waits():
+    deadline = time.monotonic() + 60
+    while not pathlib.Path("other").exists() and time.monotonic() < deadline: time.sleep(0.01)
+    assert pathlib.Path("other").read_text() == "all"
+""",
+    )
+    checkout.write(
+        "others/test_b.py",
+        """
+@pytest.mark.alone
+def test_is_seen(): pathlib.Path("other").write_text("all")
+""",
+        FLAKY.format(name="race"),
+    )
+
+    done = checkout.run("test", "both")
+
+    assert (done.returncode, last_line(done)) == (0, "4 passed, 0 failed")
+    assert "\nflaky: others/test_b.py::test_race\n" in done.stdout
+
+
+def test_another_folder_whose_run_breaks_off_is_red(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PASSING)
+    checkout.write("others/test_b.py", "def test_end(): os._exit(1)\n")
+
+    done = checkout.run("test", "both")
+
+    assert done.returncode == 1
+    assert "\nred: pytest others: a worker crashed in others/test_b.py::test_end\n" in done.stdout
 
 
 def test_a_layer_by_itself_gives_no_second_chances_and_takes_words_for_pytest(checkout: Checkout) -> None:

@@ -1,0 +1,39 @@
+"""Commands that lose a node: with their own pod on it, or with that of their agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.e2e.ground import Namespace
+from tests.e2e.lostnode.jobs import KEPT, LOST, on
+from tests.e2e.rsh import agent, deaths, hard
+from tests.e2e.rsh.agent import Agent
+from tests.kube.wait import until
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Both of them, each in a pod of its own."""
+
+    namespace: Namespace
+    kept: str
+    """The pod of a command that is hard to end, whose agent's pod is lost."""
+    lost: str
+    """The pod of a command whose agent runs here, so that nothing happens to that."""
+    agent: Agent
+
+    def kept_one_runs(self) -> bool:
+        return hard.is_running(self.namespace, self.kept)
+
+
+@contextmanager
+def running(namespace: Namespace) -> Iterator[Commands]:
+    kept = namespace.pod("kept", "busybox", **on(KEPT))
+    lost = namespace.pod("lost", "busybox", **on(LOST))
+    hard.start_in_launcher(namespace, kept, **on(LOST))
+    until(lambda: hard.is_running(namespace, kept), within=20, what="the command's start")
+    with agent.rsh(namespace, lost, deaths.COMMAND) as beside:
+        deaths.settle(beside)
+        yield Commands(namespace, kept, lost, beside)

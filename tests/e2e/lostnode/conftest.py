@@ -1,0 +1,45 @@
+"""The loss of a node, with all that is on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e import ground
+from tests.e2e.controller import deployed
+from tests.e2e.ground import Ground
+from tests.e2e.lostnode import commands, jobs
+from tests.e2e.lostnode.commands import Commands
+from tests.e2e.lostnode.jobs import LOST, Victims
+from tests.kube import cluster as kube
+from tests.kube import faults
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What was on the node, and when it was lost, by the monotonic clock."""
+
+    commands: Commands
+    jobs: Victims
+    at: float
+
+
+@pytest.fixture(scope="package")
+def loss(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loss]:
+    """The node comes back when all of it has been seen."""
+    with (
+        ground.passing_namespace(cluster, tmp_path_factory.mktemp("commands")) as namespace,
+        deployed.passing(cluster, tmp_path_factory.mktemp("controller")) as controller,
+        jobs.running(controller) as victims,
+        commands.running(namespace) as beside,
+    ):
+        faults.node_lost(faults.node_named(LOST))
+        at = time.monotonic()
+        try:
+            jobs.suspend_and_resume(victims.resumed.story)
+            yield Loss(beside, victims, at)
+        finally:
+            kube.up()
