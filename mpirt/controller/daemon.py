@@ -25,6 +25,7 @@ from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.logs import Log, report_mistake
 from mpirt.controller.metrics import Metrics
 from mpirt.controller.objectnames import OPERATOR, selector
+from mpirt.controller.observe import slim
 from mpirt.controller.options import Options
 from mpirt.controller.queue import Queue
 from mpirt.controller.reading import Body
@@ -46,6 +47,10 @@ class Feed:
     def __init__(self, store: Store, queue: WaitingQueue[JobKey]) -> None:
         self._store = store
         self._queue = queue
+
+    def needed(self, kind: str, body: Body) -> Body:
+        """What has to be kept of an object."""
+        return slim(kind, body)
 
     def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
         """All there are, as of a version."""

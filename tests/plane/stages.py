@@ -49,7 +49,7 @@ _RESTARTS = '.spec.restartPolicy == "Always"'
 
 def all_stages() -> list[Stage]:
     """Those of pods and nodes."""
-    return [*_starting(), *_running(), *_leaving(), _node()]
+    return [*_starting(), *_becoming_ready(), *_running(), *_leaving(), _node()]
 
 
 def _starting() -> list[Stage]:
@@ -74,6 +74,11 @@ def _starting() -> list[Stage]:
             _waiting("ImagePullBackOff", 'Back-off pulling image "{{ .image }}"'),
             delay={"durationMilliseconds": _BACKS_OFF_AFTER},
         ),
+    ]
+
+
+def _becoming_ready() -> list[Stage]:
+    return [
         _pod(
             "is-ready",
             [

@@ -37,8 +37,11 @@ _ALIVE_WITHIN = 240.0
 class Sink(Protocol):
     """Where objects go."""
 
+    def needed(self, kind: str, body: Body) -> Body:
+        """What has to be kept of an object until all there are have been listed."""
+
     def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """All there are, as of a version."""
+        """All there are, as of a version; of each what is needed."""
 
     def changed(self, kind: str, body: Body) -> None:
         """Made or changed."""
@@ -139,7 +142,8 @@ class Informer:
             # Of a list in several pages the first one's version counts: all are as of that moment.
             version = version or text(metadata, "resourceVersion")
             more = text(metadata, "continue")
-            pages.append(list(rows(said, "items")))
+            # Whole objects of all pages together are many times what is kept of them in the end.
+            pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
             if not version:
                 raise Refusal(f"a list of {self.resource.plural} without a resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)

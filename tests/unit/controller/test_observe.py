@@ -149,6 +149,7 @@ class TestWhatIsKeptInMemory:
         assert slimmed["spec"] == {"nodeName": "node-1", "readinessGates": []}
         assert slimmed["metadata"]["annotations"] == {"a": "b"}
         assert "managedFields" not in slimmed["metadata"]
+        assert slim("Pod", slimmed) == slimmed
 
     def test_of_an_event_is_kept_what_is_read(self) -> None:
         read = {"involvedObject": {"uid": "u"}, "message": "no", "lastTimestamp": time(3)}
