@@ -10,7 +10,7 @@ from __future__ import annotations
 from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events, wrapper
 from mpirt.rsh.channels import V4, stdin_messages
-from mpirt.rsh.pod import Pod, choose_container
+from mpirt.rsh.pod import Container, Pod, choose_container
 from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.rsh.wrapper import Order
 from mpirt.values import value
@@ -43,7 +43,9 @@ class Task:
 class Starting:
     """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
 
-    __slots__ = ("_attempts", "_choosing", "_dial_at", "_hello_by", "_opened", "_task", "_waits_for", "container")
+    __slots__ = (
+        "_attempts", "_choosing", "_dial_at", "_hello_by", "_opened", "_seen", "_task", "_waits_for", "container",
+    )  # fmt: skip
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
         self.container = task.container
@@ -56,6 +58,7 @@ class Starting:
         self._opened = now
         self._choosing = False
         self._waits_for = ""
+        self._seen: Container | None = None
 
     @property
     def wake(self) -> float:
@@ -107,10 +110,12 @@ class Starting:
             self._choosing = False
             self.container, told = choose_container(pod, self._task.container)
             return [events.Say(f"pod {self._task.pod}: {told}")] if told else []
-        if pod.container(self.container).running:
-            self._dial_at = min(self._dial_at, now)
-        else:
+        before, self._seen = self._seen, pod.container(self.container)
+        if not self._seen.running:
             self._waits_for = pod.waits_for
+        elif self._seen != before:
+            self._dial_at = min(self._dial_at, now)
+        # One that ran before the attempt that failed, as the pod has it, runs no better now.
         return []
 
     def pod_not_told(self, why: str) -> None:

@@ -223,6 +223,20 @@ class TestWaitingForThePod:
 
         assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "", 15.0)]
 
+    def test_one_that_runs_and_can_not_be_entered_is_dialled_after_a_pause(self) -> None:
+        run = Run()
+        run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY), NotOpened(UNSCHEDULED))
+
+        assert run.feed(PodSeen(pods.HEALTHY)) == []
+        assert run.after(0.4) == []
+        assert run.after(0.1) == [Dial(V4, "", 15.0)]
+
+    def test_one_that_was_started_again_meanwhile_is_dialled_at_once(self) -> None:
+        run = Run()
+        run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY), NotOpened(UNSCHEDULED))
+
+        assert run.feed(PodSeen(pods.RESTARTED)) == [Dial(V4, "", 15.0)]
+
     def test_it_is_watched_once(self) -> None:
         run = Run()
         run.feed(Tick(), NotOpened(UNSCHEDULED))
