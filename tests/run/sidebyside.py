@@ -18,7 +18,9 @@ from tests.run.selection import Part
 AT_ONCE = 4
 """More than processors: tests of a cluster wait for pods most of their time."""
 
-_LATER = ("nice", "-n", "5")
+# What runs meanwhile takes what is left of the processors.
+_LATER = ("nice", "-n", "10")
+_FEWER = 3
 
 
 def run(
@@ -37,7 +39,9 @@ def run(
     if not meanwhile:
         return _worst(code, _part(folder, Part.ALONE, words, variables))
     print(f"==> {meanwhile}, meanwhile")
-    with background([*_LATER, *_pytest(meanwhile), *how], {**variables, selection.PART: ""}) as other:
+    with background(
+        [*_LATER, *_pytest(meanwhile), *_distributed(min(at_once, _FEWER))], {**variables, selection.PART: ""}
+    ) as other:
         code = _worst(code, _part(folder, Part.ALONE, words, variables))
     return _worst(code, other.code)
 
