@@ -44,7 +44,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A cluster that runs. At the end somebody else's has no namespace of this process left; ours loses them soon."""
+    """A cluster that runs. At the end somebody else's has no namespace of this process left."""
     found = _find(tmp_path_factory.getbasetemp())
     yield found
     of_this_run = f"--selector={manifests.RUN_LABEL}={found.run}"
