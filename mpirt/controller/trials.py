@@ -1,8 +1,8 @@
 """
 Whether the API server would take the pods: asked before anything is made, changed or ended for their sake.
 
-Owns: the dry runs, and which field of the job a refusal means. Workers are tried as a Job, too: not every version
-of Kubernetes looks at a StatefulSet's template when it is edited, and then it fails to make the pods.
+Owns: the dry runs, and which field of the job a refusal means. Workers are tried as a Job, too: a StatefulSet of
+their name may be there already, and a dry run would say that instead.
 """
 
 from __future__ import annotations

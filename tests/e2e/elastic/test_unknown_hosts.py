@@ -3,71 +3,102 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from mpirt.errors import ExitCode
+from tests.e2e import ground
 from tests.e2e.elastic import example
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Faults, Namespace
+from tests.e2e.ground import Ground
+from tests.kube import cluster as kube
+from tests.kube import faults
 from tests.kube.kubectl import Manifest
 
 _DARK_FOR = 30.0
 
 # Horovod's own timeouts are short for a busy machine.
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400), pytest.mark.usefixtures("own_cluster")]
 
 _UNKNOWN = "Failed to execute discovery script: mpirt-discover. Exit code:"
 
 
-@pytest.mark.timeout(300)
-def test_training_goes_on_while_discovery_is_forbidden(namespace: Namespace) -> None:
-    with example.started(namespace, workers=2) as run:
+@dataclass(frozen=True)
+class Darkness:
+    """A time in which discovery can't know."""
+
+    begun: float
+    last_failure: float
+    """When discovery failed for the last time in it."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A training that went through both, and its end."""
+
+    forbidden: Darkness
+    unreachable: Darkness
+    run: Training
+    code: int
+
+
+@pytest.fixture(scope="module")
+def seen(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    with (
+        ground.passing_namespace(cluster, tmp_path_factory.mktemp("dark")) as namespace,
+        example.started(namespace, workers=2) as run,
+    ):
         binding = namespace.kubectl.get("rolebinding", example.DISCOVERY_BINDING)
-
-        def withdraw() -> None:
-            namespace.kubectl("delete", "rolebinding", example.DISCOVERY_BINDING)
-
-        def restore() -> None:
-            namespace.kubectl.apply(bare(binding))
-
-        assert_nothing_happens_in_the_dark(run, withdraw, restore, code=ExitCode.REFUSED)
-
-
-@pytest.mark.timeout(300)
-def test_training_goes_on_while_the_api_server_takes_no_new_connections(
-    namespace: Namespace, fault: Faults
-) -> None:
-    with example.started(namespace, workers=2) as run:
-        assert_nothing_happens_in_the_dark(
-            run, lambda: fault.drop(only_new=True), fault.undrop, code=ExitCode.UNREACHABLE
+        forbidden = go_through(
+            run,
+            lambda: namespace.kubectl("delete", "rolebinding", example.DISCOVERY_BINDING),
+            lambda: namespace.kubectl.apply(bare(binding)),
+            code=ExitCode.REFUSED,
         )
+        try:
+            unreachable = go_through(
+                run, lambda: faults.drop(only_new=True), faults.undrop, code=ExitCode.UNREACHABLE
+            )
+        finally:
+            kube.up()
+        run.finish("worker-0")
+        yield Seen(forbidden, unreachable, run, run.exit_code(within=60))
 
 
-def assert_nothing_happens_in_the_dark(
-    run: Training, darken: Callable[[], None], lighten: Callable[[], None], *, code: int
-) -> None:
-    """Discovery fails all the while with this code, and the log of steps shows nothing of it."""
-    darkened = time.time()
+def go_through(
+    run: Training, darken: Callable[[], object], lighten: Callable[[], object], *, code: int
+) -> Darkness:
+    """Wait until discovery has failed with this code, for as long as it is dark, and until it is light again."""
+    begun = time.time()
     darken()
-    run.line(_UNKNOWN, str(int(code)), since=darkened, within=30)
-    run.step(lambda _: True, since=darkened + _DARK_FOR, within=_DARK_FOR + 15, what="a late step")
-    last_failure = max(line.at for line in run.lines(since=darkened) if _UNKNOWN in line.text)
+    run.line(_UNKNOWN, str(int(code)), since=begun, within=30)
+    run.step(lambda _: True, since=begun + _DARK_FOR, within=_DARK_FOR + 15, what="a late step")
+    last_failure = max(line.at for line in run.lines(since=begun) if _UNKNOWN in line.text)
     lighten()
     lit = time.time()
     run.step(lambda _: True, since=lit + 3, within=30, what="steps in the light")
-    run.finish("worker-0")
-    exit_code = run.exit_code(within=60)
+    return Darkness(begun, last_failure)
 
-    steps = run.steps()
-    assert exit_code == 0
-    assert last_failure - darkened > _DARK_FOR - 10
+
+def test_discovery_that_is_forbidden_fails_all_the_while(seen: Seen) -> None:
+    assert seen.forbidden.last_failure - seen.forbidden.begun > _DARK_FOR - 10
+
+
+def test_discovery_fails_while_the_api_server_takes_no_new_connections(seen: Seen) -> None:
+    assert seen.unreachable.last_failure - seen.unreachable.begun > _DARK_FOR - 10
+
+
+def test_the_log_of_steps_shows_nothing_of_it(seen: Seen) -> None:
+    steps = seen.run.steps()
+
+    assert seen.code == 0
     assert worlds(steps) == [2]
     # Not one step was done again: there was no reset.
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
-    assert broken_promises(run.lines()) == []
+    assert broken_promises(seen.run.lines()) == []
 
 
 def bare(item: Manifest) -> Manifest:
