@@ -8,7 +8,10 @@ from typing import TypeVar
 
 from tests.kube.errors import ClusterError
 
-_STEP = 0.05
+# A question is mostly a kubectl, which takes a processor for a tenth of a second. So a pause is longer than the
+# question took, and on a busy machine it is asked less often.
+_STEP, _LONGEST_STEP = 0.05, 1.0
+_PAUSE_PER_QUESTION = 2.0
 
 Answer = TypeVar("Answer")
 
@@ -26,10 +29,13 @@ def until(
 
     Its message tells what there is `instead` at that moment.
     """
-    deadline = time.monotonic() + within
+    asked = time.monotonic()
+    deadline = asked + within
     while not (answer := question()):
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             found = "" if instead is None else f"; there is {instead()}"
             raise ClusterError(f"waited {within:g} s for {what}{found}", remedy=remedy)
-        time.sleep(_STEP)
+        time.sleep(min(max(_STEP, (now - asked) * _PAUSE_PER_QUESTION), _LONGEST_STEP))
+        asked = time.monotonic()
     return answer
