@@ -84,7 +84,7 @@ def rsh(*, as_json: bool, runs: int, held: int, kubectl: Path | None, access: st
 
 @cli.command()
 def deaths() -> None:
-    """mpirt-rsh beside kubectl exec when pods, nodes and the API server die. 9 minutes, root."""
+    """mpirt-rsh beside kubectl exec when pods, nodes and the API server die. 5 minutes, root."""
     click.echo(ends.rendered(ends.races()))
 
 
