@@ -46,7 +46,7 @@ class Store:
     # -- what informers tell --------------------------------------------------------------------------------------
 
     def replace(self, kind: str, bodies: Iterable[Body], version: str) -> set[JobKey]:
-        """A list of all objects of a kind, as of `version`. The jobs for which something is different now."""
+        """A list of what is needed of all objects of a kind, as of `version`. The jobs that are different now."""
         with self._lock:
             fresh = {_place(kind, body): body for body in bodies}
             changed: set[JobKey] = set()
@@ -63,7 +63,7 @@ class Store:
     def put(self, kind: str, body: Body) -> set[JobKey]:
         """An object that was made or changed. The jobs that it concerns; none if it was known."""
         with self._lock:
-            return self._put(kind, body)
+            return self._put(kind, slim(kind, body))
 
     def remove(self, kind: str, body: Body) -> set[JobKey]:
         """An object that is no more, or no longer carries our labels. The jobs that it concerns; none if known."""
@@ -147,7 +147,7 @@ class Store:
         if key is None:
             return changed
         self._of[place] = key
-        self._jobs.setdefault(key, {}).setdefault(kind, {})[place[2]] = slim(kind, body)
+        self._jobs.setdefault(key, {}).setdefault(kind, {})[place[2]] = body
         return {*changed, key}
 
     def _key(self, kind: str, body: Body) -> JobKey | None:

@@ -113,9 +113,9 @@ class Starting:
         before, self._seen = self._seen, pod.container(self.container)
         if not self._seen.running:
             self._waits_for = pod.waits_for
+        # One that ran already, as the pod has it, when the attempt failed runs no better now.
         elif self._seen != before:
             self._dial_at = min(self._dial_at, now)
-        # One that ran before the attempt that failed, as the pod has it, runs no better now.
         return []
 
     def pod_not_told(self, why: str) -> None:
