@@ -100,15 +100,15 @@ def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
     controller: Deployed, elsewhere: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]
 ) -> None:
     job, namesake, other = three
-    before = [versions(namesake), versions(other)]
+    before = [contents(namesake), contents(other)]
 
     kubectl = job.namespace.kubectl
     kubectl("scale", "mpijobs.kubeflow.org", job.name, "--replicas=2")
     until(lambda: len(job.pods("worker")) == 2, within=WITHIN, what="another worker")
     kubectl("delete", "mpijobs.kubeflow.org", job.name)
-    until(lambda: versions(job) == {}, within=WITHIN, what="all of the job to be gone")
+    until(lambda: contents(job) == {}, within=WITHIN, what="all of the job to be gone")
 
-    assert [versions(namesake), versions(other)] == before
+    assert [contents(namesake), contents(other)] == before
     assert (namesake.holds("Running"), other.holds("Running")) == (True, True)
     assert (namespaces_of(controller), namespaces_of(elsewhere)) == (
         {job.namespace.name},
@@ -116,19 +116,20 @@ def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
     )
 
 
-def versions(job: MpiJob) -> dict[str, tuple[str, str]]:
-    """What there is of a job: each object's uid, and what grows when anybody but Kubernetes itself changes it."""
+def contents(job: MpiJob) -> dict[str, dict[str, Any]]:
+    """Everything that belongs to a job, but for statuses: Kubernetes writes these whenever it likes."""
     found: list[dict[str, Any]] = job.namespace.kubectl.get(
         OWNED, f"--selector=training.kubeflow.org/job-name={job.name}"
     )
-    return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in found}
+    return {f"{each['kind']}/{each['metadata']['name']}": _without_status(each) for each in found}
 
 
-def _version(item: dict[str, Any]) -> tuple[str, str]:
-    """Of what has a status, which Kubernetes writes when it likes, the version of the rest."""
-    metadata = item["metadata"]
-    version = metadata.get("generation", "") if "status" in item else metadata["resourceVersion"]
-    return str(metadata["uid"]), str(version)
+def _without_status(item: dict[str, Any]) -> dict[str, Any]:
+    """The object, and its version where that is not the status's."""
+    if "status" not in item:
+        return item
+    metadata = {name: value for name, value in item["metadata"].items() if name != "resourceVersion"}
+    return {name: value for name, value in item.items() if name != "status"} | {"metadata": metadata}
 
 
 def namespaces_of(controller: Deployed) -> set[str]:
