@@ -87,7 +87,8 @@ def _worker(event: Event) -> Iterator[Worker]:
             yield worker
         finally:
             cluster.up()
-            deaths.take_back_the_taint(worker)
+            if event.happens is deaths.drain_by_taint:
+                deaths.take_back_the_taint(worker)
 
 
 def _race(worker: Worker, event: Event) -> Race:

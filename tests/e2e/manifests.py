@@ -14,6 +14,11 @@ IDLE = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 RUN_LABEL = "mpirt-test-run"
 
 
+def on(node: str) -> Manifest:
+    """What of a pod's spec puts it on that node."""
+    return {"nodeSelector": {"kubernetes.io/hostname": node}}
+
+
 def namespace(name: str, *, run: str) -> Manifest:
     labels = {"mpirt-test": "yes", RUN_LABEL: run}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

@@ -12,6 +12,7 @@ from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import Story, story
+from tests.e2e.manifests import on
 from tests.kube.wait import until
 
 LOST, KEPT = "node-2", "node-1"
@@ -28,10 +29,6 @@ class Victim:
 
     story: Story
     pod: str
-
-    @property
-    def job(self) -> MpiJob:
-        return self.story.job
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,6 @@ def suspend_and_resume(one: Story) -> None:
     one.job.change(runPolicy={"suspend": True})
     one.until("Suspended")
     one.job.change(runPolicy={"suspend": False})
-
-
-def on(node: str) -> dict[str, Any]:
-    return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 
 def _rather_on(node: str) -> dict[str, Any]:

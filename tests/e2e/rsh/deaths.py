@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.e2e import manifests
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh.agent import Agent, Ended
 from tests.kube import faults, nodes
@@ -48,7 +49,7 @@ Happens = Callable[[Worker], None]
 
 def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
     """A worker on node-2, so that a fault of its node leaves the other one alone."""
-    pods = namespace.workers(1, "busybox", nodeSelector={"kubernetes.io/hostname": _NODE}, **spec)
+    pods = namespace.workers(1, "busybox", **manifests.on(_NODE), **spec)
     uid = namespace.kubectl.get("pod", pods[0])["metadata"]["uid"]
     running = [pid for pid in nodes.container_pids(faults.node_named(_NODE), uid) if not nodes.is_pause(pid)]
     return Worker(namespace, pods[0], _NODE, fault, nodes.main_process(running))
@@ -124,5 +125,4 @@ def drain_by_taint(worker: Worker) -> None:
 
 
 def take_back_the_taint(worker: Worker) -> None:
-    """Which may not be there."""
-    worker.namespace.kubectl("taint", "node", worker.node, f"{_TAINT}-", check=False)
+    worker.namespace.kubectl("taint", "node", worker.node, f"{_TAINT}-")

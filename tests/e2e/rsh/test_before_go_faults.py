@@ -46,8 +46,7 @@ class Place:
         container = manifests.idle_container(image) | {
             "volumeMounts": [{"name": "runs", "mountPath": str(_RUNS.parent)}]
         }
-        node = {"kubernetes.io/hostname": _NODE}
-        settings = {"nodeSelector": node, "volumes": [volume], "containers": [container], **spec}
+        settings = {**manifests.on(_NODE), "volumes": [volume], "containers": [container], **spec}
         self.namespace.kubectl.apply(manifests.pod(_POD, image=image, **settings))
 
     def create_ready(self) -> None:

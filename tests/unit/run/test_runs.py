@@ -48,7 +48,7 @@ class Checkout:
     def write(self, file: str, *tests: str) -> None:
         path = self.root / file
         path.parent.mkdir(exist_ok=True)
-        path.write_text("import os, pathlib, time, pytest\n" + "".join(tests), encoding="utf-8")
+        path.write_text("import os, pathlib, pytest\n" + "".join(tests), encoding="utf-8")
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -205,13 +205,14 @@ def test_by_itself(): note("by itself")
 def test_another_folder_runs_while_the_marked_tests_run_and_its_failures_count(checkout: Checkout) -> None:
     checkout.write(
         "cases/test_a.py",
+        "from tests.kube.wait import until\n",
         PASSING,
         """
 @pytest.mark.alone
 def test_waits():
-    deadline = time.monotonic() + 60
-    while not pathlib.Path("other").exists() and time.monotonic() < deadline: time.sleep(0.01)
-    assert pathlib.Path("other").read_text() == "all"
+    other = pathlib.Path("other")
+    until(lambda: other.exists() and other.read_text(), within=60, what="the other folder's test")
+    assert other.read_text() == "all"
 """,
     )
     checkout.write(
