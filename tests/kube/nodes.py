@@ -93,9 +93,14 @@ def start_proxy(node: Node, binaries: Binaries) -> None:
 
 
 def start_router(node: Node, binaries: Binaries) -> None:
-    """Start what enforces network policies. It ends at once where there is no such node yet."""
+    """
+    Start what enforces network policies. It ends at once where there is no such node yet.
+
+    It writes all rules anew after each change of a pod; with less priority than the pods, once for several changes.
+    """
     argv = [
         *_inside(node),
+        "nice",
         str(binaries.kube_router),
         f"--kubeconfig={node.root / 'kube-router.kubeconfig'}",
         f"--hostname-override={node.name}",
