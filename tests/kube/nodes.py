@@ -96,7 +96,7 @@ def start_router(node: Node, binaries: Binaries) -> None:
     """
     Start what enforces network policies. It ends at once where there is no such node yet.
 
-    It writes all rules anew after each change of a pod; with less priority than the pods, once for several changes.
+    It writes all rules anew after each change of a pod; with less priority, once for several of them.
     """
     argv = [
         *_inside(node),
