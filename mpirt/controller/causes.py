@@ -20,6 +20,9 @@ from mpirt.controller.pods import Pod
 from mpirt.controller.sentences import LAUNCHER_POD, SHOWN, container_death, death, launcher_end, listed
 from mpirt.controller.spec import JobSpec
 
+# What a Job says that may make no further attempt; all other ends have nothing to do with how its last pod ended.
+_NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
+
 # What is said when a launcher runs and something of the job doesn't.
 _TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
 
@@ -44,8 +47,12 @@ def of_restart(spec: JobSpec, observed: Observed) -> str:
 
 def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
     """Why the job has failed for good. Without a spec what workers show now is not looked at."""
-    last = last_failed(observed)
-    return "; ".join(filter(None, (end.message, _of_attempt(spec, observed, last) if last is not None else "")))
+    last, status = last_failed(observed), observed.status
+    if end.reason == _NO_MORE_ATTEMPTS and _has_vanished(observed):
+        attempt = _true(status, Type.RESTARTING) or _of_vanished(status)
+    else:
+        attempt = _of_attempt(spec, observed, last) if last is not None else ""
+    return "; ".join(filter(None, (end.message, attempt)))
 
 
 def of_earlier_attempt(observed: Observed, told: str) -> str:
@@ -111,9 +118,22 @@ def _of_attempt(spec: JobSpec | None, observed: Observed, launcher: Pod) -> str:
     return "; ".join(filter(None, (workers, launcher_end(launcher))))
 
 
+def _has_vanished(observed: Observed) -> bool:
+    """Whether the last attempt's pod is there no more, as far as it was told of; others may have failed before."""
+    pods, told = observed.launchers, _launcher_told(observed.status)
+    is_told_of_another = bool(told) and not any(pod.name in told for pod in pods)
+    return is_told_of_another or all(pod.phase != "Failed" and pod.deleted is not None for pod in pods)
+
+
+def _launcher_told(status: JobStatus) -> str:
+    """What was told of a launcher that runs; nothing if something else was told instead."""
+    told = _true(status, Type.RUNNING)
+    return told if told.lower().startswith(LAUNCHER_POD) else ""
+
+
 def _of_vanished(status: JobStatus) -> str:
     """The same of a launcher whose pod is there no more, as far as it was told of."""
-    launcher, _, rest = _true(status, Type.RUNNING).partition("; ")
+    launcher, _, rest = _launcher_told(status).partition("; ")
     if not launcher:
         return "the launcher's pod is gone"
     is_troubled = status.conditions[Type.RUNNING].reason in _TROUBLED

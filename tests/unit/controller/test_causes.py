@@ -365,6 +365,55 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == world.condition("Running")[2] == message
         assert world.later(60) == []
 
+    def test_a_launcher_that_was_lost_with_its_node_is_named_and_stays_named(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
+        world.later(50)
+
+        world.launcher_is()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world.later(15)
+
+        told = "Limit; launcher pod train-launcher-1 was lost with its node node-1"
+        assert world.condition("Failed")[2] == world.condition("Running")[2] == told
+        assert world.later(60) == []
+
+    def test_one_that_was_deleted_is_named(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=50), active=0)
+        world.later(5)
+
+        world.launcher_is()
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world.later(15)
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 was deleted"
+
+    def test_it_is_named_instead_of_one_that_had_failed_before(self) -> None:
+        world = started()
+        first = end_of(1, since=12, at=18)
+        world.launcher_is(first, failed=1)
+        second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
+        world.launcher_is(first, second, failed=1, active=1)
+        world.later(15)
+
+        world.launcher_is(first)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=2)
+        world.later(15)
+
+        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-2 is gone"
+
+    def test_one_that_was_deleted_as_the_job_took_too_long_is_not(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=50), active=0)
+        world.later(5)
+
+        world.launcher_is()
+        world.finish("Failed", reason="DeadlineExceeded", message="Too long", failed=1)
+        world.later(15)
+
+        assert world.condition("Failed")[2] == "Too long"
+
     def test_so_is_one_that_is_no_more_wanted_by_then(self) -> None:
         world = started(runPolicy={"cleanPodPolicy": "Running"})
         dead = pods.worker(1, deleted=60, containers=[pods.ended("worker", 137, "OOMKilled", at=17)])
