@@ -72,7 +72,7 @@ class Row:
 _SHELL = "mpirt needs a /bin/sh in the worker's image"
 _FOLDER = "is there the worker's workingDir, and may its user enter it?"
 
-# The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.36, containerd, CRI-O and Docker.
+# The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.37, containerd, CRI-O and Docker.
 TABLE = (
     Row(400, "container name must be specified", Next.CHOOSE, ConfigError, "set MPIRT_CONTAINER"),
     Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, "is MPIRT_CONTAINER one of its containers?"),

@@ -7,56 +7,14 @@ What a launcher finds out itself about its workers, and ends with, is in tests/e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import Story, condition, held, story, told_of
+from tests.api.controllers import Controller
+from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher, running
+from tests.e2e.controller.mpijobs import MpiJob
+from tests.e2e.controller.stories import condition, held, told_of
 from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER, REASON
-
-# Kubernetes lets ten seconds pass between two attempts; words alone are written every ten seconds.
-WITHIN = 60.0
-
-OUT_OF_MEMORY = (f"{ENDS}=137", f"{REASON}=OOMKilled")
-FAILS, SUCCEEDS = (f"{ENDS}=1",), (f"{ENDS}=0",)
-
-
-@contextmanager
-def running(controller: Controller, prefix: str, *, retries: int) -> Iterator[Story]:
-    """A job of two workers whose launcher ends when it is told to."""
-    namespace = controller.namespace
-    job = submit(
-        namespace,
-        job_name(prefix),
-        "busybox",
-        ("true",),
-        annotations={"Launcher": {ENDS: NEVER}},
-        runPolicy={"backoffLimit": retries},
-    )
-    with story(job) as told:
-        told.until("Running")
-        yield told
-    namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
-
-
-def have(job: MpiJob, pod: str, words: tuple[str, ...]) -> None:
-    """Have that happen to a pod."""
-    job.namespace.kubectl("annotate", "pod", pod, *words, "--overwrite")
-
-
-def launcher(job: MpiJob) -> str:
-    """The launcher's pod that runs."""
-
-    def found() -> list[dict[str, Any]]:
-        return [pod for pod in job.pods("launcher") if pod["status"]["phase"] == "Running"]
-
-    [pod] = until(found, within=WITHIN, what=f"a launcher of {job.name} that runs")
-    return str(pod["metadata"]["name"])
 
 
 def test_a_launcher_out_of_memory_is_tried_again_and_the_job_succeeds(controller: Controller) -> None:

@@ -19,6 +19,18 @@ def on(node: str) -> Manifest:
     return {"nodeSelector": {"kubernetes.io/hostname": node}}
 
 
+def rather_on(node: str) -> Manifest:
+    """What puts it there as long as there is such a node, else anywhere."""
+    there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there}]
+            }
+        }
+    }
+
+
 def namespace(name: str, *, run: str) -> Manifest:
     labels = {"mpirt-test": "yes", RUN_LABEL: run}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

@@ -1,4 +1,4 @@
-"""Nodes that KWOK plays: as large and as many as a test wants."""
+"""Nodes that KWOK plays: as large and as many as a test wants, and lost when it wants that."""
 
 from __future__ import annotations
 
@@ -11,26 +11,46 @@ ALIVE = "mpirt-test/alive"
 """The label of nodes that KWOK plays."""
 
 SELECTOR = f"{ALIVE}=yes"
+
+ALONE = "mpirt-test/alone"
+TOLERATED = {"tolerations": [{"key": ALONE, "operator": "Exists", "effect": "NoSchedule"}]}
+"""What of a pod's spec allows it to be on a node that is kept from others."""
+
 _READY_WITHIN = 60.0
 _PODS = 2000
 
 
-def add(kubectl: Kubectl, names: Iterable[str], *, pods: int = _PODS) -> None:
-    """Add nodes; returns when all are Ready and take pods."""
+def add(kubectl: Kubectl, names: Iterable[str], *, pods: int = _PODS, alone: bool = False) -> None:
+    """Add nodes, for the pods alone that tolerate them or for all; returns when they are Ready and take pods."""
     wanted = set(names)
-    kubectl.apply(*(_node(name, pods) for name in sorted(wanted)))
+    kubectl.apply(*(_node(name, pods, alone=alone) for name in sorted(wanted)))
     until(lambda: _usable(kubectl) >= wanted, within=_READY_WITHIN, what=f"{len(wanted)} nodes that take pods")
 
 
+def lose(kubectl: Kubectl, name: str) -> None:
+    """Nothing is heard of the node any more, nor of what is on it."""
+    kubectl("label", "node", name, f"{ALIVE}-")
+
+
+def remove(kubectl: Kubectl, name: str) -> None:
+    """With all that is on it, soon after."""
+    kubectl("delete", "node", name)
+
+
 def _usable(kubectl: Kubectl) -> set[str]:
-    return {node["metadata"]["name"] for node in kubectl.get("nodes") if not node["spec"].get("taints")}
+    return {
+        node["metadata"]["name"]
+        for node in kubectl.get("nodes")
+        if all(taint["key"] == ALONE for taint in node["spec"].get("taints", ()))
+    }
 
 
-def _node(name: str, pods: int) -> Manifest:
+def _node(name: str, pods: int, *, alone: bool) -> Manifest:
     room = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": str(pods)}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {ALIVE: "yes", "kubernetes.io/hostname": name}},
+        "spec": {"taints": [{"key": ALONE, "effect": "NoSchedule"}]} if alone else {},
         "status": {"capacity": room, "allocatable": room},
     }

@@ -12,7 +12,7 @@ from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import Story, story
-from tests.e2e.manifests import on
+from tests.e2e.manifests import on, rather_on
 from tests.kube.wait import until
 
 LOST, KEPT = "node-2", "node-1"
@@ -57,7 +57,7 @@ def running(controller: Deployed) -> Iterator[Victims]:
         _spread(controller, names[1], retries=0),
         losing.start(
             controller.namespace, names[2], retries=RETRIES, worker={"topologySpreadConstraints": [], **on(KEPT)},
-            launcher=_rather_on(LOST),
+            launcher=rather_on(LOST),
         ),
         _spread(controller, names[3], retries=RETRIES),
         _spread(controller, names[4], retries=0, **_starting_on(LOST, image)),
@@ -76,18 +76,6 @@ def suspend_and_resume(one: Story) -> None:
     one.job.change(runPolicy={"suspend": True})
     one.until("Suspended")
     one.job.change(runPolicy={"suspend": False})
-
-
-def _rather_on(node: str) -> dict[str, Any]:
-    """There as long as there is such a node, else anywhere."""
-    there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
-    return {
-        "affinity": {
-            "nodeAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there}]
-            }
-        }
-    }
 
 
 def _rather_apart(job: str) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""
+A node is lost under running jobs: what was on it is made again elsewhere, and each job says what it has lost.
+
+What a launcher finds out itself about its workers is in tests/e2e/lostnode: here it hears of nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.api.controllers import Controller
+from tests.api.endings import SUCCEEDS, have, launcher, running
+from tests.e2e.controller.stories import Story, condition, held
+from tests.e2e.ground import Ground
+from tests.e2e.manifests import rather_on
+from tests.kube.wait import until
+from tests.plane import nodes
+
+pytestmark = pytest.mark.timeout(600)
+
+NODE = "lost-node"
+
+# Kubernetes gives a node up after 50 s, the controller its pods after 30 s more.
+WITHIN = 240.0
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A job, and its pods that were on the node."""
+
+    story: Story
+    workers: list[dict[str, Any]]
+    launchers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Victims:
+    """All of them; all but one may be tried again once."""
+
+    workers: Victim
+    """Both of its workers were there."""
+    led: Victim
+    """Its launcher."""
+    led_once: Victim
+    """The same; it may not be tried again."""
+    whole: Victim
+    """All of it."""
+
+
+@pytest.fixture(scope="module")
+def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
+    """Jobs that have lost the node; what is left there goes with it in the end."""
+    there = {**rather_on(NODE), **nodes.TOLERATED, "topologySpreadConstraints": []}
+    with with_node(cluster), ExitStack() as jobs:
+
+        def victim(prefix: str, *, retries: int = 1, **pods: Any) -> Victim:
+            one = jobs.enter_context(running(controller, prefix, retries=retries, **pods))
+            return Victim(one, on_the_node(one, "worker"), on_the_node(one, "launcher"))
+
+        made = Victims(
+            workers=victim("workers", worker=there),
+            led=victim("led", launcher=there),
+            led_once=victim("led-once", launcher=there, retries=0),
+            whole=victim("whole", worker=there, launcher=there),
+        )
+        nodes.lose(cluster.kubectl, NODE)
+        yield made
+
+
+@contextmanager
+def with_node(cluster: Ground) -> Iterator[None]:
+    nodes.add(cluster.kubectl, [NODE], alone=True)
+    try:
+        yield
+    finally:
+        nodes.remove(cluster.kubectl, NODE)
+
+
+def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims) -> None:
+    one = victims.workers.story
+    assert len(victims.workers.workers) == 2
+
+    wait_for_workers_elsewhere(one)
+    have(one.job, launcher(one.job), SUCCEEDS)
+
+    assert "Succeeded" in held(one.end()), one.lines()
+    assert one.events("MPIJobRestarting") == []
+
+
+@pytest.mark.parametrize("which", ["led", "whole"])
+def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims: Victims, which: str) -> None:
+    victim: Victim = getattr(victims, which)
+    one = victim.story
+    [first] = map(name, victim.launchers)
+
+    one.until("Restarting")
+    until(lambda: launcher(one.job) != first, within=WITHIN, what="another launcher", instead=one.lines)
+    wait_for_workers_elsewhere(one)
+    have(one.job, launcher(one.job), SUCCEEDS)
+
+    assert "Succeeded" in held(one.end()), one.lines()
+    [event] = one.events("MPIJobRestarting")
+    says = event.message.split("; ")
+    assert f"launcher pod {first} was lost with its node {NODE}" in says
+    # Those that Kubernetes gave up a moment later are not in it.
+    assert set(says[:-1]) <= {f"{name(pod)} was lost with its node {NODE}" for pod in victim.workers}
+
+
+def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:
+    one = victims.led_once.story
+    [first] = map(name, victims.led_once.launchers)
+
+    end = one.end()
+
+    assert condition(end, "Failed")["reason"].startswith("BackoffLimitExceeded"), one.lines()
+    assert f"auncher pod {first} was lost with its node {NODE}" in held(end)["Failed"]
+
+
+def wait_for_workers_elsewhere(one: Story) -> None:
+    """Until all of them are Ready on other nodes."""
+
+    def elsewhere() -> list[dict[str, Any]]:
+        return [pod for pod in one.job.pods("worker") if is_ready(pod) and pod["spec"]["nodeName"] != NODE]
+
+    until(lambda: len(elsewhere()) == 2, within=WITHIN, what=f"workers of {one.job.name}", instead=one.lines)
+
+
+def on_the_node(one: Story, role: str) -> list[dict[str, Any]]:
+    return [pod for pod in one.job.pods(role) if pod["spec"].get("nodeName") == NODE]
+
+
+def name(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod["status"].get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
