@@ -24,6 +24,7 @@ _UNCHANGED_UP = 3.0
 _DOWN = 20.0
 
 _STARTERS = {"kube-proxy", "kube-router"}
+_OF_A_RUN = "/pytest-of-"
 
 
 @pytest.mark.timeout(600)
@@ -101,14 +102,15 @@ def _processes() -> list[str]:
     Processes that belong to a cluster: by their mark, their control group or the files they name.
 
     Other programs start and end on a machine while a test runs, so not every process counts. Nor do nft, iptables
-    and ipset, which kube-proxy and kube-router start every now and then; without their parents they would.
+    and ipset, which kube-proxy and kube-router start every now and then; without their parents they would. Nor do
+    those that name a folder of a pytest run: they are of a control plane that tests/api has meanwhile.
     """
     found = [str(pid) for pid in daemons.marked() if _parent_of(pid) not in _STARTERS]
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_text() + (folder / "cgroup").read_text()
             named = any(name in words for name in (str(paths.STATE), str(paths.cache()), layout.CGROUP))
-            if named and _parent_of(int(folder.name)) not in _STARTERS:
+            if named and _OF_A_RUN not in words and _parent_of(int(folder.name)) not in _STARTERS:
                 found.append(folder.name)
     return found
 
