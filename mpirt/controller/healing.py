@@ -15,8 +15,8 @@ from mpirt.controller.actions import Action, Delete, earliest
 from mpirt.controller.observe import Observed
 from mpirt.controller.pods import Pod
 
-# After Kubernetes has said so, which by itself waits for 40 s: a node that was not heard of for a moment needs up
-# to 10 s to be heard again, and 10 s more to say that its pods are Ready.
+# After Kubernetes has said so, which by itself waits for 40 to 50 s: a node that was not heard of for a moment
+# needs up to 10 s to be heard again, and 10 s more to say that its pods are Ready.
 PATIENCE = timedelta(seconds=30)
 # After the API server was away. Kubernetes then gives up nodes that run well, too: whoever found it away tries
 # again ever more seldom, up to a minute apart. So the node controller may not know yet that nodes are heard of,

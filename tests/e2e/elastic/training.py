@@ -123,7 +123,7 @@ class Training:
 @contextmanager
 def followed(namespace: Namespace, pod: str) -> Iterator[Training]:
     """The training of a launcher pod whose container has started."""
-    argv = namespace.kubectl.argv("logs", "--follow", "--timestamps", pod)
+    argv = namespace.kubectl.argv("logs", "--follow", "--timestamps", "--container=launcher", pod)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as log:
         try:
             yield Training(namespace, pod, log)

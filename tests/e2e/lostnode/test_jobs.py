@@ -35,7 +35,7 @@ def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(loss: Loss, tim
     print(one.lines())
     times.add("worker's node lost: Succeeded", end.at - loss.at)
     assert "Succeeded" in held(end)
-    # mpirt-rsh knows it after 14 s, Kubernetes after 40, and 30 s later the worker is made again. A launcher that
+    # mpirt-rsh knows it after 14 s, Kubernetes after 50, and 30 s later the worker is made again. A launcher that
     # begins before that waits for it, and may have to give up: one restart more, of those that the job may have.
     causes = [event.message for event in one.events("MPIJobRestarting")]
     assert 1 <= len(causes) <= RETRIES
