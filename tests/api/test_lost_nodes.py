@@ -18,6 +18,7 @@ from tests.api.endings import SUCCEEDS, have, launcher, running
 from tests.e2e.controller.stories import Story, condition, held
 from tests.e2e.ground import Ground
 from tests.e2e.manifests import rather_on
+from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 from tests.plane import nodes
 
@@ -136,8 +137,3 @@ def on_the_node(one: Story, role: str) -> list[dict[str, Any]]:
 
 def name(pod: dict[str, Any]) -> str:
     return str(pod["metadata"]["name"])
-
-
-def is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions", ())
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
