@@ -42,14 +42,14 @@ def of_restart(spec: JobSpec, observed: Observed) -> str:
     last = _last_gone(observed)
     if last is not None and f"{last.name} was deleted" not in before:
         return _of_attempt(spec, observed, last)
-    return before or _of_vanished(observed.status)
+    return _of_vanished(observed.status)
 
 
 def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
     """Why the job has failed for good. Without a spec what workers show now is not looked at."""
-    last, status = last_failed(observed), observed.status
+    last = last_failed(observed)
     if end.reason == _NO_MORE_ATTEMPTS and _has_vanished(observed):
-        attempt = _true(status, Type.RESTARTING) or _of_vanished(status)
+        attempt = _of_vanished(observed.status)
     else:
         attempt = _of_attempt(spec, observed, last) if last is not None else ""
     return "; ".join(filter(None, (end.message, attempt)))
@@ -119,20 +119,22 @@ def _of_attempt(spec: JobSpec | None, observed: Observed, launcher: Pod) -> str:
 
 
 def _has_vanished(observed: Observed) -> bool:
-    """Whether the last attempt's pod is there no more, as far as it was told of; others may have failed before."""
+    """Whether the pod of the last attempt is gone. Failed pods of earlier attempts may still be there."""
     pods, told = observed.launchers, _launcher_told(observed.status)
     is_told_of_another = bool(told) and not any(pod.name in told for pod in pods)
     return is_told_of_another or all(pod.phase != "Failed" and pod.deleted is not None for pod in pods)
 
 
 def _launcher_told(status: JobStatus) -> str:
-    """What was told of a launcher that runs; nothing if something else was told instead."""
+    """The message of the condition Running, if it holds and is about a launcher pod; else nothing."""
     told = _true(status, Type.RUNNING)
     return told if told.lower().startswith(LAUNCHER_POD) else ""
 
 
 def _of_vanished(status: JobStatus) -> str:
-    """The same of a launcher whose pod is there no more, as far as it was told of."""
+    """The same of a launcher whose pod is gone: what the last status says of it."""
+    if restarting := _true(status, Type.RESTARTING):
+        return restarting
     launcher, _, rest = _launcher_told(status).partition("; ")
     if not launcher:
         return "the launcher's pod is gone"

@@ -378,18 +378,25 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == world.condition("Running")[2] == told
         assert world.later(60) == []
 
-    def test_one_that_was_deleted_is_named(self) -> None:
+    @pytest.mark.parametrize(
+        ("reason", "told"),
+        [
+            pytest.param("BackoffLimitExceeded", "Limit; launcher pod train-launcher-1 was deleted", id="named"),
+            pytest.param("DeadlineExceeded", "Limit", id="not named where the job took too long"),
+        ],
+    )
+    def test_a_launcher_that_was_deleted(self, reason: str, told: str) -> None:
         world = started()
         world.launcher_is(pods.launcher(deleted=50), active=0)
         world.later(5)
 
         world.launcher_is()
-        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        world.finish("Failed", reason=reason, message="Limit", failed=1)
         world.later(15)
 
-        assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 was deleted"
+        assert world.condition("Failed")[2] == told
 
-    def test_it_is_named_instead_of_one_that_had_failed_before(self) -> None:
+    def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
         world = started()
         first = end_of(1, since=12, at=18)
         world.launcher_is(first, failed=1)
@@ -402,17 +409,6 @@ class TestWhenTheJobHasFailed:
         world.later(15)
 
         assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-2 is gone"
-
-    def test_one_that_was_deleted_as_the_job_took_too_long_is_not(self) -> None:
-        world = started()
-        world.launcher_is(pods.launcher(deleted=50), active=0)
-        world.later(5)
-
-        world.launcher_is()
-        world.finish("Failed", reason="DeadlineExceeded", message="Too long", failed=1)
-        world.later(15)
-
-        assert world.condition("Failed")[2] == "Too long"
 
     def test_so_is_one_that_is_no_more_wanted_by_then(self) -> None:
         world = started(runPolicy={"cleanPodPolicy": "Running"})
