@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from mpirt.controller import kinds
-from mpirt.controller.conditions import JobStatus, Reason, Type
+from mpirt.controller.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.facts import JobEnd, is_behind, is_finished, is_of_revision, is_outdated
 from mpirt.controller.objectnames import worker_names
 from mpirt.controller.observe import Observed
@@ -40,9 +40,9 @@ def of_restart(spec: JobSpec, observed: Observed) -> str:
     if job is None or job.deleting:
         return before or "the launcher Job was deleted"
     last = _last_gone(observed)
-    if last is not None and f"{last.name} was deleted" not in before:
-        return _of_attempt(spec, observed, last)
-    return _of_vanished(observed.status)
+    if last is None or f"{last.name} was deleted" in before or _had_successor(observed, last):
+        return _of_vanished(observed.status)
+    return _of_attempt(spec, observed, last)
 
 
 def of_end(spec: JobSpec | None, observed: Observed, end: JobEnd) -> str:
@@ -85,7 +85,7 @@ def exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:
     may_try = len(pods) <= spec.run.retries or any(pod.phase != "Failed" for pod in pods)
     if may_try or observed.live(kinds.JOB) is None:
         return None
-    return max((one.ended.at for one in pods[-1].containers if one.ended and one.ended.at), default=None)
+    return _ended(pods[-1])
 
 
 def last_failed(observed: Observed) -> Pod | None:
@@ -93,9 +93,10 @@ def last_failed(observed: Observed) -> Pod | None:
     return next((pod for pod in reversed(observed.launchers) if pod.phase == "Failed"), None)
 
 
-def reason_of(pod: Pod | None) -> str:
+def reason_of(observed: Observed) -> str:
     """What made the last attempt fail, in a word, as mpi-operator adds it."""
-    if pod is None:
+    pod = last_failed(observed)
+    if pod is None or _had_successor(observed, pod):
         return ""
     reasons = [pod.reason, *(one.ended.reason for one in pod.containers if one.ended is not None)]
     return next((f"/{reason}" for reason in reasons if reason not in ("", "Error", "Completed")), "")
@@ -120,9 +121,19 @@ def _of_attempt(spec: JobSpec | None, observed: Observed, launcher: Pod) -> str:
 
 def _has_vanished(observed: Observed) -> bool:
     """Whether the pod of the last attempt is gone. Failed pods of earlier attempts may still be there."""
-    pods, told = observed.launchers, _launcher_told(observed.status)
-    is_told_of_another = bool(told) and not any(pod.name in told for pod in pods)
-    return is_told_of_another or all(pod.phase != "Failed" and pod.deleted is not None for pod in pods)
+    pods, last = observed.launchers, _last_gone(observed)
+    is_last_gone = last is not None and _had_successor(observed, last)
+    return is_last_gone or all(pod.phase != "Failed" and pod.deleted is not None for pod in pods)
+
+
+def _had_successor(observed: Observed, last: Pod) -> bool:
+    """Whether the last status is about a launcher that came after this pod, and is gone by now."""
+    told = _held(observed.status, Type.RUNNING) or _held(observed.status, Type.RESTARTING)
+    if told is None or LAUNCHER_POD not in told.message.lower():
+        return False
+    ended = _ended(last) or last.created
+    is_newer = ended is not None and ended >= told.changed.replace(microsecond=0)  # pods have whole seconds
+    return not is_newer and not any(pod.name in told.message for pod in observed.launchers)
 
 
 def _launcher_told(status: JobStatus) -> str:
@@ -148,6 +159,11 @@ def _last_gone(observed: Observed) -> Pod | None:
     """The newest of the launcher's pods that failed or is being deleted."""
     gone = [pod for pod in observed.launchers if pod.phase == "Failed" or pod.deleted is not None]
     return gone[-1] if gone else None
+
+
+def _ended(pod: Pod) -> datetime | None:
+    """When the last of its containers ended."""
+    return max((one.ended.at for one in pod.containers if one.ended and one.ended.at), default=None)
 
 
 def _deaths(spec: JobSpec, observed: Observed, launcher: Pod) -> list[str]:
@@ -195,5 +211,10 @@ def _pods_in(told: str) -> set[str]:
 
 def _true(status: JobStatus, kind: Type) -> str:
     """The message of a condition that holds."""
+    found = _held(status, kind)
+    return found.message if found is not None else ""
+
+
+def _held(status: JobStatus, kind: Type) -> Condition | None:
     found = status.conditions.get(kind)
-    return found.message if found is not None and found.status else ""
+    return found if found is not None and found.status else None

@@ -147,7 +147,7 @@ def finished(spec: JobSpec | None, observed: Observed, end: JobEnd) -> dict[Type
             Type.SUCCEEDED: (True, Reason.SUCCEEDED, message),
             Type.RUNNING: (False, Reason.SUCCEEDED, message),
         }
-    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(causes.last_failed(observed))}"
+    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(observed)}"
     message = causes.of_end(spec, observed, end)
     return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
 

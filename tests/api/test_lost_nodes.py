@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller
-from tests.api.endings import SUCCEEDS, have, launcher, running
+from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
 from tests.e2e.controller.stories import Story, condition, held
 from tests.e2e.ground import Ground
 from tests.e2e.manifests import rather_on
@@ -41,7 +41,7 @@ class Victim:
 
 @dataclass(frozen=True)
 class Victims:
-    """All of them; all but one may be tried again once."""
+    """All of them; all but one may be tried again."""
 
     workers: Victim
     """Both of its workers were there."""
@@ -49,6 +49,8 @@ class Victims:
     """Its launcher."""
     led_once: Victim
     """The same; it may not be tried again."""
+    led_again: Victim
+    """The same; one had failed there before, and its pod is there still."""
     whole: Victim
     """All of it."""
 
@@ -59,14 +61,17 @@ def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
     there = {**rather_on(NODE), **nodes.TOLERATED, "topologySpreadConstraints": []}
     with with_node(cluster), ExitStack() as jobs:
 
-        def victim(prefix: str, *, retries: int = 1, **pods: Any) -> Victim:
+        def victim(prefix: str, *, retries: int = 1, has_failed: bool = False, **pods: Any) -> Victim:
             one = jobs.enter_context(running(controller, prefix, retries=retries, **pods))
+            if has_failed:
+                fail_once(one)
             return Victim(one, on_the_node(one, "worker"), on_the_node(one, "launcher"))
 
         made = Victims(
             workers=victim("workers", worker=there),
             led=victim("led", launcher=there),
             led_once=victim("led-once", launcher=there, retries=0),
+            led_again=victim("led-again", launcher=there, retries=2, has_failed=True),
             whole=victim("whole", worker=there, launcher=there),
         )
         nodes.lose(cluster.kubectl, NODE)
@@ -80,6 +85,13 @@ def with_node(cluster: Ground) -> Iterator[None]:
         yield
     finally:
         nodes.remove(cluster.kubectl, NODE)
+
+
+def fail_once(one: Story) -> None:
+    """Have its launcher fail; returns when another runs."""
+    have(one.job, launcher(one.job), FAILS)
+    restarting = one.until("Restarting")
+    one.until("Running", after=restarting.at)
 
 
 def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims) -> None:
@@ -110,6 +122,22 @@ def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims
     assert f"launcher pod {first} was lost with its node {NODE}" in says
     # Those that Kubernetes gave up a moment later are not in it.
     assert set(says[:-1]) <= {f"{name(pod)} was lost with its node {NODE}" for pod in victim.workers}
+
+
+def test_it_is_told_of_though_there_is_still_the_pod_of_one_that_had_failed(victims: Victims) -> None:
+    one = victims.led_again.story
+    first, second = sorted(victims.led_again.launchers, key=lambda pod: str(pod["status"]["phase"]))
+    assert [pod["status"]["phase"] for pod in (first, second)] == ["Failed", "Running"]
+
+    until(lambda: launcher(one.job) != name(second), within=WITHIN, what="a third launcher", instead=one.lines)
+    have(one.job, launcher(one.job), SUCCEEDS)
+
+    assert "Succeeded" in held(one.end()), one.lines()
+    assert [event.message for event in one.events("MPIJobRestarting")] == [
+        f"launcher pod {name(first)} ended with code 1",
+        f"launcher pod {name(second)} was lost with its node {NODE}",
+    ]
+    assert name(first) in {name(pod) for pod in one.job.pods("launcher")}
 
 
 def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:

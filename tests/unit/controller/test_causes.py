@@ -26,6 +26,18 @@ def end_of(code: int, message: str = "", **more: Any) -> Body:
     )
 
 
+def started_again() -> tuple[World, Body, Body]:
+    """A job whose first launcher has failed; its pod is still there, and another runs."""
+    world = started()
+    first = end_of(137, reason="OOMKilled", since=12, at=18)
+    world.launcher_is(first, failed=1)
+    world.later(5)
+    second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
+    world.launcher_is(first, second, failed=1, active=1)
+    world.later(15)
+    return world, first, second
+
+
 class TestWhileTheLauncherRuns:
     def test_what_was_told_of_a_worker_stays_when_another_pod_has_its_name(self) -> None:
         world = started()
@@ -186,6 +198,33 @@ class TestWhenTheLauncherStartsAgain:
         world.later(15)
 
         assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 was lost with its node node-1"
+
+    def test_it_is_named_instead_of_one_that_had_failed_before(self) -> None:
+        world, first, second = started_again()
+        second["status"] |= pods.launcher(conditions=pods.lost(40))["status"]
+        world.later(60)
+        told = "launcher pod train-launcher-2 was lost with its node node-1"
+
+        world.launcher_is(first, failed=1)
+        world.later(15)
+        assert world.condition("Restarting") == (True, "MPIJobRestarting", told)
+        assert world.later(60) == []
+
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=2)
+        world.later(15)
+        assert world.condition("Failed")[1:] == ("BackoffLimitExceeded", f"Limit; {told}")
+
+    def test_but_not_instead_of_one_that_failed_since(self) -> None:
+        world, first, _ = started_again()
+        world.launcher_is(first, failed=1)
+        world.later(15)
+        third = pods.launcher("train-launcher-3", created=40, phase="Failed", conditions={},
+                              containers=[pods.ended("mpi", 3, at=world.seconds + 2)])  # fmt: skip
+
+        world.launcher_is(first, third, failed=2)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-3 ended with code 3"
 
     def test_and_so_are_the_workers_that_were_lost_with_it(self) -> None:
         world = started()
@@ -397,12 +436,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == told
 
     def test_the_last_launcher_is_named_instead_of_one_that_had_failed_before(self) -> None:
-        world = started()
-        first = end_of(1, since=12, at=18)
-        world.launcher_is(first, failed=1)
-        second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
-        world.launcher_is(first, second, failed=1, active=1)
-        world.later(15)
+        world, first, _ = started_again()
 
         world.launcher_is(first)
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=2)
