@@ -360,6 +360,30 @@ class TestWhenTheLauncherStartsAgain:
 
         assert world.condition("Restarting")[2] == "the launcher Job was deleted"
 
+    def test_one_that_had_ended_before_it_was_seen_to_run_is_named(self) -> None:
+        world = World(mpi_job())
+        world.settle()
+        world.workers_are(pods.worker(0), pods.worker(1))
+        world.later(5)
+
+        world.launcher_is(end_of(1), failed=1)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 ended with code 1"
+
+    def test_so_is_one_that_came_after_the_launcher_job_was_deleted(self) -> None:
+        world = started()
+        world.launcher_is()
+        del world.objects["Job", "train-launcher"]
+        world.later(5)
+        assert world.condition("Restarting")[2] == "the launcher Job was deleted"
+
+        world.launcher_is(pods.launcher("train-launcher-2", phase="Failed", conditions={},
+                                        containers=[pods.ended("mpi", 2)]), failed=1)  # fmt: skip
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-2 ended with code 2"
+
     def test_a_changed_template_is_the_cause_however_the_launcher_ends(self) -> None:
         world = started()
         assert world.job is not None
