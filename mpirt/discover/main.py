@@ -1,8 +1,8 @@
 """
 mpirt-discover: prints the hosts that a job may use at this moment.
 
-Owns: the assembly, the alarm behind the deadline, the one place where an error becomes a line and a code, and the
-help. What is imported here horovodrun pays for every second; a test pins it.
+Owns: the assembly, the one place where an error becomes a line and a code, and the help. What is imported here
+horovodrun pays for every second; a test pins it.
 
 Nothing is printed until everything is known, and then all of it at once.
 """
@@ -14,6 +14,7 @@ import sys
 import time
 
 from mpirt import names
+from mpirt.discover.alarm import Alarm
 from mpirt.discover.discovery import Criteria, check_older_have_ended, discover
 from mpirt.discover.drivers import Mark, find_driver, folders
 from mpirt.discover.options import read_options, wants_text
@@ -23,7 +24,6 @@ from mpirt.discover.progress import Progress, say
 from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
 from mpirt.hosts import render
-from mpirt.kubeapi.answers import TimedOut
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.http import Api
@@ -31,24 +31,15 @@ from mpirt.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping, Sequence
-    from types import FrameType
 
     from mpirt.discover.discovery import Found
     from mpirt.discover.options import Options
     from mpirt.discover.source import Pods
     from mpirt.kubeapi.deadline import Deadline
-else:
-    # The core of it: the module itself makes enumerations, for 1 MB of what it takes to make some.
-    import _signal as signal
 
 _INTERRUPTED = 130
 _STDOUT = 1
-# What an error that knows its reason has, after the deadline, before the alarm ends us without one.
-_GRACE = 0.2
-# What a busy machine may take to print what is known then, before the alarm ends us for good.
-_TO_SAY_SO = 1.0
 _REFUSALS_PASS = 10.0
 
 _HELP = """\
@@ -112,10 +103,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str]) -> int:
     """The one place where an error becomes a line and a code."""
+    alarm = Alarm()
     try:
-        if text := wants_text(words):
-            return _tell(text)
-        return _run(read_options(words, os.environ), os.environ)
+        # Within the other: an alarm that rings while an error is on its way out is one, too.
+        with alarm:
+            answer = _answer(words, os.environ, alarm)
+            # How long its reader takes is the reader's business.
+            alarm.off()
+            _print(answer)
+            return ExitCode.OK
     except MpirtError as error:
         say(str(error))
         return int(error.code)
@@ -124,6 +120,22 @@ def _main(words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
         say(our_mistake(error))
         return ExitCode.INTERNAL
+    finally:
+        alarm.off()
+
+
+def _answer(words: Sequence[str], environ: Mapping[str, str], alarm: Alarm) -> bytes:
+    """What is to be printed."""
+    match wants_text(words):
+        case "":
+            return _hosts(read_options(words, environ), environ, alarm)
+        case "--help":
+            return _HELP.encode()
+        case _:
+            # Brings email and zipfile, which no call needs.
+            from importlib.metadata import version  # noqa: PLC0415
+
+            return f"{names.DISCOVER} {version('mpirt')}\n".encode()
 
 
 @value
@@ -137,9 +149,9 @@ class Call:
     """Whether the job has been found before, so that no pods at all means no hosts."""
 
 
-def _run(options: Options, environ: Mapping[str, str]) -> int:
+def _hosts(options: Options, environ: Mapping[str, str], alarm: Alarm) -> bytes:
     call = _call(options, environ)
-    _set_alarm(call.patience.seconds)
+    alarm.set(call.patience.seconds)
     verbose = options.verbose or environ.get(names.LOG_VARIABLE) == "debug"
     progress = Progress(every=verbose)
     try:
@@ -153,8 +165,7 @@ def _run(options: Options, environ: Mapping[str, str]) -> int:
             say(f"left out: {each}")
     elif not found.hosts and call.patience.enough:
         say(f"no hosts: {missing(found, call.patience.enough)}")
-    _print(render(found.hosts, options.form).encode())
-    return ExitCode.OK
+    return render(found.hosts, options.form).encode()
 
 
 def _call(options: Options, environ: Mapping[str, str]) -> Call:
@@ -206,48 +217,13 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
     return ask(question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell)
 
 
-def _set_alarm(seconds: float) -> None:
-    """
-    End, whatever holds us, when the deadline has passed and nothing has noticed.
-
-    Everything that waits has a deadline of its own; this is for what can't have one, as a file that is a pipe.
-    """
-
-    late = f"no answer within {seconds:g} s"
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        # An error, so that what an earlier answer told is not lost.
-        signal.signal(signal.SIGALRM, end)
-        signal.setitimer(signal.ITIMER_REAL, _TO_SAY_SO)
-        raise TimedOut(late)
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        say(late)
-        os._exit(ExitCode.UNREACHABLE)
-
-    signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
-
-
 def _print(data: bytes) -> None:
-    """Write all of it; how long its reader takes is the reader's business."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    """Write all of it."""
     try:
         while data:
             data = data[os.write(_STDOUT, data) :]
     except OSError as error:
         raise MpirtError(f"the list can't be written to stdout: {error.strerror}") from error
-
-
-def _tell(text: str) -> int:
-    if text == "--help":
-        _print(_HELP.encode())
-    else:
-        # Brings email and zipfile, which no call needs.
-        from importlib.metadata import version  # noqa: PLC0415
-
-        _print(f"{names.DISCOVER} {version('mpirt')}\n".encode())
-    return ExitCode.OK
 
 
 def _jitter() -> float:

@@ -58,7 +58,9 @@ class Program:
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "KUBECONFIG": self.kubeconfig}
         return {**own, "MPIRT_DISCOVER_TIMEOUT": AMPLE, **more}
 
-    def start(self, argv: Sequence[str], *, env: Mapping[str, str] = NOTHING) -> Ended:
+    def start(
+        self, argv: Sequence[str], *, env: Mapping[str, str] = NOTHING, stderr: int = subprocess.PIPE
+    ) -> Ended:
         """Run any program in that environment, to its end."""
         begin = time.monotonic()
         done = subprocess.run(
@@ -66,19 +68,20 @@ class Program:
             check=False,
             env=self.environment(env),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             timeout=PATIENCE,
         )
-        return Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
+        return Ended(done.returncode, done.stdout, done.stderr or "", time.monotonic() - begin)
 
-    def run(self, *words: str, env: Mapping[str, str] = NOTHING) -> Ended:
+    def run(self, *words: str, env: Mapping[str, str] = NOTHING, stderr: int = subprocess.PIPE) -> Ended:
         """Run it with these words."""
-        return self.start([str(DISCOVER), *words], env=env)
+        return self.start([str(DISCOVER), *words], env=env, stderr=stderr)
 
-    def job(self, *words: str, env: Mapping[str, str] = NOTHING) -> Ended:
+    def job(self, *words: str, env: Mapping[str, str] = NOTHING, stderr: int = subprocess.PIPE) -> Ended:
         """Run it for the job of these tests."""
-        return self.run("--selector", "mpirt.dev/job=train", *words, env=env)
+        return self.run("--selector", "mpirt.dev/job=train", *words, env=env, stderr=stderr)
 
 
 def worker(number: int, *, ready: bool = True, **annotations: str) -> Pod:

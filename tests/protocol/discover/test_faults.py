@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,31 @@ def a_token_that_nobody_writes(program: Program) -> Ended:
     pipe = program.folder / "pipe"
     os.mkfifo(pipe)
     return run(program, KUBECONFIG=str(program.server.kubeconfig(program.folder / "other", tokenFile=str(pipe))))
+
+
+def told_to_nobody(fault: Fault) -> Scene:
+    """A call whose stderr nobody reads."""
+
+    def act(program: Program) -> Ended:
+        program.server.always("list", fault)
+        reader, writer = os.pipe()
+        try:
+            fill(writer)
+            return program.job("--timeout", DEADLINE, env={"MPIRT_DISCOVER_FIRST_TIMEOUT": "0"}, stderr=writer)
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+    return Scene(act)
+
+
+def fill(pipe: int) -> None:
+    """Leave no room in a pipe; who writes to it waits."""
+    os.set_blocking(pipe, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x" * 4096)
+    os.set_blocking(pipe, True)
 
 
 def waiting_for_a_silent_server(program: Program) -> Ended:
@@ -206,6 +232,20 @@ class TestCredentials:
     @pytest.mark.parametrize("ended", [Scene(a_token_that_nobody_writes)], indirect=True, ids=str)
     def test_in_a_file_that_nobody_writes_are_not_waited_for(self, ended: Ended) -> None:
         does_not_know(ended, 244, LATE)
+        assert in_time(ended)
+
+
+class TestAReasonThatNobodyReads:
+    @pytest.mark.parametrize(
+        ("ended", "code"),
+        [
+            pytest.param(told_to_nobody(Silence()), 244, id="none came"),
+            pytest.param(told_to_nobody(FORBIDDEN), 242, id="refused"),
+        ],
+        indirect=["ended"],
+    )
+    def test_does_not_keep_it_from_ending(self, ended: Ended, code: int) -> None:
+        assert (ended.code, ended.output) == (code, "")
         assert in_time(ended)
 
 

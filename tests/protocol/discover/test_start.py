@@ -13,7 +13,7 @@ OURS = {
         ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
     )),
     *(f"mpirt.discover{name}" for name in (
-        "", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods", ".progress",
+        "", ".alarm", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods", ".progress",
         ".selection", ".source",
     )),
 }  # fmt: skip
