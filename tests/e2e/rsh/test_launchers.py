@@ -19,6 +19,22 @@ from tests.e2e.rsh import launcher
 Workers = Callable[[int, str], list[str]]
 
 
+FAILS = ("sh", "-c", "test $(hostname) != worker-1 || exit 7")
+# The end of a program without MPI that fails at once may escape a daemon of Open MPI 5, whatever the agent is.
+FAILS_AFTER_INIT = (
+    "python3",
+    "-c",
+    """
+import ctypes, os, socket
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+if socket.gethostname() == "worker-1":
+    os._exit(7)
+mpi.MPI_Finalize()
+""",
+)
+
+
 @dataclass(frozen=True)
 class Mpi:
     """How one implementation is told to use mpirt-rsh, and nothing else."""
@@ -27,6 +43,7 @@ class Mpi:
     variables: Mapping[str, str]
     command: tuple[str, ...]
     host_line: str = "{} slots=1"
+    failing: tuple[str, ...] = FAILS
 
 
 MPIRUN = ("mpirun", "--allow-run-as-root")
@@ -39,6 +56,7 @@ OPEN_MPI_5 = Mpi(
     "openmpi5",
     {"PRTE_MCA_plm_ssh_agent": "mpirt-rsh", "PRTE_MCA_prte_default_hostfile": launcher.HOSTFILE},
     MPIRUN,
+    failing=FAILS_AFTER_INIT,
 )
 HYDRA = Mpi(
     "mpich",
@@ -68,8 +86,7 @@ def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
     assert len(namespace.nodes_of(hosts)) == 2
 
     assert lines(run(namespace, mpi.variables, *mpi.command, "-n", "3", "hostname")) == hosts
-    failing = "test $(hostname) != worker-1 || exit 7"
-    assert run(namespace, mpi.variables, *mpi.command, "-n", "3", "sh", "-c", failing).returncode == 7
+    assert run(namespace, mpi.variables, *mpi.command, "-n", "3", *mpi.failing).returncode == 7
 
 
 def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers) -> None:
