@@ -16,6 +16,10 @@ COMMIT_EVERY = 5
 _STEP = re.compile(r"<stdout>:step=(\d+) size=(\d+) rank0=(\S+) committed=(yes|no) ")
 _RESUMED = re.compile(r"<stdout>:resumed=(\d+) size=")
 
+# What is said by a worker that Gloo ends because another one died, and by one that Gloo has wait for its time-out.
+_ENDED_BY_GLOO = "gloo::EnforceNotMet"
+_KEPT_BY_GLOO = "Timed out waiting "
+
 # kubectl's time stamps have nanoseconds, which Python's do not.
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6})\d*Z (.*)")
 
@@ -89,6 +93,16 @@ def broken_promises(lines: Iterable[Line]) -> list[str]:
         before = told.number
         committed = told.number if told.committed else committed
     return broken
+
+
+def ended_by_gloo(lines: Iterable[Line]) -> bool:
+    """Whether a worker ended because another one died. A limit of Horovod: see docs/elastic.md."""
+    return any(_ENDED_BY_GLOO in line.text for line in lines)
+
+
+def kept_by_gloo(lines: Iterable[Line]) -> bool:
+    """Whether a worker noticed the death of another by Gloo's time-out only; after a node's loss, all do."""
+    return any(_KEPT_BY_GLOO in line.text for line in lines)
 
 
 def _told(lines: Iterable[Line]) -> Iterator[Step | Resumed]:

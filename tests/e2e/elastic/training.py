@@ -6,6 +6,7 @@ Owns: following the launcher's log, and waiting for what it says.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import threading
 import time
@@ -37,9 +38,9 @@ class Training:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def lines(self, *, since: float = 0.0) -> list[Line]:
+    def lines(self, *, since: float = 0.0, until: float = math.inf) -> list[Line]:
         with self._grown:
-            return [line for line in self._lines if line.at >= since]
+            return [line for line in self._lines if since <= line.at <= until]
 
     def steps(self, *, since: float = 0.0) -> list[Step]:
         return [step for step in map(step_of, self.lines(since=since)) if step is not None]
@@ -83,6 +84,10 @@ class Training:
 
         return self._wait(found, within=within, what=f"a line with {' and '.join(words)}")
 
+    def death(self, worker: str, *, since: float) -> float:
+        """When the agent of this worker said what became of it."""
+        return self.line("mpirt-rsh: ", f" pod {worker} ", since=since, within=30).at
+
     def finish(self, worker: str) -> None:
         """Have training end at its next commit; any of its workers can say so."""
         self.namespace.kubectl.execute(worker, "touch", FINISH)
@@ -94,9 +99,14 @@ class Training:
             status = self.namespace.kubectl.get("pod", self.pod)["status"]
             return status["containerStatuses"][0]["state"].get("terminated")
 
-        code = int(until(ended, within=within, what=f"the end of {self.pod}", instead=self._tail)["exitCode"])
+        code = int(until(ended, within=within, what=f"the end of {self.pod}", instead=self.tail)["exitCode"])
         self._reader.join(timeout=30)
         return code
+
+    def tail(self) -> str:
+        """The end of the log, a line each, to be shown with what went wrong."""
+        with self._grown:
+            return "".join(f"\n  {text}" for text in digest(self._lines)[-_LAST_LINES:])
 
     def _wait(self, found: Callable[[], Found | None], *, within: float, what: str) -> Found:
         deadline = time.monotonic() + within
@@ -104,13 +114,9 @@ class Training:
             while (answer := found()) is None:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._reader.is_alive():
-                    raise ClusterError(f"waited {within:g} s for {what}{self._tail()}")
+                    raise ClusterError(f"waited {within:g} s for {what}{self.tail()}")
                 self._grown.wait(min(left, 1.0))
             return answer
-
-    def _tail(self) -> str:
-        with self._grown:
-            return "".join(f"\n  {text}" for text in digest(self._lines)[-_LAST_LINES:])
 
     def _read(self) -> None:
         assert self._log.stdout is not None

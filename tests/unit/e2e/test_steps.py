@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.elastic.steps import Line, broken_promises
+from tests.e2e.elastic.steps import Line, broken_promises, ended_by_gloo, kept_by_gloo
 
 
 def log(*said: int | str) -> list[Line]:
@@ -61,3 +61,19 @@ def test_a_sound_training_breaks_no_promise(said: tuple[int | str, ...]) -> None
 )
 def test_a_broken_promise_is_named(said: tuple[int | str, ...], broken: str) -> None:
     assert broken_promises(log(*said)) == [broken]
+
+
+def test_a_worker_that_gloo_ends_is_found_in_the_log() -> None:
+    ended = "[1]<stderr>:terminate called after throwing an instance of 'gloo::EnforceNotMet'"
+
+    assert ended_by_gloo(log("0>", 1, ended))
+    assert not ended_by_gloo(log("0>", 1, "[1]<stderr>:Aborted"))
+
+
+def test_a_worker_that_gloo_keeps_waiting_is_found_in_the_log() -> None:
+    background = "[2]<stderr>:[2026-11-23 12:04:13.8: E operations.cc:697] [1]: Horovod background loop uncaught"
+
+    assert kept_by_gloo(
+        log("0>", 1, f"{background} exception: [unbound_buffer.cc:81] Timed out waiting 30000ms for")
+    )
+    assert not kept_by_gloo(log("0>", 1, f"{background} exception: [pair.cc:598] Connection closed by peer"))
