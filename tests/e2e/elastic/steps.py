@@ -17,8 +17,10 @@ _STEP = re.compile(r"<stdout>:step=(\d+) size=(\d+) rank0=(\S+) committed=(yes|n
 _RESUMED = re.compile(r"<stdout>:resumed=(\d+) size=")
 
 # What is said by a worker that Gloo ends because another one died, and by one that Gloo has wait for its time-out.
-_ENDED_BY_GLOO = "gloo::EnforceNotMet"
-_KEPT_BY_GLOO = "Timed out waiting "
+_BROKEN_BY_GLOO = re.compile(r"gloo::EnforceNotMet|Timed out waiting \d+ms for \w+ operation")
+
+# What Horovod has for it then: the time-out of 30 s, or a host that is left out for up to 45 s and has to start.
+_WITH_GLOO_BROKEN = 90.0
 
 # kubectl's time stamps have nanoseconds, which Python's do not.
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,6})\d*Z (.*)")
@@ -95,14 +97,13 @@ def broken_promises(lines: Iterable[Line]) -> list[str]:
     return broken
 
 
-def ended_by_gloo(lines: Iterable[Line]) -> bool:
-    """Whether a worker ended because another one died. A limit of Horovod: see docs/elastic.md."""
-    return any(_ENDED_BY_GLOO in line.text for line in lines)
+def time_for_a_death(lines: Iterable[Line], *, usual: float) -> float:
+    """
+    How long training may take to go on after a worker's death, by what the log says meanwhile.
 
-
-def kept_by_gloo(lines: Iterable[Line]) -> bool:
-    """Whether a worker noticed the death of another by Gloo's time-out only; after a node's loss, all do."""
-    return any(_KEPT_BY_GLOO in line.text for line in lines)
+    It is more where Gloo breaks down beside the worker that dies, a limit of Horovod: see docs/elastic.md.
+    """
+    return _WITH_GLOO_BROKEN if any(_BROKEN_BY_GLOO.search(line.text) for line in lines) else usual
 
 
 def _told(lines: Iterable[Line]) -> Iterator[Step | Resumed]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.elastic import example, workers
-from tests.e2e.elastic.steps import broken_promises, ended_by_gloo, kept_by_gloo
+from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.e2e.ground import Namespace
 
 # From the last pod's being Ready, or the first one's being told to go, to the world that is asked for. Usual is a
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.
 _SOON = 15.0
-
-# Where Gloo breaks down beside the worker that goes: its time-out, or a host that is left out for 30 to 45 s.
-_WHOLE_AGAIN = 90.0
 
 pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
@@ -26,7 +23,7 @@ def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespac
         grown = run.world(4, since=asked, within=90)
         run.settled(grown)
         told = workers.scale(namespace, 3)
-        shrunk = run.world(3, since=told, within=_WHOLE_AGAIN)
+        shrunk = run.world(3, since=told, within=90)
         run.finish("worker-0")
         code = run.exit_code(within=60)
 
@@ -38,5 +35,5 @@ def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespac
     assert code == 0
     assert grown.at - ready < _SOON
     assert run.death("worker-3", since=told) - told < _SOON
-    assert shrunk.at - told < (_WHOLE_AGAIN if ended_by_gloo(meanwhile) or kept_by_gloo(meanwhile) else _SOON)
+    assert shrunk.at - told < time_for_a_death(meanwhile, usual=_SOON)
     assert broken_promises(run.lines()) == []
