@@ -36,6 +36,7 @@ class Story:
             after=after,
             within=ENDS_WITHIN,
             what=f"{self.job.name} to be {kind}",
+            instead=self.lines,
         )
 
     def end(self) -> State:
@@ -44,6 +45,7 @@ class Story:
             lambda state: bool({"Succeeded", "Failed"} & set(held(state))),
             within=ENDS_WITHIN,
             what=f"{self.job.name} to end",
+            instead=self.lines,
         )
 
     def messages(self, kind: str) -> list[str]:
@@ -79,7 +81,7 @@ def story(job: MpiJob) -> Iterator[Story]:
 def pods_of(job: MpiJob, role: str) -> AbstractContextManager[Watch]:
     """A watch of all of the job's pods of that role."""
     labels = f"training.kubeflow.org/job-name={job.name},training.kubeflow.org/job-role={role}"
-    return watch(job.namespace, "pods", f"--selector={labels}")
+    return watch(job.namespace, "pods", labels=labels)
 
 
 def held(state: State) -> dict[str, str]:

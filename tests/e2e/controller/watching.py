@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from tests.e2e.ground import Namespace
+from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
 _BEGINS_WITHIN = 30.0
@@ -48,13 +49,25 @@ class Watch:
         self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self._reader.start()
 
-    def wait(self, question: Callable[[State], bool], *, after: float = 0.0, within: float, what: str) -> State:
-        """The first state after a moment of which it is true."""
+    def wait(
+        self,
+        question: Callable[[State], bool],
+        *,
+        after: float = 0.0,
+        within: float,
+        what: str,
+        instead: Callable[[], object] | None = None,
+    ) -> State:
+        """The first state after a moment of which it is true; the error tells what there is `instead`."""
 
         def found() -> State | None:
-            return next((state for state in self.states if state.at > after and question(state)), None)
+            may_go_on = self._reader.is_alive()
+            state = next((state for state in self.states if state.at > after and question(state)), None)
+            if state is None and not may_go_on:
+                raise ClusterError(f"the watch ended before {what}")
+            return state
 
-        state = until(found, within=within, what=what)
+        state = until(found, within=within, what=what, instead=instead)
         assert state is not None
         return state
 
@@ -73,14 +86,17 @@ class Watch:
 
 
 @contextmanager
-def watch(namespace: Namespace, kind: str, which: str) -> Iterator[Watch]:
-    """Watch an object, by its name, or several, by a selector; it may go and come back."""
+def watch(namespace: Namespace, kind: str, name: str = "", *, labels: str = "") -> Iterator[Watch]:
+    """Watch an object, by its name, or several, by their labels; it may go and come back."""
+    # Told a name, kubectl reads the object, then watches it and leaves out the first state that the watch tells:
+    # a change between the two is lost. A list is watched from the version that was listed.
+    which = f"--selector={labels}" if labels else f"--field-selector=metadata.name={name}"
     argv = namespace.kubectl.argv("get", kind, which, "--watch", "--output-watch-events", "--output=json")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as kubectl:
         assert kubectl.stdout is not None
         watching = Watch(kubectl.stdout)
         try:
-            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"the watch of {kind} {which} to begin")
+            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"a first state of {kind} {which}")
             yield watching
         finally:
             kubectl.terminate()
