@@ -24,7 +24,7 @@ class TestThePayload:
 
         assert rest == b""
         assert first.startswith(b"printf ")
-        assert second.startswith(b"eval \"$(printf '")
+        assert second.startswith(b"mpirt_nonce=n1; eval \"$(printf '")
         assert all(32 <= byte < 127 for byte in first + second)
 
     def test_the_first_line_asks_for_the_answer_at_once(self) -> None:
