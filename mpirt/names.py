@@ -62,6 +62,9 @@ POD_VARIABLE = "MPIRT_POD"
 TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
 FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"
 
+# In a launcher: the job whose earlier attempts may not run beside this one. Keepers end what is left of them.
+FENCE_VARIABLE = "MPIRT_FENCE"
+
 # Where a launcher has the runtime folder, and the variable that says so if it has it elsewhere: kubexec.sh alone,
 # mounted at its path, has to find the rest of it. images/runtime/launcher.c is of the same opinion.
 RUNTIME_PATH = "/opt/mpirt"
