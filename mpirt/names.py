@@ -49,6 +49,14 @@ CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 # Which exec sub-protocol is tried first: v4 or v5.
 PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
 
+# Whether a keeper in the pod may hold a command; for how many seconds without a connection; how long a node may be
+# out of reach; from TERM to KILL; and whose launcher this is, the job's and its how manieth.
+KEEPER_VARIABLE = "MPIRT_KEEPER"
+LEASE_VARIABLE = "MPIRT_LEASE"
+NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"
+GRACE_VARIABLE = "MPIRT_GRACE"
+FENCE_VARIABLE = "MPIRT_FENCE"
+
 # Which job mpirt-discover is about, where its command line doesn't say; one of them at most.
 JOB_VARIABLE = "MPIRT_JOB"
 STATEFULSET_VARIABLE = "MPIRT_STATEFULSET"
@@ -61,9 +69,6 @@ POD_VARIABLE = "MPIRT_POD"
 # How long it may take for an answer, and for the first answer to horovodrun.
 TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
 FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"
-
-# In a launcher: the job whose earlier attempts may not run beside this one. Keepers end what is left of them.
-FENCE_VARIABLE = "MPIRT_FENCE"
 
 # Where a launcher has the runtime folder, and the variable that says so if it has it elsewhere: kubexec.sh alone,
 # mounted at its path, has to find the rest of it. images/runtime/launcher.c is of the same opinion.
