@@ -92,6 +92,9 @@ def _by_end(facts: Facts, now: Pod) -> Verdict | None:
 
 
 def _by_container(facts: Facts, before: Pod | None, now: Pod) -> Verdict | None:
+    # An exec may be faster than the kubelet's word on the container that it entered.
+    if not _is_out_of_touch(facts):
+        return None
     current = now.container(facts.container)
     why = f" ({current.ended})" if current.ended else ""
     if current.has_ended:

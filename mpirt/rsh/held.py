@@ -12,15 +12,14 @@ from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
 from mpirt.rsh import conversation, events
 from mpirt.rsh import keeperframes as frames
-from mpirt.rsh.bound import PASSED_ON, WATCH_AFTER
 from mpirt.rsh.channels import V4, V5, Channels, Output, Status
 from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.evidence import Verdict
+from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
-from mpirt.rsh.machine import Machine
-from mpirt.rsh.reattaching import ASKED_AFTER, Reattaching
+from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
 from mpirt.rsh.retry import NotAnswered, NotStarted, not_started
 from mpirt.rsh.states import State, Step
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.rsh.holding import Holding
+    from mpirt.rsh.reattaching import Reattaching
     from mpirt.rsh.starting import Task
 
 _TERM = 15
@@ -40,8 +40,8 @@ class Held(Machine):
 
     # fmt: off
     __slots__ = (
-        "_asked_api", "_can_attach", "_channels", "_end", "_ending", "_entrance", "_holding", "_inquest",
-        "_jitter", "_liveness", "_over_at", "_protocol", "_reattaching", "_talk", "_was_started",
+        "_api_heard", "_asked_api", "_can_attach", "_channels", "_end", "_ending", "_entrance", "_holding",
+        "_inquest", "_jitter", "_liveness", "_over_at", "_protocol", "_reattaching", "_talk", "_was_started",
     )
     # fmt: on
 
@@ -70,6 +70,7 @@ class Held(Machine):
         self._liveness = Liveness(now, holding.pace)
         self._watch_at = now + WATCH_AFTER
         self._asked_api = False
+        self._api_heard: float | None = None
         self._was_started = False
         self._can_attach = holding.patience.lease > 0
         self._end: conversation.Ended | None = None
@@ -96,9 +97,12 @@ class Held(Machine):
     @property
     def wake(self) -> float | None:
         """When to hand in a Tick, at the latest."""
-        liveness = self._liveness.wake if self._is_attached else None
-        reattaching = None if self._reattaching is None else self._reattaching.wake
-        moments = (liveness, reattaching, self._inquest.wake, self._over_at, self._watch_at)
+        moments = [self._inquest.wake, self._over_at, self._watch_at]
+        if self._reattaching is None:
+            moments.append(self._liveness.wake)
+            moments.append(None if self._asked_api else self._liveness.last + ASKED_AFTER)
+        elif self._can_attach:
+            moments.append(self._reattaching.wake)
         return min(moment for moment in moments if moment is not None)
 
     @property
@@ -137,11 +141,14 @@ class Held(Machine):
 
     def _learn(self, event: events.Event, now: float) -> None:
         self._inquest.learn(event)
-        if self._reattaching is not None:
-            match event:
-                case events.ApiAnswers() | events.PodSeen() | events.PodGone() | events.PodHidden():
+        match event:
+            case events.ApiAnswers() | events.PodSeen() | events.PodGone() | events.PodHidden():
+                self._api_heard = now
+                if self._reattaching is not None:
                     self._reattaching.api_answers(now)
-                case events.ApiSilent():
+            case events.ApiSilent():
+                self._api_heard = None
+                if self._reattaching is not None:
                     self._reattaching.api_silent()
 
     def _signalled(self, name: str, number: int, now: float) -> None:
@@ -217,9 +224,17 @@ class Held(Machine):
         self._drop_connection()
         self._inquest.closed, self._inquest.status = how, status
         self._step(Step.LOSE)
-        patience = self._holding.patience
+        from mpirt.rsh.reattaching import Reattaching  # noqa: PLC0415  most connections last
+
+        heard = self._liveness.last
         self._reattaching = Reattaching(
-            how, now, heard=self._liveness.last, patience=patience, jitter=self._jitter
+            how,
+            now,
+            heard=heard,
+            # What it said before the silence says nothing of the time since.
+            api_since=self._api_heard if self._api_heard is not None and self._api_heard > heard else None,
+            patience=self._holding.patience,
+            jitter=self._jitter,
         )
         if not self._can_attach:
             self._inquest.doubt(now)
@@ -265,7 +280,6 @@ class Held(Machine):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
         self._reattaching.failed(error, now)
-        self._look()
 
     def _attached(self, now: float) -> None:
         self._reattaching = None
@@ -293,7 +307,7 @@ class Held(Machine):
             self._tell(self._talk.beat())
         if self._liveness.is_dead(now):
             self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
-        elif not self._asked_api and self._liveness.silence(now) >= ASKED_AFTER - 1:
+        elif not self._asked_api and self._liveness.silence(now) >= ASKED_AFTER:
             self._asked_api = True
             self._look()
 
@@ -302,6 +316,8 @@ class Held(Machine):
             self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
         seconds = reattaching.dial(now) if self._can_attach else None
         if seconds is not None:
+            # Whether the API server answers others meanwhile tells whose silence it is.
+            self._look()
             self._actions.append(events.Dial(self._protocol, self._inquest.container, seconds))
 
     # The outcome
@@ -336,7 +352,7 @@ class Held(Machine):
         found = self._inquest.verdict(now, self._liveness.silence(now) if self._is_attached else 0.0)
         if found is not None or self._reattaching is None:
             return found
-        return self._reattaching.verdict(now, self._task.pod, self._inquest.node)
+        return None if not self._can_attach else self._reattaching.verdict(now, self._task.pod, self._inquest.node)
 
     def _weigh_ending(self, ending: Ending, verdict: Verdict | None, now: float) -> None:
         is_gone = verdict is not None and not verdict.leaving

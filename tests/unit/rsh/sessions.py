@@ -11,9 +11,10 @@ from typing import Self
 
 from mpirt.rsh import events
 from mpirt.rsh.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.holding import Holding
+from mpirt.rsh.order import Order
 from mpirt.rsh.session import Session
 from mpirt.rsh.starting import Task
-from mpirt.rsh.wrapper import Order
 
 NONCE = "cafe01"
 GO = Send(b"\x00GO\n")
@@ -64,7 +65,13 @@ class Run:
     """A session that is told what happens, and when."""
 
     def __init__(
-        self, *, has_stdin: bool = False, seconds: float = 60.0, container: str = "", attempts: int = 0
+        self,
+        *,
+        has_stdin: bool = False,
+        seconds: float = 60.0,
+        container: str = "",
+        attempts: int = 0,
+        holding: Holding | None = None,
     ) -> None:
         task = Task(
             pod="w",
@@ -72,6 +79,7 @@ class Run:
             container=container,
             connect_seconds=seconds,
             attempts=attempts,
+            holding=holding,
         )
         self.now = 0.0
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)
