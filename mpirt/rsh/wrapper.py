@@ -27,6 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# What a command is for, unless another shell is asked for.
+SHELL = "/bin/sh"
+
 # All that the API server, its audit log and the pod's process list get to see of it.
 BOOTSTRAP = ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 
@@ -59,6 +62,8 @@ class Order:
     command: bytes
     has_stdin: bool = False
     environment: Mapping[str, str] = {}
+    shell: str = SHELL
+    """The one that gets the command, by its path in the pod."""
     grace: int = 3
     tick: float = 1
     patience: int = 39
@@ -68,6 +73,8 @@ class Order:
             raise ValueError(f"a nonce is letters and digits, got {self.nonce!r}")
         if b"\0" in self.command:
             raise UsageError("the command holds a NUL byte, which no shell can take")
+        if not (self.shell.startswith("/") and self.shell.isprintable()) or self.shell.endswith("/"):
+            raise UsageError(f"{self.shell[:40]!r} can't be a shell: expected a path such as /bin/bash")
         for name in self.environment:
             if not (name.isidentifier() and name.isascii()):
                 raise UsageError(f"{name!r} is no name for an environment variable")
@@ -117,12 +124,21 @@ def _command(order: Order) -> bytes:
         b"export %b=%b" % (name.encode(), _quoted(text.encode(errors="surrogateescape")))
         for name, text in order.environment.items()
     ]
-    quoted = _quoted(order.command)
+    return b"\n".join([b"mpirt_command() {", *exports, _start(order), b"}"])
+
+
+def _start(order: Order) -> bytes:
+    shell = order.shell.encode(errors="surrogateescape")
+    program = shell if order.shell == SHELL else _quoted(shell)
     if len(order.command) <= _LONGEST_ARGUMENT:
-        start = b"exec /bin/sh -c " + quoted
-    else:
-        start = b"unset mpirt_nonce; eval " + quoted
-    return b"\n".join([b"mpirt_command() {", *exports, start, b"}"])
+        return b"exec %b -c %b" % (program, _quoted(order.command))
+    if order.shell == SHELL:
+        return b"unset mpirt_nonce; eval " + _quoted(order.command)
+    # In several arguments, which that shell joins. The first line of what it evaluates takes them away again.
+    ends = range(0, len(order.command), _LONGEST_ARGUMENT)
+    parts = b" ".join(_quoted(order.command[start : start + _LONGEST_ARGUMENT]) for start in ends)
+    joined = "".join(f"${{{number}}}" for number in range(1, len(ends) + 1)).encode()
+    return b"exec %b -c 'eval \"shift $#\n%b\"' %b %b" % (program, joined, program, parts)
 
 
 def _quoted(text: bytes) -> bytes:
