@@ -75,7 +75,9 @@ def from_kubeconfigs(
     paths: Sequence[str], environ: Mapping[str, str], *, context: str = "", named_by: str = "MPIRT_CONTEXT"
 ) -> Endpoint:
     """
-    Read the files and follow `context`, which `named_by` names, else their current-context, to a cluster and a user.
+    Read the files and follow `context`, else their current-context, to a cluster and a user.
+
+    `named_by` is what named the context, for messages.
 
     Raises ConfigError with file, field and what to do.
     """

@@ -9,6 +9,8 @@ from mpirt.rsh.argv import Host, Invocation, Wants, parse, parse_host
 from mpirt.rsh.options import read_time
 from mpirt.rsh.subsystems import SFTP
 
+LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
+
 
 def rsh(*words: str) -> Invocation | Wants:
     return parse("/usr/bin/mpirt-rsh", words)
@@ -356,22 +358,16 @@ class TestMistakes:
             (("-Z", "worker-0", "true"), "unknown option -Z in '-Z'; ssh's options are understood, see --help"),
             (
                 ("--verbose", "worker-0", "true"),
-                "unknown option '--verbose'; there are --namespace, --container, --context, --help and --version, "
-                "and ssh's own",
+                (
+                    "unknown option '--verbose'; there are --namespace, --container, --context, --help and "
+                    "--version, and ssh's own"
+                ),
             ),
             (("--help=me",), "option --help takes no value"),
             (("--namespace",), "option --namespace needs a value, as in: --namespace VALUE"),
             (("--context=", "a", "b"), "option --context needs a value, as in: --context VALUE"),
-            (
-                ("--namespace", "A", "a", "b"),
-                "--namespace 'A' can't be: a namespace's name is of lower-case letters, digits and dashes, up to 63 "
-                "of them, and begins and ends with a letter or digit",
-            ),
-            (
-                ("--container=a/b", "a", "b"),
-                "--container 'a/b' can't be: a container's name is of lower-case letters, digits and dashes, up to "
-                "63 of them, and begins and ends with a letter or digit",
-            ),
+            (("--namespace", "A", "a", "b"), f"--namespace 'A' can't be: a namespace's name {LABEL}"),
+            (("--container=a/b", "a", "b"), f"--container 'a/b' can't be: a container's name {LABEL}"),
             (("-p",), "option -p needs a value, as in: -p VALUE"),
             (("-o", "worker-0"), "-o 'worker-0' is no setting; write it as -o NAME=VALUE"),
             (
