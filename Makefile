@@ -26,6 +26,12 @@ BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-stati
 HAS_OPENSSL := command -v openssl >/dev/null
 OPENSSL_REMEDY := the tests need openssl; as root: apt-get install openssl
 
+# The keeper is built for worker nodes of both architectures; the other one's runs here as well.
+OTHER_MACHINE := $(if $(filter aarch64,$(shell uname -m)),x86_64,aarch64)
+QEMU ?= qemu-$(OTHER_MACHINE)-static
+HAS_QEMU := command -v $(QEMU) >/dev/null
+QEMU_REMEDY := the tests need $(QEMU); as root: apt-get install qemu-user-static
+
 CAN_MAKE_VENV := $(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 
 .DEFAULT_GOAL := help
@@ -64,7 +70,7 @@ echo "<== make $(1): $$took s, exit code $$code"; exit $$code
 endef
 
 .PHONY: check
-check: may-check lint ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
+check: may-check lint keeper ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELLS) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/rsh $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,tests/protocol/rsh $(DISCOVERY) $(OUTAGES)) $(PYTEST_ARGS),\
@@ -101,21 +107,21 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff format .
 
 .PHONY: unit protocol api e2e api-and-e2e
-unit: may-check venv ## tests of values: no socket, no cluster
+unit: may-check venv keeper ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
-protocol: venv ## tests against a loopback API server
+protocol: venv keeper ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
 # More at once than processors: they wait for leases and pods most of their time. Large files first, as they last.
-api: venv ## tests of the controller on a real control plane without nodes
+api: venv keeper ## tests of the controller on a real control plane without nodes
 	@$(BIN)/python -m tests.run layer --at-once 6 tests/api --loadscope-reorder $(PYTEST_ARGS)
 
-e2e: venv ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
+e2e: venv keeper ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
 # What of e2e runs alone waits half of its time.
-api-and-e2e: venv ## both of them, in less time than one after the other
+api-and-e2e: venv keeper ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
 
 # The oldest version that there is a recipe for.
@@ -127,7 +133,7 @@ oldest: cluster ## some of the cluster's tests, on the oldest Kubernetes, which 
 	@$(BIN)/python -m tests.run layer tests/e2e -m oldest $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
-cluster: venv ## start the test cluster, or heal the one that runs, and load its images (root)
+cluster: venv keeper ## start the test cluster, or heal the one that runs, and load its images (root)
 	$(BIN)/python -m tests.kube up
 	$(BIN)/python -m tests.kube images
 
@@ -137,7 +143,7 @@ cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; 
 
 # CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
 .PHONY: demo
-demo: venv ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
+demo: venv keeper ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
 	@$(BIN)/python -m demo
 
 # ---- what they stand on --------------------------------------------------------------------------------------
@@ -153,16 +159,18 @@ endif
 .PHONY: may-check
 may-check:
 	@$(HAS_BUSYBOX) || { echo "$(BUSYBOX_REMEDY)" >&2; exit 1; }
+	@$(HAS_QEMU) || { echo "$(QEMU_REMEDY)" >&2; exit 1; }
 
 .PHONY: system
 system: ## install what .venv and the unit tests stand on, where it is missing (root, Debian)
-	@{ $(CAN_MAKE_VENV) && $(HAS_BUSYBOX) && $(HAS_OPENSSL); } || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	@{ $(CAN_MAKE_VENV) && $(HAS_BUSYBOX) && $(HAS_OPENSSL) && $(HAS_QEMU); } || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  apt-get -q update </dev/null && \
 	  DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-	    python3 python3-venv ca-certificates busybox-static openssl </dev/null; } || true
+	    python3 python3-venv ca-certificates busybox-static openssl qemu-user-static </dev/null; } || true
 	@$(CAN_MAKE_VENV) || { echo "$(VENV_REMEDY)" >&2; exit 1; }
 	@$(HAS_BUSYBOX) || { echo "$(BUSYBOX_REMEDY)" >&2; exit 1; }
 	@$(HAS_OPENSSL) || { echo "$(OPENSSL_REMEDY)" >&2; exit 1; }
+	@$(HAS_QEMU) || { echo "$(QEMU_REMEDY)" >&2; exit 1; }
 
 .PHONY: venv
 venv: $(READY) ## .venv: mpirt itself (editable), linters, test tools; made again when pyproject.toml changes
@@ -175,7 +183,17 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable '.[controller]' --group dev
 	@touch $@
 
+# The number is that of mpirt/keeper. What the compiler makes for itself the first time is in ~/.cache/zig.
+KEEPERS := $(addprefix mpirt/keeper/keeper-1-,amd64 arm64)
+KEEPER_SOURCES := $(wildcard images/keeper/*.c images/keeper/*.h) images/keeper/build.py
+
+.PHONY: keeper
+keeper: $(KEEPERS) ## the program that holds commands in workers, for each architecture; a minute the first time
+
+mpirt/keeper/keeper-1-%: $(KEEPER_SOURCES) | $(READY)
+	$(BIN)/python images/keeper/build.py $(@D) $*
+
 .PHONY: clean
-clean: ## remove .venv and what tools left; the cluster and the caches outside the checkout stay
-	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove .venv, the keeper, and what tools left; the cluster and the caches outside the checkout stay
+	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache mpirt/keeper/keeper-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

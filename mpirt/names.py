@@ -52,6 +52,14 @@ SHELL_VARIABLE = "MPIRT_SHELL"
 # Which exec sub-protocol is tried first: v4 or v5.
 PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
 
+# Whether a keeper in the pod may hold a command; for how many seconds without a connection; how long a node may be
+# out of reach; from TERM to KILL; and whose launcher this is, the job's and its how manieth.
+KEEPER_VARIABLE = "MPIRT_KEEPER"
+LEASE_VARIABLE = "MPIRT_LEASE"
+NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"
+GRACE_VARIABLE = "MPIRT_GRACE"
+FENCE_VARIABLE = "MPIRT_FENCE"
+
 # Which job mpirt-discover is about, where its command line doesn't say; one of them at most.
 JOB_VARIABLE = "MPIRT_JOB"
 STATEFULSET_VARIABLE = "MPIRT_STATEFULSET"

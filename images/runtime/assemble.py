@@ -87,6 +87,7 @@ def add_mpirt(folder: Path, project: Path) -> None:
     for former in (site / "mpirt", programs, folder / "bin"):
         shutil.rmtree(former, ignore_errors=True)
     compile_tree(project / "mpirt", site / "mpirt")
+    _add_keepers(project / "mpirt/keeper", site / "mpirt/keeper")
     _compile(own / "start.py", lib / _VERSION / "mpirt_start.pyc", shown="mpirt_start.py")
     _compile(own / "install.py", site / "mpirt_install.pyc", shown="mpirt_install.py")
     _write_metadata(site, about["name"], about["version"])
@@ -163,6 +164,15 @@ def _add_licences(folder: Path) -> None:
             target = folder / "share/doc" / package / text.name
             target.parent.mkdir(parents=True)
             shutil.copyfile(text, target)
+
+
+def _add_keepers(source: Path, target: Path) -> None:
+    """The programs that mpirt-rsh takes to workers, for every architecture: theirs may be another one."""
+    files = sorted(source.glob("keeper-*"))
+    if not files:
+        raise SystemExit(f"{source} has no keeper; build it: make keeper")
+    for file in files:
+        shutil.copyfile(file, target / file.name)
 
 
 def _write_program(target: Path, entry: str) -> None:

@@ -28,21 +28,22 @@ class _Sections:
     """What of a kind is ours."""
 
     kept: tuple[_Path, ...] = ()
-    """To be just as it is wanted."""
-    absent: tuple[_Path, ...] = ()
-    """Not to be there."""
+    """To be just as it is wanted; where nothing is wanted, not to be there."""
     fixed: tuple[_Path, ...] = ()
     """What nobody can change: where it differs, the object is another one and has to go."""
 
 
 _SECTIONS: Mapping[str, _Sections] = {
-    kinds.CONFIG_MAP: _Sections(kept=(("data",),), absent=(("binaryData",),)),
+    kinds.CONFIG_MAP: _Sections(kept=(("data",), ("binaryData",))),
     kinds.SERVICE_ACCOUNT: _Sections(),
     kinds.ROLE: _Sections(kept=(("rules",),)),
     kinds.ROLE_BINDING: _Sections(kept=(("subjects",),), fixed=(("roleRef",),)),
     kinds.SERVICE: _Sections(
-        kept=(("spec", "selector"), ("spec", "publishNotReadyAddresses"), ("spec", "type")),
-        absent=(("spec", "ports"), ("spec", "externalIPs"), ("spec", "externalName")),
+        kept=(
+            *(("spec", "selector"), ("spec", "publishNotReadyAddresses"), ("spec", "type")),
+            # We want none of these.
+            *(("spec", "ports"), ("spec", "externalIPs"), ("spec", "externalName")),
+        ),
         fixed=(("spec", "clusterIP"),),
     ),
     kinds.STATEFUL_SET: _Sections(
@@ -50,8 +51,7 @@ _SECTIONS: Mapping[str, _Sections] = {
         fixed=(("spec", "serviceName"), ("spec", "podManagementPolicy"), ("spec", "selector")),
     ),
     kinds.JOB: _Sections(
-        kept=(("spec", "parallelism"), ("spec", "backoffLimit")),
-        absent=(("spec", "ttlSecondsAfterFinished"),),
+        kept=(("spec", "parallelism"), ("spec", "backoffLimit"), ("spec", "ttlSecondsAfterFinished")),
     ),
 }
 
@@ -77,11 +77,12 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
 
 def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
     for path in sections.kept:
-        if _at(live.body, path) != (value := _at(wanted, path)):
-            yield {"op": "add", "path": _pointer(path), "value": value}
-    for path in sections.absent:
-        if _at(live.body, path) is not None:
+        if (value := _at(wanted, path)) == _at(live.body, path):
+            continue
+        if value is None:
             yield {"op": "remove", "path": _pointer(path)}
+        else:
+            yield {"op": "add", "path": _pointer(path), "value": value}
 
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:

@@ -17,6 +17,8 @@ class Resource:
     api_version: str
     kind: str
     plural: str
+    page: int = 500
+    """How many are listed at once: each page is held whole, with all that isn't kept of its objects."""
 
     @property
     def group(self) -> str:
@@ -41,7 +43,8 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 RESOURCES: Mapping[str, Resource] = {
     one.kind: one
     for one in (
-        Resource("v1", CONFIG_MAP, "configmaps"),
+        # Of some 100 kB each.
+        Resource("v1", CONFIG_MAP, "configmaps", page=50),
         Resource("v1", SERVICE_ACCOUNT, "serviceaccounts"),
         Resource(_RBAC, ROLE, "roles"),
         Resource(_RBAC, ROLE_BINDING, "rolebindings"),

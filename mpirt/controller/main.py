@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -19,6 +20,7 @@ from mpirt import names
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.keepers import keeper_files, report_missing
 from mpirt.controller.logs import FORMS, LineLog, Log
 from mpirt.controller.metrics import CONTENT_TYPE, Metrics
 from mpirt.controller.options import Options, read_options, usage
@@ -48,7 +50,10 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
     metrics = Metrics()
     link = connect(options.kubeconfig, count=metrics.called)
-    daemon = Daemon(MPI_JOB, options, link, metrics, log, identity=_identity(environment))
+    keepers = keeper_files()
+    report_missing(keepers, log)
+    chosen = replace(options, settings=replace(options.settings, keepers=keepers))
+    daemon = Daemon(MPI_JOB, chosen, link, metrics, log, identity=_identity(environment))
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from mpirt import names
@@ -167,12 +168,20 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if kind in (kinds.EVENT, kinds.EVICTION):
         return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
     slimmed = {**body, "metadata": metadata}
+    if kind == kinds.CONFIG_MAP and "binaryData" in body:
+        slimmed["binaryData"] = {name: _shared(value) for name, value in body["binaryData"].items()}
     if kind == kinds.POD:
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name in _READ_OF_POD_SPEC}
     if kind in (kinds.STATEFUL_SET, kinds.JOB):
         # Its template is compared by digest and generation, never field by field.
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
     return slimmed
+
+
+@lru_cache(maxsize=8)
+def _shared(value: str) -> str:
+    """The same value for equal ones: every job's ConfigMap has the same files, and one copy of them is kept."""
+    return value
 
 
 def _is_at(body: Body, namespace: str, name: str) -> bool:

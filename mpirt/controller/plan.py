@@ -97,13 +97,15 @@ def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: 
 
 def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> list[Manifest]:
     """The objects that are to exist, but for the launcher Job."""
+    has_workers = wants_workers(spec, end)
     return [
-        config_map(spec),
+        # As long as there are workers: of many finished jobs the files would fill the cluster's store.
+        config_map(spec, settings.keepers if has_workers else {}),
         *([] if own_account(spec) else [service_account(spec)]),
         role(spec),
         role_binding(spec),
         service(spec),
-        *([stateful_set(spec, settings, has_earlier=bool(observed.earlier))] if wants_workers(spec, end) else []),
+        *([stateful_set(spec, settings, has_earlier=bool(observed.earlier))] if has_workers else []),
     ]
 
 

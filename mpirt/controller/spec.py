@@ -9,7 +9,7 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -161,6 +161,8 @@ class Settings:
     runtime_image: str
     """The image whose init container delivers mpirt-rsh; empty if launcher images bring it themselves."""
     cluster_domain: str = "cluster.local"
+    keepers: Mapping[str, str] = field(default_factory=dict)
+    """The keeper's files for the workers, by their names, in base64; one copy for all jobs."""
 
     def __post_init__(self) -> None:
         if not self.cluster_domain or self.cluster_domain != self.cluster_domain.strip("."):

@@ -7,13 +7,12 @@ that every request carries. Must not know: what is asked.
 
 from __future__ import annotations
 
-import select
-
 from mpirt.errors import Unreachable
-from mpirt.kubeapi.answers import TimedOut, Untrusted
+from mpirt.kubeapi.answers import Untrusted
 from mpirt.kubeapi.credentials import Certificate, Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.exchange import ready
 from mpirt.kubeapi.resolve import by_name, resolve
 from mpirt.kubeapi.stream import Address, Peer, TlsStream
 from mpirt.kubeapi.tls import tls_context
@@ -23,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mpirt.kubeapi.exchange import Steps
     from mpirt.kubeapi.resolve import GetAddrInfo
     from mpirt.kubeapi.tlslib import Context
 
@@ -42,31 +42,22 @@ class Dialer:
         self._shown: Certificate | None = None
         self._peer = Peer(endpoint.name, endpoint.server_name or endpoint.host, endpoint.trust)
 
-    def credentials(self, deadline: Deadline) -> Credentials:
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:
         """Who we are at this moment. Raises ConfigError."""
+        yield from ()
         return self.endpoint.source.credentials(deadline)
 
-    def addresses(self, deadline: Deadline) -> Sequence[Address]:
-        """Where to connect to: found out once, and again after forget()."""
-        if not self._addresses:
-            self._addresses = resolve(self.endpoint.host, self.endpoint.port, deadline, look_up=self._look_up)
-        return self._addresses
-
-    def begin(self, address: Address, credentials: Credentials) -> TlsStream:
-        """Begin to connect, without waiting. Raises ConfigError, ConnectionLost."""
-        if self._context is None or self._shown != credentials.certificate:
-            self._context = tls_context(self.endpoint.ca, credentials.certificate)
-            self._shown = credentials.certificate
-        return TlsStream(address, self._context, self._peer)
-
-    def open(self, deadline: Deadline, credentials: Credentials) -> TlsStream:
+    def open(self, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
         """Connect, trying one address after the other, each for its share of the time that is left."""
-        addresses = self.addresses(deadline)
+        if not self._addresses:
+            host, port = self.endpoint.host, self.endpoint.port
+            self._addresses = yield from resolve(host, port, deadline, look_up=self._look_up)
+        addresses = self._addresses
         lost: Unreachable | None = None
         for number, address in enumerate(addresses):
             share = deadline.within(deadline.left() / (len(addresses) - number))
             try:
-                return self._open_one(address, share, credentials)
+                return (yield from self._open_one(address, share, credentials))
             except Untrusted:
                 self.forget()
                 raise
@@ -91,32 +82,15 @@ class Dialer:
             headers.append(("Authorization", f"Bearer {credentials.token.reveal()}"))
         return get_request(f"{self.endpoint.base_path}{target}", headers)
 
-    def _open_one(self, address: Address, deadline: Deadline, credentials: Credentials) -> TlsStream:
-        stream = self.begin(address, credentials)
+    def _open_one(self, address: Address, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
+        if self._context is None or self._shown != credentials.certificate:
+            self._context = tls_context(self.endpoint.ca, credentials.certificate)
+            self._shown = credentials.certificate
+        stream = TlsStream(address, self._context, self._peer)
         try:
             while not stream.advance():
-                wait(stream, deadline, "connecting")
+                yield from ready(stream, deadline, "connecting")
         except BaseException:
             stream.close()
             raise
         return stream
-
-
-def wait(stream: TlsStream, deadline: Deadline, doing: str) -> None:
-    """Wait until the stream can go on. Raises TimedOut."""
-    check(stream, deadline, doing)
-    poll = select.poll()
-    poll.register(stream.fileno(), stream.wants)
-    # A millisecond more rather than less: poll cuts fractions off, and would spin through the last one.
-    if not poll.poll(int(deadline.left() * 1000) + 1):
-        raise _timed_out(stream, deadline, doing)
-
-
-def check(stream: TlsStream, deadline: Deadline, doing: str) -> None:
-    """Go on only while there is time: a peer that always has one more byte never keeps anybody waiting."""
-    if deadline.passed():
-        raise _timed_out(stream, deadline, doing)
-
-
-def _timed_out(stream: TlsStream, deadline: Deadline, doing: str) -> TimedOut:
-    return TimedOut(f"the API server at {stream.peer.name} did not answer within {deadline} ({doing})")

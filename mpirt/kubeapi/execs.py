@@ -14,6 +14,7 @@ from mpirt.kubeapi.answers import ProtocolRefused, failure_error, read_failure
 from mpirt.kubeapi.asks import Ask
 from mpirt.kubeapi.credentials import Credentials
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.exchange import Pending, run
 from mpirt.kubeapi.http import Api
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.upgrade import accepted_protocol, new_key, upgrade_headers
@@ -23,6 +24,8 @@ from mpirt.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mpirt.kubeapi.exchange import Steps
 
 _FORBIDDEN = 403
 
@@ -48,20 +51,22 @@ class ExecApi(Api):
 
         Raises ProtocolRefused where none of the sub-protocols is spoken, and what get() raises.
         """
+        return run(self.upgrade(ask, protocols, deadline))
+
+    def upgrade(self, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> Steps[Upgraded]:
+        """The same in steps."""
         key = new_key(os.urandom(16))
 
-        def once(credentials: Credentials) -> Upgraded:
+        def once(credentials: Credentials) -> Steps[Upgraded]:
             request = self.dialer.request(ask.target, credentials, upgrade_headers(key, protocols))
-            stream, reader = self._exchange(request, credentials, deadline)
-            head, body = reader.answer()
-            if head.status == SWITCHING_PROTOCOLS:
+            stream, reader = yield from self._exchange(request, credentials, deadline)
+            if reader.head is not None and reader.head.status == SWITCHING_PROTOCOLS:
                 try:
-                    return Upgraded(stream, accepted_protocol(head, key, protocols), reader.leftover)
+                    return Upgraded(stream, accepted_protocol(reader.head, key, protocols), reader.leftover)
                 except PeerError:
                     stream.close()
                     raise
-            self._keep(stream, reader)
-            raise self._upgrade_error(ask, head, body, protocols)
+            raise self._upgrade_error(ask, *self._settled(stream, reader, credentials), protocols)
 
         return self._with_credentials(once, deadline)
 
@@ -77,3 +82,26 @@ class ExecApi(Api):
                 f"could not {ask.doing}: {offered} is not accepted (403 without a reason)", failure
             )
         return failure_error(failure, ask, origin=self.dialer.endpoint.origin)
+
+
+class ExecDial(Pending):
+    """
+    An exec that is being opened, for a poll loop: nothing here ever waits.
+
+    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls step(), until that returns
+    the connection or raises what open_exec() raises.
+    """
+
+    __slots__ = ("_upgraded",)
+
+    def __init__(self, api: ExecApi, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> None:
+        self._upgraded: Upgraded | None = None
+        super().__init__(self._open(api.upgrade(ask, protocols, deadline)))
+
+    def step(self) -> Upgraded | None:
+        """Do what can be done without waiting."""
+        self.advance()
+        return self._upgraded
+
+    def _open(self, steps: Steps[Upgraded]) -> Steps[None]:
+        self._upgraded = yield from steps

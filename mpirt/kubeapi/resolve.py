@@ -8,15 +8,20 @@ hurry: a name server that doesn't answer holds it for 10 s and more.
 from __future__ import annotations
 
 import _socket
+import os
+import select
 
 from mpirt.errors import Unreachable
 from mpirt.kubeapi.answers import TimedOut
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.exchange import Wait
 from mpirt.kubeapi.stream import Address, SocketAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from mpirt.kubeapi.exchange import Steps
 
     GetAddrInfo = Callable[[str, int], Sequence[Address]]
 
@@ -26,24 +31,28 @@ def by_name(host: str, port: int) -> Sequence[Address]:
     return _addresses(_socket.getaddrinfo(host, port, type=_socket.SOCK_STREAM))
 
 
-def resolve(host: str, port: int, deadline: Deadline, *, look_up: GetAddrInfo = by_name) -> Sequence[Address]:
+def resolve(
+    host: str, port: int, deadline: Deadline, *, look_up: GetAddrInfo = by_name
+) -> Steps[Sequence[Address]]:
     """Find the addresses of a host, in the order to try them. Raises Unreachable."""
     try:
         # As bytes: text would bring in the tables of international names, for a millisecond; a number has none.
         number = host.encode("ascii")
         numbers = _socket.getaddrinfo(number, port, type=_socket.SOCK_STREAM, flags=_socket.AI_NUMERICHOST)
     except (_socket.gaierror, UnicodeError):
-        return _in_thread(host, port, deadline, look_up)
+        return (yield from _in_thread(host, port, deadline, look_up))
     return _addresses(numbers)
 
 
-def _in_thread(host: str, port: int, deadline: Deadline, look_up: GetAddrInfo) -> Sequence[Address]:
+def _in_thread(host: str, port: int, deadline: Deadline, look_up: GetAddrInfo) -> Steps[Sequence[Address]]:
     # In a pod the API server is a number: only people's own machines and kubeconfigs with names get here.
     import threading  # noqa: PLC0415
 
     found: list[Sequence[Address]] = []
     failed: list[Exception] = []
-    done = threading.Event()
+    has_ended = threading.Event()
+    # Each end is closed by one side only: a thread that was left behind never touches a descriptor of ours.
+    reading, writing = os.pipe()
 
     def look() -> None:
         try:
@@ -51,11 +60,17 @@ def _in_thread(host: str, port: int, deadline: Deadline, look_up: GetAddrInfo) -
         except (OSError, UnicodeError) as error:
             failed.append(error)
         finally:
-            done.set()
+            has_ended.set()
+            os.close(writing)
 
     threading.Thread(target=look, name=f"resolve {host}", daemon=True).start()
-    if not done.wait(deadline.left()):
-        raise TimedOut(f"the API server's name {host} was not resolved within {deadline}; is DNS up?")
+    try:
+        while not has_ended.is_set():
+            if deadline.passed():
+                raise TimedOut(f"the API server's name {host} was not resolved within {deadline}; is DNS up?")
+            yield Wait(reading, select.POLLIN, deadline)
+    finally:
+        os.close(reading)
     if failed:
         error = failed[0]
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a usable name"

@@ -1,27 +1,27 @@
 """
 The connection of a watch, for somebody else's poll loop: nothing here ever waits.
 
-Owns: one TlsStream at a time, and moving bytes between it and a PodWatch. Who owns the loop polls fileno() for
-`wants`, for at most timeout() seconds, and then calls step().
+Owns: one question at a time, and moving bytes between its connection and a PodWatch. Who owns the loop polls
+fileno() for `wants`, for at most timeout() seconds, and then calls step().
 """
 
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import Unauthorized
-from mpirt.kubeapi.credentials import Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.exchange import Kept, Pending, Wait
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.watch import News, PodWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpirt.kubeapi.deadline import Clock
+    from mpirt.kubeapi.exchange import Steps
 
-# Addresses are known by now, and tokens are in files: only a name that has to be looked up again, or a credential
-# plugin, takes any time, and the session that shares the loop can spare this much.
-_LOOK_UP_SECONDS = 1.0
+# Credentials of files are there at once; this is for a credential plugin.
+_CREDENTIALS_SECONDS = 60.0
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
 
@@ -29,56 +29,49 @@ _READS_PER_STEP = 16
 class WatchLink:
     """A PodWatch on the wire."""
 
-    __slots__ = ("_clock", "_dialer", "_more", "_request", "_stream", "_turn", "_watch")
+    __slots__ = ("_clock", "_dialer", "_kept", "_news", "_question", "_watch")
 
     def __init__(self, dialer: Dialer, watch: PodWatch, *, clock: Clock) -> None:
         self._dialer = dialer
         self._watch = watch
         self._clock = clock
-        self._stream: TlsStream | None = None
-        self._request = b""
-        self._turn = 0
-        self._more = False
+        self._kept = Kept()
+        self._question: Pending | None = None
+        self._news: list[News] = []
 
     def fileno(self) -> int:
-        """The descriptor to poll; -1 while there is none. It changes from connection to connection."""
-        return -1 if self._stream is None else self._stream.fileno()
+        """The descriptor to poll; -1 while there is none. It changes from step to step."""
+        return -1 if self._question is None else self._question.fileno()
 
     @property
     def wants(self) -> int:
         """What to poll the descriptor for."""
-        return 0 if self._stream is None else self._stream.wants
+        return 0 if self._question is None else self._question.wants
 
     def timeout(self) -> float:
         """In how many seconds step() must be called, ready or not."""
-        watch = self._watch
-        if self._more:
-            return 0.0
-        moment = watch.expires if watch.expires is not None else watch.due
-        return max(0.0, moment - self._clock())
+        if self._question is not None:
+            return self._question.timeout()
+        return max(0.0, self._watch.due - self._clock())
 
     def step(self) -> list[News]:
         """Do what can be done without waiting; give what was learned."""
         now = self._clock()
-        news = self._watch.tick(now)
-        try:
-            if not self._watch.asking:
-                self._between(now)
-            if self._watch.asking:
-                news += self._listen(now)
-        except MpirtError as error:
-            if self._stream is None or not self._stream.opened:
-                # Another address the next time, and names, authorities and certificates looked up anew.
-                self._turn += 1
-                self._dialer.forget()
+        self._news = self._watch.tick(now)
+        if self._news:
             self.drop()
-            news += self._watch.failed(error, now)
-        for piece in news:
+        try:
+            if self._question is None and now >= self._watch.due:
+                self._question = Pending(self._ask())
+            if self._question is not None and self._question.advance():
+                self._question = None
+        except MpirtError as error:
+            self._question = None
+            self._news += self._watch.failed(error, now)
+        for piece in self._news:
             if isinstance(piece.error, Unauthorized):
                 self._dialer.endpoint.source.renew()
-        if not self._watch.asking and not self._watch.reusable:
-            self.drop()
-        return news
+        return self._news
 
     def look(self, *, anew: bool) -> None:
         """
@@ -86,55 +79,58 @@ class WatchLink:
 
         With `anew` on a new connection; else this one is trusted, and what it has on its way to us comes.
         """
-        if anew:
-            self._watch.look(self._clock())
-        else:
+        was_asking = self._watch.asking
+        if not anew:
             self._watch.hurry(self._clock())
-        if not self._watch.reusable:
-            self.drop()
+            return
+        self._watch.look(self._clock())
+        if not self._watch.asking:
+            self._kept.close()
+            if was_asking:
+                self.drop()
 
     def drop(self) -> None:
         """Close the connection. The next step() opens another when it is time to ask."""
-        # Of a connection that ended in the middle of a read there is no more; who believes so never sleeps.
-        self._more = False
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        self._kept.close()
+        if self._question is not None:
+            self._question.close()
+            self._question = None
 
-    def _between(self, now: float) -> None:
-        """Nothing is being asked: notice a connection that ends meanwhile, and begin to ask when it is time."""
-        if self._stream is not None and (not self._stream.opened or self._stream.read() is not None):
-            self.drop()
-        if now < self._watch.due:
-            return
-        deadline = Deadline(_LOOK_UP_SECONDS, clock=self._clock)
-        credentials = self._dialer.credentials(deadline)
-        self._request = self._dialer.request(self._watch.ask(now).target, credentials)
-        if self._stream is None:
-            self._connect(deadline, credentials)
+    def _ask(self) -> Steps[None]:
+        watch, dialer = self._watch, self._dialer
+        credentials = yield from dialer.credentials(Deadline(_CREDENTIALS_SECONDS, clock=self._clock))
+        request = dialer.request(watch.ask(self._clock()).target, credentials)
+        stream = self._kept.take(credentials)
+        if stream is None:
+            stream = yield from dialer.open(self._patience(), credentials)
+        try:
+            stream.write(request)
+            yield from self._listen(stream)
+        except BaseException:
+            stream.close()
+            raise
+        if watch.reusable:
+            self._kept.put(stream, credentials)
+        else:
+            stream.close()
 
-    def _connect(self, deadline: Deadline, credentials: Credentials) -> None:
-        addresses = self._dialer.addresses(deadline)
-        self._stream = self._dialer.begin(addresses[self._turn % len(addresses)], credentials)
-
-    def _listen(self, now: float) -> list[News]:
-        stream = self._stream
-        if stream is None or not stream.advance():
-            return []
-        if self._request:
-            stream.write(self._request)
-            self._request = b""
-        stream.flush()
-        news: list[News] = []
-        self._more = True
-        for _ in range(_READS_PER_STEP):
-            data = stream.read()
+    def _listen(self, stream: TlsStream) -> Steps[None]:
+        """Read until the question is answered. The watch itself says when that takes too long."""
+        reads = 0
+        while self._watch.asking:
+            data, reads = stream.read(), reads + 1
             if data:
-                news += self._watch.receive(data, now)
+                self._news += self._watch.receive(data, self._clock())
             elif data is not None:
-                news += self._watch.eof(now)
-                self.drop()
-            if not data or not self._watch.asking:
-                self._more = False
-                break
-        return news
+                self._news += self._watch.eof(self._clock())
+            else:
+                yield Wait(stream.fileno(), stream.wants, self._patience())
+                stream.flush()
+                reads = 0
+            if reads == _READS_PER_STEP:
+                yield Wait(stream.fileno(), stream.wants, Deadline(0.0, clock=self._clock))
+                reads = 0
+
+    def _patience(self) -> Deadline:
+        left = 0.0 if self._watch.expires is None else self._watch.expires - self._clock()
+        return Deadline(max(0.0, left), clock=self._clock)

@@ -11,10 +11,12 @@ from mpirt.rsh import wrapper
 from mpirt.rsh.channels import ExitedWith, Failed, Status, Succeeded
 from mpirt.values import value
 
+SIGNALLED = 128
+_SIGPIPE = 13
 # From TERM to KILL. A launcher that wants to be rid of us waits 5 s, and a pod's deletion may not take longer.
 GRACE = 3.0
 # From KILL to the report of it.
-_LAST_WORD = 1.5
+LAST_WORD = 1.5
 # From the report to the server's own word on it, which comes when all output is through. It changes the outcome
 # only where it contradicts.
 STATUS_SECONDS = 0.5
@@ -31,6 +33,15 @@ class Ending:
     is_ours: bool = False
     """A signal to us ends it: then its own code counts, as when it had ended by itself."""
 
+    def after(self, code: int | None) -> tuple[int, str]:
+        """The outcome of a command that ended with a code when it was ended for a reason of the pod's."""
+        return self.code, f"{self.line}; the command ended with {code}"
+
+
+def broken_pipe() -> Ending:
+    """Nobody reads our stdout any more."""
+    return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)
+
 
 class Termination:
     """TERM, a grace, KILL, and a moment for the report."""
@@ -41,7 +52,7 @@ class Termination:
         self.ending = ending
         self._kill_at = now + GRACE
         self._killed = False
-        self._over_at = self._kill_at + _LAST_WORD
+        self._over_at = self._kill_at + LAST_WORD
 
     @property
     def wake(self) -> float:
@@ -51,7 +62,7 @@ class Termination:
     def hurry(self, now: float) -> None:
         """Asked a second time: no grace."""
         self._kill_at = min(self._kill_at, now)
-        self._over_at = min(self._over_at, now + _LAST_WORD)
+        self._over_at = min(self._over_at, now + LAST_WORD)
 
     def step(self, now: float) -> bytes:
         """What is to be sent to the wrapper now, if anything."""

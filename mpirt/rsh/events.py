@@ -65,6 +65,14 @@ class StdoutBroken:
 
 
 @value
+class Written:
+    """So much of the command's output has been written, or dropped for want of a reader, in all."""
+
+    stdout: int
+    stderr: int
+
+
+@value
 class Listening:
     """Whether we still read the connection: not while output waits for a slow reader."""
 
@@ -116,6 +124,7 @@ Event = (
     | StdinRead
     | Signalled
     | StdoutBroken
+    | Written
     | Listening
     | PodSeen
     | PodGone
@@ -180,6 +189,13 @@ class Say:
 
 
 @value
+class Note:
+    """Tell one line to who wants to know everything."""
+
+    line: str
+
+
+@value
 class Finish:
     """End, with this code, and this line if it is not the command's own end."""
 
@@ -187,4 +203,4 @@ class Finish:
     line: str = ""
 
 
-Action = Dial | Send | Ping | Write | WatchPod | LookAtPod | HangUp | Say | Finish
+Action = Dial | Send | Ping | Write | WatchPod | LookAtPod | HangUp | Say | Note | Finish

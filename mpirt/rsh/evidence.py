@@ -38,6 +38,8 @@ class Facts:
     """How the connection ended; empty while it stands."""
     status: Status | None = None
     """What the server said at the end."""
+    keeper_gone: bool = False
+    """A living container has no such session any more."""
     api_silent: str = ""
     """Why the API server can't be heard; empty where it can, or wasn't asked."""
 
@@ -53,7 +55,7 @@ class Verdict:
 
 def judge(facts: Facts) -> Verdict | None:
     """The verdict on a session; None while nothing says that the command is not running."""
-    return judge_pod(facts) or _by_status(facts) or _by_connection(facts)
+    return judge_pod(facts) or _by_status(facts) or _by_keeper(facts) or _by_connection(facts)
 
 
 def judge_pod(facts: Facts) -> Verdict | None:
@@ -90,6 +92,9 @@ def _by_end(facts: Facts, now: Pod) -> Verdict | None:
 
 
 def _by_container(facts: Facts, before: Pod | None, now: Pod) -> Verdict | None:
+    # An exec may be faster than the kubelet's word on the container that it entered.
+    if not _is_out_of_touch(facts):
+        return None
     current = now.container(facts.container)
     why = f" ({current.ended})" if current.ended else ""
     if current.has_ended:
@@ -135,6 +140,13 @@ def _by_status(facts: Facts) -> Verdict | None:
             told = message or reason or "no reason given"
             return Verdict(ExitCode.CONNECTION_LOST, f"the command in pod {facts.pod} was cut off: {told}")
     cause = f"the command in pod {facts.pod} was cut off: the server reports success, the command itself nothing"
+    return Verdict(ExitCode.UNKNOWN_END, cause)
+
+
+def _by_keeper(facts: Facts) -> Verdict | None:
+    if not facts.keeper_gone:
+        return None
+    cause = f"the keeper of the command in pod {facts.pod} is gone: something has killed it, or its lease was over"
     return Verdict(ExitCode.UNKNOWN_END, cause)
 
 

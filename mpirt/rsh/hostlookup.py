@@ -124,8 +124,8 @@ def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, ser
     """
     Look the host up. Returns the pod's name.
 
-    `lists` is an Api's list_pods, `host` an address or the first label of a host name, `service` its second. Raises
-    Ambiguous, NoPod, and what list_pods raises; that it is not allowed to list is a NoPod, too, and says so.
+    `lists` is an Api's list_pods, `host` an address or the first label of a host name, `service` its second label.
+    Raises Ambiguous, NoPod, and what list_pods raises; where listing is not allowed, a NoPod that says so.
     """
     dead: set[str] = set()
     for question in questions(host):

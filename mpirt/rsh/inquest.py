@@ -7,6 +7,7 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 
 from __future__ import annotations
 
+from mpirt.rsh import events
 from mpirt.rsh.evidence import Facts, Verdict, judge, judge_pod
 
 TYPE_CHECKING = False
@@ -34,6 +35,7 @@ class Inquest:
         "api_silent",
         "closed",
         "container",
+        "keeper_gone",
         "status",
     )
 
@@ -42,6 +44,7 @@ class Inquest:
         self.closed = ""
         self.status: Status | None = None
         self.api_silent = ""
+        self.keeper_gone = False
         self._name = pod
         self._before: Pod | None = None
         self._now: Pod | None = None
@@ -54,17 +57,28 @@ class Inquest:
         self._before = self._before or pod
         self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
 
-    def pod_gone(self) -> None:
-        """There is no such pod."""
-        self._gone, self._told, self.api_silent = True, True, ""
+    def learn(self, event: events.Event) -> None:
+        """What the API server says of the pod, or of itself by its silence."""
+        match event:
+            case events.PodSeen(pod):
+                self.pod_seen(pod)
+            case events.PodGone():
+                self._gone, self._told, self.api_silent = True, True, ""
+            case events.PodHidden():
+                self._told, self.api_silent = True, ""
+            case events.ApiAnswers():
+                self.api_silent = ""
+            case events.ApiSilent(why):
+                self._told, self.api_silent = True, why
 
-    def pod_hidden(self) -> None:
-        """Nobody will tell us about the pod."""
-        self._told, self.api_silent = True, ""
+    def found_again(self) -> None:
+        """The keeper has answered on a new connection: nothing of the old one counts."""
+        self.closed, self.status, self._until = "", None, None
 
-    def api_says_nothing(self, why: str) -> None:
-        """The API server can't be asked."""
-        self._told, self.api_silent = True, why
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return "" if self._now is None else self._now.node
 
     @property
     def doubts(self) -> bool:
@@ -105,6 +119,7 @@ class Inquest:
             silence=silence,
             closed=self.closed,
             status=self.status,
+            keeper_gone=self.keeper_gone,
             api_silent=self.api_silent or ("" if self._told else "it does not answer"),
         )
         found = judge_pod(facts)

@@ -23,7 +23,7 @@ KEEP_ALIVE_EVERY = 10.0
 # wrapper's watchdog needs, which waits for 30 s at least.
 _KEEP_ALIVE_UNREAD = 25.0
 # Longer than anything the loop waits for: a gap like this means that it was not running.
-_STALL = ASK_EVERY + 2
+_STALL_BEYOND = 2.0
 
 
 @value
@@ -35,12 +35,26 @@ class Due:
     keep_alive: bool = False
 
 
+@value
+class Pace:
+    """How often to ask for a sign of life, and how much silence means that a connection is dead, in seconds."""
+
+    ask_every: float = ASK_EVERY
+    dead_after: float = DEAD_AFTER
+
+
+DEFAULT_PACE = Pace()
+
+
 class Liveness:
     """The signs of life of one session."""
 
-    __slots__ = ("_asked", "_beats", "_heard", "_kept_alive", "_last_tick", "_listening", "_started")
+    __slots__ = (
+        "_asked", "_beats", "_heard", "_kept_alive", "_last_tick", "_listening", "_pace", "_started",
+    )  # fmt: skip
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, pace: Pace = DEFAULT_PACE) -> None:
+        self._pace = pace
         self._heard = self._asked = self._kept_alive = self._last_tick = now
         self._listening = True
         self._started = False
@@ -55,6 +69,15 @@ class Liveness:
     def ask_the_pod(self, *, beats: bool) -> None:
         """Change what counts as life from now on."""
         self._beats = beats
+
+    @property
+    def last(self) -> float:
+        """When the last sign of life came."""
+        return self._heard
+
+    def is_dead(self, now: float) -> bool:
+        """Whether the silence has lasted too long."""
+        return self.silence(now) >= self._pace.dead_after
 
     def heard(self, now: float, *, pong: bool = False) -> bool:
         """Something came. Whether it proves that the pod's side is alive."""
@@ -74,10 +97,10 @@ class Liveness:
 
     def tick(self, now: float) -> Due:
         """What is due. Call it at `wake`."""
-        if now - self._last_tick > _STALL:
+        if now - self._last_tick > self._pace.ask_every + _STALL_BEYOND:
             self._heard = now
         self._last_tick = now
-        asks = self._listening and now >= max(self._heard, self._asked) + ASK_EVERY
+        asks = self._listening and now >= max(self._heard, self._asked) + self._pace.ask_every
         if asks:
             self._asked = now
         keeps = self._started and now >= self._kept_alive + self._keep_alive_every
@@ -91,16 +114,16 @@ class Liveness:
 
     @property
     def _keep_alive_every(self) -> float:
-        return KEEP_ALIVE_EVERY if self._listening else _KEEP_ALIVE_UNREAD
+        return min(KEEP_ALIVE_EVERY, 2.5 * self._pace.ask_every) if self._listening else _KEEP_ALIVE_UNREAD
 
     @property
     def wake(self) -> float:
         """When to tick next, at the latest."""
-        moments = [self._last_tick + ASK_EVERY]
+        moments = [self._last_tick + self._pace.ask_every]
         if self._listening:
-            moments.append(max(self._heard, self._asked) + ASK_EVERY)
+            moments.append(max(self._heard, self._asked) + self._pace.ask_every)
         if self._started:
             moments.append(self._kept_alive + self._keep_alive_every)
-        if self._heard + DEAD_AFTER > self._last_tick:
-            moments.append(self._heard + DEAD_AFTER)
+        if self._heard + self._pace.dead_after > self._last_tick:
+            moments.append(self._heard + self._pace.dead_after)
         return min(moments)

@@ -67,6 +67,8 @@ class Log:
                 told = "watch the pod"
             case events.LookAtPod():
                 told = "look at the pod"
+            case events.Note(line):
+                told = line
             case events.HangUp():
                 told = "hang up"
         return told

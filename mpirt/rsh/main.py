@@ -17,7 +17,7 @@ from mpirt.errors import ExitCode, MpirtError, UsageError, our_mistake
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
-from mpirt.rsh import launchers
+from mpirt.rsh import launchers, settings
 from mpirt.rsh.argv import Invocation, Wants, parse
 from mpirt.rsh.channels import V4, V5
 from mpirt.rsh.outlets import own_line
@@ -91,6 +91,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
         protocol=_protocol(environ),
+        holding=settings.holding(environ),
     )
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace

@@ -15,6 +15,7 @@ found.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
+from mpirt.rsh.keeperframes import PROTOCOL
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -28,6 +29,19 @@ _LONGEST = 128
 @value
 class Hello:
     """A shell is reading what we send."""
+
+    arch: str = ""
+    """The pod's processor as Kubernetes names it, where that was asked: for want of a keeper."""
+
+
+@value
+class KeeperHere:
+    """A keeper's bridge is there; from here on there are only its frames."""
+
+
+@value
+class Gone:
+    """A keeper's bridge says that there is no such session."""
 
 
 @value
@@ -62,7 +76,7 @@ class End:
     """All that the command itself wrote to this stream has come."""
 
 
-Marker = Hello | Started | Beat | Ack | Exit | End
+Marker = Hello | KeeperHere | Gone | Started | Beat | Ack | Exit | End
 
 
 def _started(words: list[str]) -> Started:
@@ -81,6 +95,16 @@ def _exit(words: list[str]) -> Exit:
     return Exit(int(code))
 
 
+def _hello(words: list[str]) -> Hello:
+    return Hello({"": "", "none": "none", "amd64": "amd64", "arm64": "arm64"}[" ".join(words)])
+
+
+def _keeper(words: list[str]) -> KeeperHere:
+    if words != [str(PROTOCOL)]:
+        raise ValueError(words)
+    return KeeperHere()
+
+
 def _alone(marker: Marker) -> Callable[[list[str]], Marker]:
     def parse(words: list[str]) -> Marker:
         if words:
@@ -91,7 +115,9 @@ def _alone(marker: Marker) -> Callable[[list[str]], Marker]:
 
 
 _PARSERS: dict[str, Callable[[list[str]], Marker]] = {
-    "HELLO": _alone(Hello()),
+    "HELLO": _hello,
+    "KEEPER": _keeper,
+    "GONE": _alone(Gone()),
     "START": _started,
     "BEAT": _alone(Beat()),
     "ACK": _alone(Ack()),

@@ -21,7 +21,7 @@ _LARGEST = 64 * 1024
 class Outlet:
     """One descriptor, with what waits to be written to it."""
 
-    __slots__ = ("_fd", "_largest", "_waiting", "broken_by", "in_line")
+    __slots__ = ("_fd", "_largest", "_own", "_taken", "_waiting", "broken_by", "in_line")
 
     def __init__(self, fd: int) -> None:
         self.broken_by: OSError | None = None
@@ -30,7 +30,13 @@ class Outlet:
         """Whether what came last was not the end of a line."""
         self._fd = fd
         self._waiting = bytearray()
+        self._taken = self._own = 0
         self._largest = _LARGEST if stat.S_ISREG(os.fstat(fd).st_mode) else _PIPE_BUF
+
+    @property
+    def done(self) -> int:
+        """How much of the command's output has been written, at least, or dropped for want of a reader."""
+        return max(self._taken - self._own - len(self._waiting), 0)
 
     @property
     def waiting(self) -> int:
@@ -39,10 +45,17 @@ class Outlet:
 
     def add(self, data: bytes) -> None:
         """Take bytes, and write what can be written now."""
+        self._taken += len(data)
         if self.broken_by is None and data:
             self.in_line = not data.endswith(b"\n")
             self._waiting += data
             self.drain()
+
+    def say(self, line: str) -> None:
+        """Take a line of ours, which never stands in the middle of the command's."""
+        said = b"\n" * self.in_line + own_line(line)
+        self._own += len(said)
+        self.add(said)
 
     def drain(self) -> None:
         """Write what can be written now."""

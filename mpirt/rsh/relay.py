@@ -17,10 +17,10 @@ from mpirt.errors import MpirtError
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.rsh import events
-from mpirt.rsh.outlets import Outlet, own_line
+from mpirt.rsh.greeting import BOOTSTRAP
+from mpirt.rsh.outlets import Outlet
 from mpirt.rsh.signals import Interrupted
 from mpirt.rsh.transport import ExecLink
-from mpirt.rsh.wrapper import BOOTSTRAP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # Output that waits for its reader: above the one the exec is left alone, below the other it is read again.
 _FULL = 256 * 1024
 _ROOM = 64 * 1024
+# How much output is written before the session is told: the pod has room for several times as much.
+_WORTH_TELLING = 64 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
 _LAST_SECONDS = 1.0
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -48,7 +50,7 @@ class Relay:
     # fmt: off
     __slots__ = (
         "_api", "_exec", "_finish", "_is_told_to_end", "_jitter", "_listening", "_log", "_namespace", "_outlets",
-        "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch",
+        "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch", "_written",
     )
     # fmt: on
 
@@ -72,6 +74,7 @@ class Relay:
         self._watch: Lookout | None = None
         self._outlets = {fd: Outlet(fd) for fd in (_STDOUT, _STDERR)}
         self._listening = True
+        self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
         self._is_told_to_end = False
         self._finish: events.Finish | None = None
@@ -168,14 +171,23 @@ class Relay:
             if error.errno != errno.EPIPE:
                 self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error.errno or 0)}")
             told.append(events.StdoutBroken())
+        told += self._about_written()
         waiting = max(outlet.waiting for outlet in self._outlets.values())
-        listening = waiting < (_FULL if self._listening else _ROOM)
+        listening = self._session.bounds_output or waiting < (_FULL if self._listening else _ROOM)
         if listening != self._listening:
             self._listening = listening
             if self._exec is not None:
                 self._exec.listening = listening
             told.append(events.Listening(listening))
         return told
+
+    def _about_written(self) -> list[events.Event]:
+        """What has been written since it was told the last time, where that is worth telling."""
+        done = tuple(map(max, self._written, (outlet.done for outlet in self._outlets.values())))
+        if not self._session.bounds_output or sum(done) - sum(self._written) < _WORTH_TELLING:
+            return []
+        self._written = done
+        return [events.Written(*done)]
 
     def _read_stdin(self) -> None:
         try:
@@ -259,9 +271,8 @@ class Relay:
         return Lookout(self._api.dialer, self._namespace, self._pod, jitter=self._jitter)
 
     def _say(self, line: str) -> None:
-        """A line of ours, never in the middle of the command's."""
-        stderr = self._outlets[_STDERR]
-        stderr.add(b"\n" * stderr.in_line + own_line(line))
+        """Tell the person a line."""
+        self._outlets[_STDERR].say(line)
 
     def _write_the_rest(self, code: int) -> int:
         """What was received is written, however slowly it is read, unless somebody wants an end to it."""

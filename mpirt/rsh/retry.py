@@ -206,7 +206,7 @@ class Attempts:
         # Asked once, a server gets its answer at once; one that goes on asking is no better than any other no.
         chooses = row.next is Next.CHOOSE and not self._chose
         self._chose = self._chose or chooses
-        at = now if chooses else now + self._delay(error)
+        at = now if chooses else now + delay(self._made, error, self._jitter)
         if at >= self._end or self._made == self._limit:
             return GiveUp(self._gave_up(error, row, now))
         self._awaited_since = at
@@ -255,15 +255,16 @@ class Attempts:
         self.protocol = V5 if self.protocol == V4 else V4
         return Again(now, self.protocol)
 
-    def _delay(self, error: MpirtError) -> float:
-        """Doubling from one to the next, half of it left to chance; never sooner than the server said."""
-        delay = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(self._made - 1, 10))) * (0.5 + self._jitter() / 2)
-        asked = error.failure.retry_after if isinstance(error, ApiError) else None
-        return delay if asked is None else max(delay, asked) + delay / 2
-
     def _gave_up(self, error: MpirtError, row: Row, now: float) -> MpirtError:
         times = f"{self._made} attempts" if self._made > 1 else "1 attempt"
         return _named(error, row, f"gave up after {times} in {max(now - self._since, 0):.0f} s")
+
+
+def delay(made: int, error: MpirtError, jitter: Callable[[], float]) -> float:
+    """From one attempt to the next: doubling, half of it left to chance; never sooner than the server said."""
+    own = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(made - 1, 10))) * (0.5 + jitter() / 2)
+    asked = error.failure.retry_after if isinstance(error, ApiError) else None
+    return own if asked is None else max(own, asked) + own / 2
 
 
 def _named(error: MpirtError, row: Row, *more: str) -> MpirtError:

@@ -8,8 +8,8 @@ be repeated without harm, because a wrapper that gets no GO starts nothing.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod
-from mpirt.rsh import events, wrapper
-from mpirt.rsh.channels import V4, stdin_messages
+from mpirt.rsh import events
+from mpirt.rsh.channels import V4
 from mpirt.rsh.pod import Container, Pod, choose_container
 from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.rsh.wrapper import Order
@@ -18,6 +18,8 @@ from mpirt.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mpirt.rsh.holding import Holding
 
 # One attempt; a second address, or a second try, may do better than a first that hangs.
 _DIAL_SECONDS = 15.0
@@ -38,6 +40,8 @@ class Task:
     """How many there may be; 0 is as many as fit into the time."""
     protocol: str = V4
     """The one to begin with; the other one follows where it is refused."""
+    holding: Holding | None = None
+    """How a keeper is to hold the command; without it the command ends with its connection."""
 
 
 class Starting:
@@ -84,12 +88,11 @@ class Starting:
         seconds = min(_DIAL_SECONDS, self._attempts.deadline - now)
         return [events.Dial(self._attempts.protocol, self.container, seconds)]
 
-    def opened(self, now: float) -> list[events.Action]:
-        """The connection is there: greet the shell at its other end."""
+    def opened(self, now: float) -> None:
+        """The connection is there: from now on the answer of the shell at its other end is awaited."""
         self._opened = now
         self._attempts.opened(now)
         self._hello_by = min(now + _HELLO_SECONDS, self._attempts.deadline)
-        return [events.Send(message) for message in stdin_messages(wrapper.payload(self._task.order))]
 
     def failed(self, error: MpirtError, now: float) -> bool:
         """The attempt has failed. Whether the pod is worth a look until the next."""

@@ -20,6 +20,8 @@ class State(Enum):
     """GO was sent: from here on the command may be running."""
     RUNNING = "running"
     """The wrapper has started it."""
+    DETACHED = "detached"
+    """The connection is lost; a keeper in the pod holds the command, and is looked for."""
     TERMINATING = "terminating"
     """It was told to end."""
     EXITED = "exited"
@@ -35,6 +37,8 @@ class Step(Enum):
     FAIL = "the attempt has failed"
     HELLO = "the wrapper says HELLO"
     START = "the wrapper says START"
+    LOSE = "the connection is lost"
+    ATTACH = "the keeper is found again"
     TERMINATE = "the command is to end"
     EXIT = "the wrapper reports the end"
     FINISH = "there is an outcome"
@@ -49,6 +53,9 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     (State.GO, Step.TERMINATE): State.TERMINATING,
     (State.RUNNING, Step.TERMINATE): State.TERMINATING,
     (State.TERMINATING, Step.START): State.TERMINATING,
+    **{(state, Step.LOSE): State.DETACHED for state in (State.GO, State.RUNNING, State.TERMINATING)},
+    (State.DETACHED, Step.ATTACH): State.GO,
+    (State.DETACHED, Step.TERMINATE): State.DETACHED,
     (State.RUNNING, Step.EXIT): State.EXITED,
     (State.TERMINATING, Step.EXIT): State.EXITED,
     **{(state, Step.FINISH): State.DONE for state in State if state is not State.DONE},

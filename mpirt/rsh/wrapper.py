@@ -1,11 +1,8 @@
 r"""
 The remote side of a session, as bytes: what to start, the first line to send it, and the lines after that.
 
-Owns: the constant bootstrap of the exec URL, the payload line, the client's control lines. The script itself is
-in script.py, the answers are read by markers.py. No I/O.
-
-The command never stands in the URL, and so in no audit log: the bootstrap reads one line and evaluates it. That
-line is printable ASCII whatever is in the command, because the shell's own printf decodes it.
+Owns: the payload line, the client's control lines. The script itself is in script.py, the answers are read by
+markers.py, the bootstrap that evaluates the payload is in greeting.py. No I/O.
 
 How the command's stdin travels, and why so. v4 of the exec protocol can't end stdin without ending the
 connection, the same stream must carry signs of life, and a server stops answering pings when nobody reads the
@@ -20,6 +17,7 @@ never reaches the command, which gets TERM instead.
 from __future__ import annotations
 
 from mpirt.errors import UsageError
+from mpirt.rsh.printf import printf_format
 from mpirt.rsh.script import GREETING, SCRIPT
 from mpirt.values import value
 
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 # What a command is for, unless another shell is asked for.
 SHELL = "/bin/sh"
-
-# All that the API server, its audit log and the pod's process list get to see of it.
-BOOTSTRAP = ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 
 GO = b"GO\n"
 ALIVE = b"\n"
@@ -82,15 +77,20 @@ class Order:
 
 def payload(order: Order) -> bytes:
     """The first two lines to send: a greeting that is answered by HELLO, and the whole script as one line."""
-    greeting = GREETING.strip().replace("NONCE", order.nonce).encode()
-    return greeting + b"\neval \"$(printf '" + _printf_format(_script(order)) + b"')\"\n"
+    return GREETING.strip().replace("NONCE", order.nonce).encode() + b"\n" + script(order)
+
+
+def script(order: Order) -> bytes:
+    """The whole script as one line, for a shell that has said HELLO."""
+    start = b"mpirt_nonce=" + order.nonce.encode()
+    return start + b"; eval \"$(printf '" + printf_format(_script(order)) + b"')\"\n"
 
 
 def piece(data: bytes, *, raw: bool) -> bytes:
     """A piece of stdin: at most RAW_PIECE bytes raw, TEXT_PIECE as text."""
     if raw:
         return b"D%d\n%b" % (len(data), data)
-    return b"P" + _printf_format(data) + b"\n"
+    return b"P" + printf_format(data) + b"\n"
 
 
 def passing_on(signal: str) -> bytes:
@@ -145,29 +145,10 @@ def _quoted(text: bytes) -> bytes:
     return b"'" + text.replace(b"'", rb"'\''") + b"'"
 
 
-def _printf_format(data: bytes) -> bytes:
-    """A format string for printf, without quotes, that prints these bytes and is one line of ASCII."""
-    # Not by joining bytes, which takes a hundred times the memory of what comes out.
-    text = data.decode("latin-1").translate(_ESCAPES).encode()
-    # printf would take a leading dash for an option.
-    return rb"\055" + text[1:] if text.startswith(b"-") else text
-
-
-def _escape(byte: int) -> str:
-    if byte == ord("\n"):
-        return r"\n"
-    if byte == ord("%"):
-        return "%%"
-    if ord(" ") <= byte <= ord("~") and byte not in b"\\'":
-        return chr(byte)
-    return f"\\{byte:03o}"
-
-
 def _essential(script: str) -> bytes:
     """The script without its comments and indentation: every byte is a system call in the pod."""
     lines = (line.strip() for line in script.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("#")).encode()
 
 
-_ESCAPES = tuple(map(_escape, range(256)))
 _SCRIPT = _essential(SCRIPT)

@@ -63,7 +63,7 @@ def job(namespace: Namespace, owner: Body) -> JobSpec:
 
 def all_of(spec: JobSpec) -> dict[str, Body]:
     made = [
-        config_map(spec),
+        config_map(spec, SETTINGS.keepers),
         service_account(spec),
         role(spec),
         role_binding(spec),

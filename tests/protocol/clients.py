@@ -58,10 +58,10 @@ class Rotating:
             self._tokens.pop(0)
 
 
-def endpoint_of(server: ApiServer, source: CredentialSource | None = None) -> Endpoint:
+def endpoint_of(server: ApiServer, source: CredentialSource | None = None, *, host: str = HOST) -> Endpoint:
     """The server as a client knows it."""
     return Endpoint(
-        host=HOST,
+        host=host,
         port=server.port,
         ca=PemText(Secret(server.authority.ca), "the test's CA"),
         source=source or Rotating(server.token),

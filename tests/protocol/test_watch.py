@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,8 +23,10 @@ from mpirt.kubeapi.answers import (
     Untrusted,
 )
 from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.stream import Address
 from mpirt.kubeapi.watch import Kind, News, PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
+from tests.apiserver.certificates import HOST
 from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
 from tests.apiserver.faults import (
@@ -49,13 +52,22 @@ from tests.protocol.clients import Rotating, endpoint_of
 class Watcher:
     """A poll loop around one WatchLink, for which time stands still but for pauses, which are skipped."""
 
-    def __init__(self, server: ApiServer, *, since: str = "", tokens: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        since: str = "",
+        tokens: tuple[str, ...] = (),
+        addresses: tuple[tuple[str, int], ...] = (),
+    ) -> None:
         self.news: list[News] = []
         self.now = 100.0
         self.pauses: list[float] = []
         source = Rotating(*(tokens or (server.token,)))
         self.watch = PodWatch("ml", "w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test", since=since)
-        self.link = WatchLink(Dialer(endpoint_of(server, source)), self.watch, clock=self.clock)
+        endpoint = endpoint_of(server, source, host="localhost" if addresses else HOST)
+        found = [Address(socket.AF_INET, address) for address in addresses]
+        self.link = WatchLink(Dialer(endpoint, look_up=lambda *_: found), self.watch, clock=self.clock)
 
     def clock(self) -> float:
         return self.now
@@ -309,6 +321,18 @@ class TestFaults:
         watcher.next(Kind.SILENT, Kind.SEEN)
 
         assert watcher.pauses == [7.0]
+
+
+class TestTheServersName:
+    def test_may_have_an_address_where_nobody_listens(
+        self, apiserver: ApiServer, begin: Callable[..., Watcher]
+    ) -> None:
+        with socket.create_server((HOST, 0)) as closed:
+            nobody = closed.getsockname()
+
+        named = begin(addresses=(nobody, (HOST, apiserver.port)))
+
+        named.next(Kind.SEEN, Kind.OPEN)
 
 
 class TestSilence:

@@ -24,10 +24,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "values": frozenset(),
     "hosts": frozenset({"errors", "values"}),
     "launchenv": frozenset(),
+    "keeper": frozenset(),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"kubeapi", "launchenv"},
+    "rsh": _BASE | {"keeper", "kubeapi", "launchenv"},
     "discover": _BASE | {"kubeapi"},
-    "controller": _BASE | {"launchenv"},
+    "controller": _BASE | {"keeper", "launchenv"},
     "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
 }
 

@@ -105,7 +105,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import errors, hosts, kubeapi, launchenv, names, values of mpirt, but not discover",
+                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, values of mpirt, "
+                "but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
@@ -117,7 +118,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, launchenv, names, values of mpirt, but not rsh",
+                "controller may import errors, hosts, keeper, launchenv, names, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mpirt import keeper
 from tests.unit.commands import Checkout
 
 AS_ROOT = 'echo 0; test "$1" = -u'
+FOREIGN_MACHINE = "qemu-x86_64-static" if os.uname().machine == "aarch64" else "qemu-aarch64-static"
+KEEPERS = ("mpirt/keeper/keeper-1-amd64", "mpirt/keeper/keeper-1-arm64")
 BUSYBOX_REMEDY = "the tests need busybox; as root: apt-get install busybox-static"
 AS_SOMEBODY = 'echo 1000; test "$1" = -u'
 
@@ -25,6 +28,10 @@ def checkout(tmp_path: Path) -> Checkout:
     for folder in ("unit", "protocol", "api", "e2e"):
         (made.root / "tests" / folder).mkdir(parents=True)
     (made.root / ".venv" / ".ready").touch()
+    made.stub(f"bin/{FOREIGN_MACHINE}")
+    for name in ("images/keeper/build.py", "images/keeper/keeper.c", *KEEPERS):
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (made.root / name).touch()
     return made
 
 
@@ -133,6 +140,57 @@ class TestTheEnvironment:
         assert second.returncode == 1, "make -q says 1 for: there is work to do"
 
 
+class TestTheKeeper:
+    BUILT = [  # noqa: RUF012  a literal
+        "python images/keeper/build.py mpirt/keeper amd64",
+        "python images/keeper/build.py mpirt/keeper arm64",
+    ]
+
+    def test_it_is_built_for_each_architecture(self, checkout: Checkout) -> None:
+        for name in KEEPERS:
+            (checkout.root / name).unlink()
+
+        done = checkout.run("make", "keeper")
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert checkout.calls() == self.BUILT
+
+    @pytest.mark.parametrize("source", ["keeper.c", "frames.h", "build.py"])
+    def test_it_is_built_again_when_a_source_is_newer(self, checkout: Checkout, source: str) -> None:
+        for name in KEEPERS:
+            os.utime(checkout.root / name, (1, 1))
+        for path in (checkout.root / "images/keeper").iterdir():
+            os.utime(path, (0, 0))
+        assert checkout.run("make", "-q", "keeper").returncode == 0
+
+        (checkout.root / "images/keeper" / source).touch()
+        checkout.run("make", "keeper")
+
+        assert checkout.calls() == self.BUILT
+
+    @pytest.mark.parametrize(
+        "target", ["check", "unit", "protocol", "api", "e2e", "api-and-e2e", "cluster", "demo"]
+    )
+    def test_what_uses_it_has_it_built_first(self, checkout: Checkout, target: str) -> None:
+        for name in KEEPERS:
+            (checkout.root / name).unlink()
+
+        checkout.run("make", target)
+
+        calls = [call for call in checkout.calls() if call.startswith("python")]
+        assert calls[:2] == self.BUILT
+        assert len(calls) > 2
+
+    def test_its_names_are_those_under_which_mpirt_looks_for_it(self) -> None:
+        assert tuple(f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES) == KEEPERS
+
+    def test_it_is_removed_with_the_environment(self, checkout: Checkout) -> None:
+        checkout.run("make", "clean")
+
+        assert [name for name in (*KEEPERS, ".venv") if (checkout.root / name).exists()] == []
+        assert (checkout.root / "images/keeper/keeper.c").exists()
+
+
 class TestWhenItCannot:
     def test_a_cluster_without_root_is_refused_before_anything_is_done(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
@@ -184,7 +242,7 @@ class TestWhenItCannot:
             "apt-get -q update",
             (
                 "apt-get -q install -y --no-install-recommends "
-                "python3 python3-venv ca-certificates busybox-static openssl"
+                "python3 python3-venv ca-certificates busybox-static openssl qemu-user-static"
             ),
         ]
 
@@ -196,6 +254,26 @@ class TestWhenItCannot:
 
         assert done.returncode == 0
         assert any("busybox-static" in call for call in checkout.calls())
+
+    def test_without_the_other_architectures_machine_the_checks_say_how_to_install_it_and_start_nothing(
+        self, checkout: Checkout
+    ) -> None:
+        done = checkout.run("make", "check", "QEMU=no-such-machine")
+
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[0] == (
+            "the tests need no-such-machine; as root: apt-get install qemu-user-static"
+        )
+        assert checkout.calls() == []
+
+    def test_root_gets_the_other_architectures_machine_installed(self, checkout: Checkout) -> None:
+        machine = checkout.root / "machine"
+        checkout.stub("apt-get", f"test $2 = update || install -m 755 /bin/true {machine}")
+
+        done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", f"QEMU={machine}")
+
+        assert done.returncode == 0
+        assert any("qemu-user-static" in call for call in checkout.calls())
 
     def test_somebody_else_is_told_which_shell_to_install(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)

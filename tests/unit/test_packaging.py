@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+
+from mpirt import keeper
 
 PROJECT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -32,6 +35,38 @@ def test_the_installed_programs_are_the_ones_in_the_project_file() -> None:
     scripts = distribution("mpirt").entry_points.select(group="console_scripts")
 
     assert {script.name: script.value for script in scripts} == PYPROJECT["project"]["scripts"], "run: make venv"
+
+
+class TestTheKeeper:
+    FILES = {f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES}  # noqa: RUF012  a literal
+
+    def test_it_is_installed_for_every_architecture(self) -> None:
+        found = {one: (keeper.read(one) or b"")[:4] for one in keeper.ARCHITECTURES}
+
+        assert found == {"amd64": b"\x7fELF", "arm64": b"\x7fELF"}, "run: make keeper"
+
+    @pytest.mark.parametrize("architecture", ["riscv64", "", "../keeper/amd64"])
+    def test_there_is_none_for_any_other(self, architecture: str) -> None:
+        assert keeper.read(architecture) is None
+
+    def test_it_is_in_the_wheel_that_is_built_of_the_source_distribution(self, tmp_path: Path) -> None:
+        """As `python -m build` does it: what a source distribution lacks no wheel of it has."""
+        build("sdist", PROJECT, tmp_path)
+        subprocess.run(["tar", "-x", "-f", next(tmp_path.glob("*.tar.gz"))], cwd=tmp_path, check=True, timeout=60)
+        build("wheel", next(tmp_path.glob("*/pyproject.toml")).parent, tmp_path)
+
+        with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+            names = set(wheel.namelist())
+            assert names >= self.FILES, "run: make keeper"
+            assert all(wheel.read(name) == (PROJECT / name).read_bytes() for name in self.FILES)
+
+
+def build(target: str, project: Path, into: Path) -> None:
+    """Without the network: with the hatchling of this environment."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", into],
+        cwd=project, check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
 
 
 def test_there_are_four_programs() -> None:

@@ -22,7 +22,6 @@ from mpirt.controller.kinds import Resource
 from mpirt.controller.logs import Log
 from mpirt.controller.reading import Body, number, rows, table, text
 
-PAGE = 500
 # The server ends a watch after this time, give or take; then one goes on from its last version.
 _WATCH_SECONDS = 300
 # A bookmark comes every minute. A connection that has been silent for longer may be half-open.
@@ -152,7 +151,7 @@ class Informer:
         self._well()
 
     def _page(self, more: str) -> Body:
-        query = self._query(limit=str(PAGE)) | ({"continue": more} if more else {})
+        query = self._query(limit=str(self.resource.page)) | ({"continue": more} if more else {})
         where = path(self.resource, self._where.namespace)
         answer = self._link.ask(
             Request("list", "GET", where, self.resource.plural, query=query, within=_LIST_WITHIN)

@@ -1,13 +1,14 @@
 """
 The ConfigMap: what stands in /etc/mpi.
 
-Owns: the hostfile, the two scripts, and the number of workers that a launcher pod waits for. What changes when a
-job is scaled is here and in no pod template, so that scaling restarts nobody.
+Owns: the hostfile, the two scripts, the workers' keeper, and the number of workers that a launcher pod waits for.
+What changes when a job is scaled is here and in no pod template, so that scaling restarts nobody.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from mpirt import names
@@ -30,15 +31,16 @@ program={folder}/bin/{program}
 """
 
 
-def config_map(spec: JobSpec) -> dict[str, Any]:
-    """The job's ConfigMap."""
+def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
+    """The job's ConfigMap, with these files of the keeper, in base64."""
     data = {
         HOSTFILE: hostfile(spec),
         KUBEXEC: _kubexec(),
         DISCOVER_HOSTS: _discover_hosts(spec),
         NEEDED: str(spec.workers.needed),
     }
-    return {**head(spec, kinds.CONFIG_MAP), "data": data}
+    binary = {"binaryData": keepers} if keepers else {}
+    return {**head(spec, kinds.CONFIG_MAP), "data": data, **binary}
 
 
 def hostfile(spec: JobSpec) -> str:

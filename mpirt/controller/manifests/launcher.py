@@ -88,6 +88,8 @@ def environment(spec: JobSpec) -> dict[str, str]:
         names.SELECTOR_VARIABLE: config.workers_selector(spec),
         # Sidecars may be put into the workers by others: the container has to be named always.
         names.CONTAINER_VARIABLE: spec.workers.template.main,
+        # Not the job's name: a later job may have the same one.
+        names.FENCE_VARIABLE: spec.owner.uid,
         **_MPI[spec.implementation](spec.slots),
         **({} if spec.launcher.works_too else _NO_GPU),
     }

@@ -21,7 +21,7 @@ CONFIG_VOLUME = "mpi-job-config"
 
 _EXECUTABLE = 0o555
 _READABLE = 0o444
-_MODES = {config.HOSTFILE: _READABLE, config.KUBEXEC: _EXECUTABLE, config.DISCOVER_HOSTS: _EXECUTABLE}
+_MODES = {config.HOSTFILE: _READABLE}
 
 _VOLCANO = "volcano"
 _VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -67,11 +67,22 @@ def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Ma
 
 def config_volume(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
     """These keys of the job's ConfigMap as files; whoever the pod runs as may read them."""
-    items = [{"key": key, "path": key, "mode": _MODES[key]} for key in keys]
-    return {
-        "name": CONFIG_VOLUME,
-        "configMap": {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items},
-    }
+    return {"name": CONFIG_VOLUME, "configMap": _config_files(spec, keys)}
+
+
+def config_volume_with(spec: JobSpec, keys: Iterable[str], optional: Iterable[str]) -> dict[str, Any]:
+    """
+    The same, with programs that need not be there: without them a pod starts all the same.
+
+    Another version of the controller may take them out of the ConfigMap while pods of this template come back.
+    """
+    sources = [_config_files(spec, keys), {**_config_files(spec, optional), "optional": True}]
+    return {"name": CONFIG_VOLUME, "projected": {"sources": [{"configMap": source} for source in sources]}}
+
+
+def _config_files(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
+    items = [{"key": key, "path": key, "mode": _MODES.get(key, _EXECUTABLE)} for key in keys]
+    return {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items}
 
 
 def dns_policy(pod: Mapping[str, Any]) -> dict[str, str]:

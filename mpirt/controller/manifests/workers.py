@@ -1,7 +1,7 @@
 """
 The workers: a StatefulSet, for its pods have names that can be told beforehand and come back under them.
 
-Owns: what a worker needs: nothing but the stub at the path that launchers' daemons check for. No token, no
+Owns: what a worker needs: the stub at the path that launchers' daemons check for, and the keeper. No token, no
 runtime.
 """
 
@@ -69,7 +69,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     pod = {
         **template.spec,
         "containers": pods.with_main(template, main),
-        "volumes": [*(template.spec.get("volumes") or []), pods.config_volume(spec, [config.KUBEXEC])],
+        "volumes": [*(template.spec.get("volumes") or []), _config_volume(spec, settings)],
         "dnsConfig": pods.with_search(template.spec, search_domain(spec, settings.cluster_domain)),
         "restartPolicy": "Always",
         **_token(template),
@@ -82,6 +82,12 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         annotations={TEMPLATE_ANNOTATION: worker_digest(spec), **pods.group_annotations(spec, template)},
         spec=pod,
     )
+
+
+def _config_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    if not settings.keepers:
+        return pods.config_volume(spec, [config.KUBEXEC])
+    return pods.config_volume_with(spec, [config.KUBEXEC], settings.keepers)
 
 
 def idle_command(template: Template) -> dict[str, Any]:

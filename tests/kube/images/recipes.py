@@ -22,6 +22,9 @@ FOLDER = Path(__file__).parent
 RUNTIME_SOURCE = PROJECT / "images/runtime"
 _PYTHON_FILES = ("assemble.py", "launcher.c")
 
+# Built into mpirt, which both images hold.
+_KEEPER_SOURCE = PROJECT / "images/keeper"
+
 # Runs on every image, after its own script.
 SLIM = FOLDER / "slim.sh"
 
@@ -248,6 +251,7 @@ def _runtime_sources() -> Iterator[Path]:
 
 def _mpirt_sources() -> Iterator[Path]:
     yield from (PROJECT / "mpirt").rglob("*.py")
+    yield from (path for path in _KEEPER_SOURCE.iterdir() if path.is_file())
     yield PROJECT / "pyproject.toml"
 
 

@@ -9,8 +9,8 @@ from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
-        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".http", ".jsontext",
-        ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
+        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".http",
+        ".jsontext", ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
     )),
     *(f"mpirt.discover{name}" for name in (
         "", ".alarm", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods", ".progress",

@@ -9,9 +9,9 @@ from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
-        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".execs", ".frames", ".http",
-        ".jsontext",
-        ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
+        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
+        ".frames", ".http", ".jsontext", ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib",
+        ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
         "", ".argv", ".channels", ".ending", ".entry", ".events", ".evidence", ".inquest", ".launchers",

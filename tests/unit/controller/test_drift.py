@@ -19,10 +19,11 @@ from mpirt.controller.observe import read_live
 from tests.unit.controller.jobs import SETTINGS, Body, container, parsed, template
 
 SPEC = parsed()
+KEEPERS = {"keeper-1-amd64": "YQ==", "keeper-1-arm64": "Yg=="}
 WANTED: dict[str, Body] = {
     made["kind"]: made
     for made in (
-        config_map(SPEC),
+        config_map(SPEC, KEEPERS),
         service_account(SPEC),
         role(SPEC),
         role_binding(SPEC),
@@ -97,7 +98,12 @@ class TestSections:
 
         assert operations("ConfigMap", change) == [
             {"op": "add", "path": "/data", "value": WANTED["ConfigMap"]["data"]},
-            {"op": "remove", "path": "/binaryData"},
+            {"op": "add", "path": "/binaryData", "value": KEEPERS},
+        ]
+
+    def test_a_section_that_is_not_wanted_goes(self) -> None:
+        assert operations("Service", lambda body: body["spec"].update(ports=[{"port": 22}])) == [
+            {"op": "remove", "path": "/spec/ports"}
         ]
 
     def test_a_section_that_is_gone_comes_back(self) -> None:

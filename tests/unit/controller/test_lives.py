@@ -719,7 +719,7 @@ class TestJobsOfAnotherController:
     def put_launcher(world: World, **status: Any) -> None:
         owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
         metadata = {"name": "train-launcher", "namespace": "ml", "uid": "x", "ownerReferences": [owner]}
-        world.put({"kind": "Job", "metadata": metadata, "status": status})
+        world.put({"kind": "Job", "metadata": metadata, "spec": {}, "status": status})
 
     def test_that_ended_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
         world = self.left(runPolicy={"ttlSecondsAfterFinished": 1})

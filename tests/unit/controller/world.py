@@ -16,6 +16,7 @@ from typing import Any
 from mpirt.controller.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus
 from mpirt.controller.decide import decide
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.observe import slim
 from mpirt.controller.spec import Settings
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
@@ -53,7 +54,7 @@ class World:
         assert self.job is not None
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
-            cached.setdefault(kind, []).append(body)
+            cached.setdefault(kind, []).append(slim(kind, body))
         heard = None if self.heard is None else at(self.heard)
         return decide(
             MPI_JOB,

@@ -29,6 +29,7 @@ OURS = {
             ".deadline",
             ".dial",
             ".endpoint",
+            ".exchange",
             ".execs",
             ".http",
             ".jsontext",

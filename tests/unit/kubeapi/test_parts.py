@@ -17,6 +17,7 @@ from mpirt.kubeapi.answers import Failure, TimedOut, failure_error, one_line, re
 from mpirt.kubeapi.asks import get_pod, list_pods
 from mpirt.kubeapi.credentials import Certificate, PemText, Secret, StoredCredentials
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.resolve import resolve
 from mpirt.kubeapi.stream import Address
@@ -160,7 +161,7 @@ class TestAddresses:
         def never(host: str, port: int) -> Sequence[Address]:
             raise AssertionError(host, port)
 
-        assert resolve(host, 6443, Deadline(1.0), look_up=never) == [address]
+        assert run(resolve(host, 6443, Deadline(1.0), look_up=never)) == [address]
 
     def test_of_names_are_looked_up(self) -> None:
         address = Address(socket.AF_INET, ("10.0.0.1", 6443))
@@ -171,11 +172,11 @@ class TestAddresses:
             asked.append((host, port))
             return [address]
 
-        assert resolve("api.example", 6443, Deadline(20.0), look_up=look_up) == [address]
+        assert run(resolve("api.example", 6443, Deadline(20.0), look_up=look_up)) == [address]
         assert asked == [("api.example", 6443)]
 
     def test_of_this_machine_need_no_network(self) -> None:
-        assert Address(socket.AF_INET, ("127.0.0.1", 6443)) in resolve("localhost", 6443, Deadline(20.0))
+        assert Address(socket.AF_INET, ("127.0.0.1", 6443)) in run(resolve("localhost", 6443, Deadline(20.0)))
 
     @pytest.mark.parametrize(
         ("error", "text"),
@@ -189,7 +190,7 @@ class TestAddresses:
             raise error
 
         with pytest.raises(Unreachable, match=text):
-            resolve("api.example", 6443, Deadline(20.0), look_up=fails)
+            run(resolve("api.example", 6443, Deadline(20.0), look_up=fails))
 
     def test_of_a_name_server_that_is_silent_are_not_waited_for(self) -> None:
         never = threading.Event()
@@ -199,7 +200,7 @@ class TestAddresses:
             return []
 
         with pytest.raises(TimedOut, match=r"api\.example was not resolved within 0\.2 s; is DNS up\?"):
-            resolve("api.example", 6443, Deadline(0.2), look_up=waits)
+            run(resolve("api.example", 6443, Deadline(0.2), look_up=waits))
 
         never.set()
 

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from mpirt.rsh import wrapper
+from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.markers import End, Exit, Hello, Marker, MarkerFilter, Started
 from mpirt.rsh.wrapper import Order
 
@@ -33,7 +34,7 @@ class Remote:
         self, shell: Sequence[str], order: Order, *, own_session: bool = True, path: str = os.defpath
     ) -> None:
         self.process = subprocess.Popen(
-            [*shell, *wrapper.BOOTSTRAP[1:]],
+            [*shell, *BOOTSTRAP[1:]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -11,6 +11,7 @@ from typing import Self
 
 from mpirt.rsh import events
 from mpirt.rsh.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.holding import Holding
 from mpirt.rsh.session import Session
 from mpirt.rsh.starting import Task
 from mpirt.rsh.wrapper import Order
@@ -64,7 +65,13 @@ class Run:
     """A session that is told what happens, and when."""
 
     def __init__(
-        self, *, has_stdin: bool = False, seconds: float = 60.0, container: str = "", attempts: int = 0
+        self,
+        *,
+        has_stdin: bool = False,
+        seconds: float = 60.0,
+        container: str = "",
+        attempts: int = 0,
+        holding: Holding | None = None,
     ) -> None:
         task = Task(
             pod="w",
@@ -72,6 +79,7 @@ class Run:
             container=container,
             connect_seconds=seconds,
             attempts=attempts,
+            holding=holding,
         )
         self.now = 0.0
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)

@@ -28,6 +28,7 @@ class TestAlive:
             pytest.param(facts(now=pods.NODE_LOST), id="a node that seems lost but answers"),
             pytest.param(facts(before=None), id="no earlier state"),
             pytest.param(facts(before=pods.PENDING), id="a container that had no identity yet"),
+            pytest.param(facts(now=pods.RESTARTED), id="an older container's end, beside a connection that lives"),
         ],
     )
     def test_nothing_speaks_against_it(self, known: Facts) -> None:
@@ -101,22 +102,26 @@ class TestTheVerdict:
                 id="failed",
             ),
             pytest.param(
-                facts(now=pods.pod(status={"containerStatuses": [pods.container_status(state=pods.OOM_KILLED)]})),
+                facts(
+                    closed="reset",
+                    now=pods.pod(status={"containerStatuses": [pods.container_status(state=pods.OOM_KILLED)]}),
+                ),
                 ExitCode.CONTAINER_DIED,
                 "the container of pod w has ended (OOMKilled, code 137)",
                 id="container ended",
             ),
             pytest.param(
-                facts(now=pods.RESTARTED),
+                facts(closed="reset", now=pods.RESTARTED),
                 ExitCode.CONTAINER_DIED,
                 "the container of pod w was restarted (OOMKilled, code 137)",
                 id="container restarted",
             ),
             pytest.param(
                 facts(
+                    closed="reset",
                     now=pods.pod(
                         status={"containerStatuses": [pods.container_status(containerID="", restartCount=1)]}
-                    )
+                    ),
                 ),
                 ExitCode.CONTAINER_DIED,
                 "the container of pod w was restarted",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,6 @@ from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.rsh.hostlookup import Ambiguous, Candidate, Question, choose, find_pod, questions, read_candidate
 
-_T = TypeVar("_T")
 LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 
 
@@ -47,7 +46,7 @@ class Lists:
         self._answers = list(answers)
         self.asked: list[tuple[str, str]] = []
 
-    def __call__(self, namespace: str, keep: Any, deadline: Deadline, *, labels: str, fields: str) -> list[Any]:
+    def __call__(self, namespace: str, keep: Any, _deadline: Deadline, *, labels: str, fields: str) -> list[Any]:
         assert namespace == "ml"
         self.asked.append((labels, fields))
         answer = self._answers.pop(0)
@@ -206,5 +205,7 @@ class TestALookUp:
         with pytest.raises(NoPod) as caught:
             find("train-0", refusal)
 
-        assert str(caught.value) == f'no pod "train-0" in namespace "ml", and host names can\'t be looked up: {said}'
+        assert (
+            str(caught.value) == f'no pod "train-0" in namespace "ml", and host names can\'t be looked up: {said}'
+        )
         assert not isinstance(caught.value, Refused)

@@ -521,7 +521,6 @@ class TestThePodsEnd:
         [
             pytest.param(PodGone(), ExitCode.POD_DELETED, id="gone"),
             pytest.param(PodSeen(pods.REPLACED), ExitCode.POD_DELETED, id="replaced"),
-            pytest.param(PodSeen(pods.RESTARTED), ExitCode.CONTAINER_DIED, id="restarted"),
             pytest.param(PodSeen(pods.EVICTED), ExitCode.EVICTED, id="evicted"),
         ],
     )
@@ -531,6 +530,16 @@ class TestThePodsEnd:
 
         assert run.finish is not None
         assert run.finish.code == code
+
+    def test_a_container_that_was_restarted_is_the_end_once_its_connection_has_ended(self) -> None:
+        run = watched()
+        run.feed(PodSeen(pods.RESTARTED))
+        assert run.finish is None
+
+        run.feed(Closed("reset"))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
 
     def test_a_pod_that_is_deleted_has_its_command_ended_in_order(self) -> None:
         run = watched()

@@ -8,13 +8,14 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh import wrapper
+from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.script import SCRIPT
 from mpirt.rsh.wrapper import Order
 
 
 class TestThePayload:
     def test_the_url_holds_nothing_of_the_command(self) -> None:
-        assert wrapper.BOOTSTRAP == ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
+        assert BOOTSTRAP == ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 
     def test_it_is_two_lines_of_printable_ascii_whatever_the_command(self) -> None:
         order = Order("n1", bytes(range(1, 256)) * 3, environment={"A": "\n\u00e4'%\\"})
@@ -22,8 +23,8 @@ class TestThePayload:
         first, second, rest = wrapper.payload(order).split(b"\n")
 
         assert rest == b""
-        assert first.startswith(b"mpirt_nonce=n1; printf ")
-        assert second.startswith(b"eval \"$(printf '")
+        assert first.startswith(b"printf ")
+        assert second.startswith(b"mpirt_nonce=n1; eval \"$(printf '")
         assert all(32 <= byte < 127 for byte in first + second)
 
     def test_the_first_line_asks_for_the_answer_at_once(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from mpirt.rsh import wrapper
+from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.markers import Ack, Beat, Exit, Hello, Started
 from mpirt.rsh.wrapper import Order
 from tests.unit.rsh.remote import NONCE, Remote, members, running, within
@@ -122,7 +123,7 @@ class TestTheCommand:
     def test_only_itself_is_in_the_process_list(self, shell: Shell) -> None:
         command = "sleep 20; :"
         with running(shell, command, environment={"SECRET": "hunter2"}) as remote:
-            wrapper_line = " ".join([*shell, *wrapper.BOOTSTRAP[1:]])
+            wrapper_line = " ".join([*shell, *BOOTSTRAP[1:]])
 
             assert within(
                 9, lambda: remote.lines() - {wrapper_line} == {"/bin/sh -c " + command, "sleep 20", "sleep 1"}

@@ -18,7 +18,7 @@ SELECTOR = (
 
 
 def data(**job: object) -> dict[str, str]:
-    found: dict[str, str] = config_map(parsed(**job))["data"]
+    found: dict[str, str] = config_map(parsed(**job), {})["data"]
     return found
 
 

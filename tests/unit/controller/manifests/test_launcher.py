@@ -195,6 +195,7 @@ class TestItsEnvironment:
         "K_MPI_JOB_ROLE": "launcher",
         "MPIRT_SELECTOR": SELECTOR,
         "MPIRT_CONTAINER": "worker",
+        "MPIRT_FENCE": "uid-of-train",
     }
     NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}  # noqa: RUF012  a literal
 
@@ -245,9 +246,11 @@ class TestItsEnvironment:
         assert environment(worker=worker, mainContainer="gpu")["MPIRT_CONTAINER"] == "gpu"
 
     def test_what_the_user_has_set_wins(self) -> None:
-        own = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "ssh"}]
+        own = [{"name": "OMPI_MCA_plm_rsh_agent", "value": "ssh"}, {"name": "MPIRT_FENCE", "value": ""}]
 
-        assert environment(launcher=template(container("mpi", env=own)))["OMPI_MCA_plm_rsh_agent"] == "ssh"
+        made = environment(launcher=template(container("mpi", env=own)))
+
+        assert (made["OMPI_MCA_plm_rsh_agent"], made["MPIRT_FENCE"]) == ("ssh", "")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -103,6 +104,37 @@ class TestMpirt:
 
         assert programs == sorted(programs_of(SCRIPTS))
         assert [path.name for path in sorted((folder / "bin").iterdir())] == programs
+
+    def test_it_has_the_keeper_for_every_architecture(self, folder: Path) -> None:
+        files = {path.name: path for path in (folder / "lib/site-packages/mpirt/keeper").glob("keeper-*")}
+
+        assert sorted(files) == ["keeper-1-amd64", "keeper-1-arm64"]
+        for name, path in files.items():
+            assert path.read_bytes() == (PROJECT / "mpirt/keeper" / name).read_bytes()
+
+    def test_its_programs_find_the_keeper_there(self, folder: Path) -> None:
+        code = (
+            "import sys; sys.path.insert(0, sys.argv[1]); from mpirt.keeper import read; print(len(read('arm64')))"
+        )
+
+        told = subprocess.run(
+            [sys.executable, "-IS", "-c", code, folder / "lib/site-packages"],
+            capture_output=True, check=True, text=True,
+        )  # fmt: skip
+
+        assert told.stdout == f"{(PROJECT / 'mpirt/keeper/keeper-1-arm64').stat().st_size}\n"
+
+    def test_without_a_keeper_it_is_not_made(self, folder: Path, tmp_path: Path) -> None:
+        project = tmp_path / "project"
+        for name in ("pyproject.toml", "images/runtime", "mpirt"):
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (PROJECT / name).is_dir() else shutil.copy
+            copy(PROJECT / name, project / name)
+        for path in (project / "mpirt/keeper").glob("keeper-*"):
+            path.unlink()
+
+        with pytest.raises(SystemExit, match="has no keeper; build it: make keeper"):
+            add_mpirt(folder, project)
 
     def test_every_user_may_run_it(self, folder: Path) -> None:
         assert {path.stat().st_mode & 0o777 for path in (folder / "bin").iterdir()} == {0o755}

@@ -14,6 +14,7 @@ from tests.kube.images.recipes import (
     RECIPES,
     RUNTIME,
     RUNTIME_SOURCE,
+    AnyRecipe,
     Recipe,
     files_of,
     named,
@@ -80,11 +81,33 @@ class TestTheController:
         assert [line for line in lines if not line.startswith("#") and not pinned.fullmatch(line)] == []
 
 
+class TestTheKeeper:
+    @pytest.mark.parametrize("recipe", [CONTROLLER, RUNTIME], ids=lambda recipe: recipe.name)
+    def test_both_images_change_with_it(self, recipe: AnyRecipe) -> None:
+        sources = {f"images/keeper/{path.name}" for path in (PROJECT / "images/keeper").glob("*.[ch]")}
+
+        assert {*sources, "images/keeper/build.py"} <= files_of(recipe).keys()
+
+    @pytest.mark.parametrize("image", ["controller", "runtime"])
+    def test_a_dockerfile_builds_it_with_the_compiler_that_make_takes(self, image: str) -> None:
+        text = (PROJECT / "images" / image / "Dockerfile").read_text()
+        [pinned] = re.findall(r'"(ziglang==.+?)"', (PROJECT / "pyproject.toml").read_text())
+
+        assert f" install --no-cache-dir {pinned}\n" in text
+        assert "\nRUN python3 /build/build.py /keeper\n" in text
+        # Over mpirt, and before anything is made of that.
+        assert "\nCOPY mpirt /source/mpirt\nCOPY --from=keeper /keeper /source/mpirt/keeper\n" in text
+
+    def test_no_image_takes_one_from_the_checkout(self) -> None:
+        assert "mpirt/keeper/keeper-*" in (PROJECT / ".dockerignore").read_text().splitlines()
+
+
 class TestTheRuntime:
     def test_its_dockerfile_installs_the_same_packages_on_the_same_debian(self) -> None:
         text = (RUNTIME_SOURCE / "Dockerfile").read_text()
 
-        installed = re.search(r"apt-get install --yes --no-install-recommends (.+?) \\", text)
+        stage = text.partition(" AS folder\n")[2]
+        installed = re.search(r"apt-get install --yes --no-install-recommends (.+?) \\", stage)
         assert installed is not None
         assert tuple(installed[1].split()) == RUNTIME.packages
         assert f"ARG BASE=debian:{RUNTIME.suite}-slim\n" in text

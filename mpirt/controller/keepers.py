@@ -1,0 +1,26 @@
+"""
+The keeper's files, as the jobs' ConfigMaps hold them.
+
+Owns: reading and encoding them, once when the controller starts, and reporting those that this installation lacks.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+
+from mpirt import keeper
+from mpirt.controller.logs import Log
+
+
+def keeper_files() -> dict[str, str]:
+    """By name, in base64: the files that are installed."""
+    programs = {keeper.file_name(one): keeper.read(one) for one in keeper.ARCHITECTURES}
+    return {name: b64encode(program).decode("ascii") for name, program in programs.items() if program}
+
+
+def report_missing(files: Mapping[str, str], log: Log) -> None:
+    """Say once which files workers won't have. The agent brings them one, if it has it itself."""
+    names = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
+    if missing := [name for name in names if name not in files]:
+        log.warning("keeper not installed; workers go without it", missing=",".join(missing))

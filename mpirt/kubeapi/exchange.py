@@ -1,0 +1,194 @@
+"""
+What takes time, in steps that never wait: a request sent, its answer read.
+
+Owns: what a step waits for, the two ways to run steps (run() waits, a Pending is for a poll loop), the exchange on
+an open connection, and the connection kept for the next one. Must not know: how to connect, what is asked.
+
+Steps are generators. Each yields the Wait for its next step. A step that is run too early finds nothing ready and
+yields again. Closing the generator closes the connection that it uses.
+"""
+
+from __future__ import annotations
+
+import select
+
+from mpirt.errors import PeerError
+from mpirt.kubeapi.answers import ConnectionLost, TimedOut
+from mpirt.kubeapi.credentials import Credentials
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.stream import TlsStream
+from mpirt.kubeapi.wire import OK, ResponseReader
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import TypeVar
+
+    _T = TypeVar("_T")
+    Steps = Generator["Wait", None, _T]
+
+# An answer without a length ends with its connection, which not everybody closes: a refusal is complete by then.
+_GRACE = 1.0
+
+
+@value
+class Wait:
+    """What to poll before the next step."""
+
+    fileno: int
+    """The descriptor; -1 where there is none and only time must pass."""
+    wants: int
+    deadline: Deadline
+    """When to go on without it."""
+
+
+class Pending:
+    """
+    Steps in somebody else's poll loop.
+
+    The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls advance(). The descriptor
+    may change with each step.
+    """
+
+    __slots__ = ("_steps", "_wait")
+
+    def __init__(self, steps: Steps[object]) -> None:
+        self._steps = steps
+        self._wait = _now()
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 while there is none."""
+        return self._wait.fileno
+
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for."""
+        return self._wait.wants
+
+    def timeout(self) -> float:
+        """In how many seconds advance() must be called, ready or not."""
+        return self._wait.deadline.left()
+
+    def advance(self) -> bool:
+        """Go as far as it goes without waiting. True at the end. Raises whatever goes wrong."""
+        try:
+            self._wait = next(self._steps)
+        except BaseException as error:
+            self._wait = _now()
+            if isinstance(error, StopIteration):
+                return True
+            raise
+        return False
+
+    def close(self) -> None:
+        """Stop; connections that are in use are closed."""
+        self._wait = _now()
+        self._steps.close()
+
+
+def _now() -> Wait:
+    return Wait(-1, 0, Deadline(0.0))
+
+
+def run(steps: Steps[_T]) -> _T:
+    """See the steps through, waiting for each."""
+    try:
+        while True:
+            wait = next(steps)
+            poll = select.poll()
+            if wait.fileno >= 0:
+                poll.register(wait.fileno, wait.wants)
+            # A millisecond more rather than less: poll cuts fractions off, and would spin through the last one.
+            poll.poll(int(wait.deadline.left() * 1000) + 1)
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    finally:
+        steps.close()
+
+
+def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
+    """Wait once for the stream. Raises TimedOut."""
+    check(stream, deadline, doing)
+    yield Wait(stream.fileno(), stream.wants, deadline)
+
+
+def check(stream: TlsStream, deadline: Deadline, doing: str) -> None:
+    """Go on only while there is time: a peer that always has one more byte never keeps anybody waiting."""
+    if deadline.passed():
+        raise TimedOut(f"the API server at {stream.peer.name} did not answer within {deadline} ({doing})")
+
+
+def converse(stream: TlsStream, request: bytes, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    """Send a request and read its answer. The stream is closed when that fails."""
+    try:
+        check(stream, deadline, "sending the request")
+        stream.write(request)
+        while not reader.complete:
+            yield from _read_some(stream, reader, deadline)
+            if reader.head is not None and not reader.framed and reader.head.status != OK:
+                yield from _read_unframed(stream, reader, deadline.within(_GRACE))
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _read_some(stream: TlsStream, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    doing = "waiting for its answer" if reader.head is None else "reading its answer"
+    check(stream, deadline, doing)
+    data = stream.read()
+    if data is None:
+        yield from ready(stream, deadline, doing)
+        stream.flush()
+    elif data:
+        try:
+            reader.feed(data)
+        except PeerError as error:
+            raise PeerError(f"the API server at {stream.peer.name}: {error}") from error
+    else:
+        reader.eof()
+        if not reader.complete:
+            what = "without an answer" if reader.untouched else "in the middle of its answer"
+            raise ConnectionLost(f"the API server at {stream.peer.name} closed the connection {what}")
+
+
+def _read_unframed(stream: TlsStream, reader: ResponseReader, deadline: Deadline) -> Steps[None]:
+    try:
+        while not reader.complete:
+            yield from _read_some(stream, reader, deadline)
+    except TimedOut:
+        reader.eof()
+
+
+class Kept:
+    """The connection that is kept for the next request, if any."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self) -> None:
+        self._stream: TlsStream | None = None
+
+    def put(self, stream: TlsStream, credentials: Credentials) -> None:  # noqa: ARG002  the next commit
+        """Keep an open connection on which nothing is awaited."""
+        self.close()
+        self._stream = stream
+
+    def take(self, credentials: Credentials) -> TlsStream | None:  # noqa: ARG002  the next commit
+        """The connection that was kept, unless it has ended meanwhile."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return None
+        try:
+            if stream.read() is None:
+                return stream
+        except (ConnectionLost, PeerError):
+            pass
+        stream.close()
+        return None
+
+    def close(self) -> None:
+        """Keep none."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None

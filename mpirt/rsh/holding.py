@@ -1,0 +1,55 @@
+"""
+How a command is to be held in its pod, as settings.
+
+Owns: what the environment may change about it, and START, which tells the keeper. No I/O.
+"""
+
+from __future__ import annotations
+
+from mpirt.rsh import keeperframes
+from mpirt.rsh.ending import GRACE
+from mpirt.rsh.greeting import Keepers
+from mpirt.rsh.liveness import DEFAULT_PACE, Pace
+from mpirt.rsh.reattaching import Patience
+from mpirt.rsh.wrapper import Order
+from mpirt.values import value
+
+# execve takes 128 KiB for one argument.
+_LONGEST_ARGUMENT = 120_000
+# Puts together what had to be cut, and leaves nothing of it behind for the command to see.
+_JOINED = b'mpirt=; for mpirt_x do mpirt=$mpirt$mpirt_x; done; set --; unset mpirt_x; eval "unset mpirt;$mpirt"'
+
+
+@value
+class Holding:
+    """The settings of one command's keeper."""
+
+    keepers: Keepers
+    patience: Patience = Patience()
+    pace: Pace = DEFAULT_PACE
+    grace: float = GRACE
+    """Seconds between TERM and KILL when we are told to end."""
+    orphan_grace: float = 30.0
+    """The same when the lease is over: what Kubernetes gives a pod by default."""
+    fence: tuple[str, int] = ("", 0)
+    """The job and the attempt: what an earlier attempt of the job has left is ended first."""
+
+    def start(self, order: Order) -> bytes:
+        """START for an order."""
+        environment = {name: text.encode(errors="surrogateescape") for name, text in order.environment.items()}
+        return keeperframes.start(
+            _argv(order),
+            environment,
+            lease=self.patience.lease,
+            grace=self.orphan_grace if self.patience.lease else self.grace,
+            has_stdin=order.has_stdin,
+            fence=self.fence,
+        )
+
+
+def _argv(order: Order) -> list[bytes]:
+    shell, command = order.shell.encode(errors="surrogateescape"), order.command
+    if len(command) <= _LONGEST_ARGUMENT:
+        return [shell, b"-c", command]
+    parts = [command[at : at + _LONGEST_ARGUMENT] for at in range(0, len(command), _LONGEST_ARGUMENT)]
+    return [shell, b"-c", _JOINED, shell, *parts]

@@ -1,0 +1,187 @@
+"""
+The frames between the agent and a keeper in the pod, as bytes.
+
+Owns: their layout, which docs/keeper.md describes. No I/O, no state but an unfinished frame. Must not know: what
+follows from a frame.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import PeerError
+from mpirt.values import Enum, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+# Part of the keeper's file name, and of its first line.
+PROTOCOL = 1
+LARGEST_PAYLOAD = 32768
+_HEADER = 16
+
+
+class Kind(Enum):
+    """What a frame is. The first eight are the agent's, the others the keeper's."""
+
+    ATTACH = 1
+    CONTROL = 2
+    STDIN = 3
+    STDIN_END = 4
+    ACK = 5
+    DONE = 6
+    BEAT = 7
+    FENCE = 8
+    ATTACHED = 33
+    STARTED = 34
+    TAKEN = 35
+    CONTROLLED = 36
+    OUT = 37
+    ERR = 38
+    EXIT = 39
+    ANSWER = 40
+    FAILED = 41
+
+
+_FROM_KEEPER = {kind.value: kind for kind in Kind if kind.value > Kind.FENCE.value}
+
+START = b"S"
+_PART = b"s"
+_SIGNAL = b"K"
+_END = b"E"
+
+
+@value
+class Frame:
+    """One frame of the keeper's."""
+
+    kind: Kind
+    epoch: int
+    number: int
+    payload: bytes
+
+
+@value
+class Attached:
+    """The keeper's answer to ATTACH."""
+
+    controls: int
+    was_started: bool
+    taken: int
+
+
+@value
+class Exit:
+    """How the command ended, and how much it wrote."""
+
+    code: int
+    """As a shell has it: 128 and the number for a signal."""
+    left_open: bool
+    """Something still held its output open when the keeper stopped waiting for more."""
+    stdout: int
+    stderr: int
+
+
+def frame(kind: Kind, epoch: int, number: int = 0, payload: bytes = b"") -> bytes:
+    """A frame."""
+    if len(payload) > LARGEST_PAYLOAD:
+        raise ValueError(f"a frame takes {LARGEST_PAYLOAD} bytes, not {len(payload)}")
+    head = bytes((kind.value, 0)) + len(payload).to_bytes(2, "little")
+    return head + epoch.to_bytes(4, "little") + number.to_bytes(8, "little") + payload
+
+
+def lengths(stdout: int, stderr: int) -> bytes:
+    """The payload of ATTACH and ACK."""
+    return stdout.to_bytes(8, "little") + stderr.to_bytes(8, "little")
+
+
+def signal_control(number: int) -> bytes:
+    """What gives the command a signal."""
+    return _SIGNAL + bytes((number,))
+
+
+def end_control(number: int, grace: float) -> bytes:
+    """What ends all of it: by a signal, and by KILL after the grace in seconds."""
+    return _END + bytes((number,)) + _milliseconds(grace)
+
+
+def start_controls(start: bytes) -> Iterator[bytes]:
+    """START in as many parts as it takes."""
+    room = LARGEST_PAYLOAD - 1
+    last = max(len(start) - 1, 0) // room * room
+    for at in range(0, last, room):
+        yield _PART + start[at : at + room]
+    yield START + start[last:]
+
+
+def start(
+    argv: Sequence[bytes],
+    environment: Mapping[str, bytes],
+    *,
+    lease: float,
+    grace: float,
+    has_stdin: bool,
+    fence: tuple[str, int],
+) -> bytes:
+    """What is to be started, and how it is to be held."""
+    job, attempt = fence
+    variables = [name.encode() + b"=" + text for name, text in environment.items()]
+    head = _milliseconds(lease) + _milliseconds(grace) + bytes((has_stdin,)) + attempt.to_bytes(8, "little")
+    counts = len(argv).to_bytes(2, "little") + len(variables).to_bytes(2, "little")
+    return head + counts + b"".join(word + b"\0" for word in (job.encode(), *argv, *variables))
+
+
+def _milliseconds(seconds: float) -> bytes:
+    return min(int(seconds * 1000), 2**32 - 1).to_bytes(4, "little")
+
+
+class FrameReader:
+    """Makes frames out of a stream of bytes."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are whole by now. Raises PeerError where there can't be such a frame."""
+        data = self._held + data if self._held else data
+        at, end = 0, len(data)
+        while end - at >= _HEADER:
+            size = data[at + 2] | data[at + 3] << 8
+            kind = _FROM_KEEPER.get(data[at])
+            if kind is None or data[at + 1] or size > LARGEST_PAYLOAD:
+                self._held = b""
+                raise PeerError(f"invalid frame header from the keeper: {data[at : at + _HEADER]!r}")
+            after = at + _HEADER + size
+            if after > end:
+                break
+            epoch = int.from_bytes(data[at + 4 : at + 8], "little")
+            number = int.from_bytes(data[at + 8 : at + 16], "little")
+            yield Frame(kind, epoch, number, data[at + _HEADER : after])
+            at = after
+        self._held = data[at:]
+
+
+def read_attached(found: Frame) -> Attached:
+    """What ATTACHED says. Raises PeerError."""
+    _expect(found, 9)
+    return Attached(found.number, bool(found.payload[0]), int.from_bytes(found.payload[1:], "little"))
+
+
+def read_flag(found: Frame) -> bool:
+    """What STARTED and TAKEN say beside their number. Raises PeerError."""
+    _expect(found, 1)
+    return bool(found.payload[0])
+
+
+def read_exit(found: Frame) -> Exit:
+    """What EXIT says. Raises PeerError."""
+    _expect(found, 19)
+    how, code, left_open = found.payload[:3]
+    stdout, stderr = (int.from_bytes(found.payload[at : at + 8], "little") for at in (3, 11))
+    return Exit(min(128 + code, 255) if how else code, bool(left_open), stdout, stderr)
+
+
+def _expect(found: Frame, size: int) -> None:
+    if len(found.payload) != size:
+        raise PeerError(f"the keeper's {found.kind.name} has {len(found.payload)} bytes, not {size}")

@@ -1,0 +1,91 @@
+"""
+What the environment says about holding a command in its pod.
+
+Owns: the variables' form and their limits, and the files of the keepers that this installation has.
+"""
+
+from __future__ import annotations
+
+import os
+
+import mpirt.keeper
+from mpirt import names
+from mpirt.errors import UsageError
+from mpirt.rsh.ending import GRACE
+from mpirt.rsh.greeting import Keepers
+from mpirt.rsh.holding import Holding
+from mpirt.rsh.liveness import ASK_EVERY, DEAD_AFTER, Pace
+from mpirt.rsh.reattaching import Patience
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST_SECONDS = 86400
+# A keeper counts what it hears from us: at least three times in a lease.
+_BEATS_PER_LEASE = 3
+_LARGEST_ATTEMPT = 2**64 - 1
+
+
+def holding(environ: Mapping[str, str]) -> Holding | None:
+    """How a keeper is to hold the command; None where there is to be none, or there is none to send."""
+    switch = environ.get(names.KEEPER_VARIABLE) or "on"
+    if switch not in ("on", "off"):
+        raise UsageError(f"{names.KEEPER_VARIABLE}={switch[:20]}: expected on or off")
+    if switch == "off":
+        return None
+    files = {arch: data for arch in mpirt.keeper.ARCHITECTURES if (data := mpirt.keeper.read(arch)) is not None}
+    patience = Patience(
+        lease=_seconds(environ, names.LEASE_VARIABLE, Patience().lease),
+        node=_seconds(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
+    )
+    asks = min(ASK_EVERY, patience.lease / _BEATS_PER_LEASE) if patience.lease else ASK_EVERY
+    return Holding(
+        Keepers(files),
+        patience=patience,
+        pace=Pace(asks, DEAD_AFTER),
+        grace=_seconds(environ, names.GRACE_VARIABLE, GRACE),
+        orphan_grace=_seconds(environ, names.GRACE_VARIABLE, Holding(Keepers({})).orphan_grace),
+        fence=_fence(environ),
+    )
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+    text = environ.get(name, "")
+    if not text:
+        return default
+    whole, _, part = text.partition(".")
+    is_number = (
+        text.isascii() and whole.isdigit() and (part.isdigit() or not part) and len(text) < len("86400.000000")
+    )
+    if not is_number or float(text) > _LONGEST_SECONDS:
+        raise UsageError(f"{name}={text[:20]}: expected a number of seconds from 0 to {_LONGEST_SECONDS}")
+    return float(text)
+
+
+def _fence(environ: Mapping[str, str]) -> tuple[str, int]:
+    """The job and the attempt: as JOB:ATTEMPT, or JOB alone, and then later launchers have higher numbers."""
+    text = environ.get(names.FENCE_VARIABLE, "")
+    job, colon, attempt = text.partition(":")
+    if not job:
+        return "", 0
+    if not colon:
+        return job, _attempt()
+    if not (attempt.isascii() and attempt.isdigit() and int(attempt) <= _LARGEST_ATTEMPT):
+        raise UsageError(f"{names.FENCE_VARIABLE}={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number")
+    return job, int(attempt)
+
+
+def _attempt() -> int:
+    """
+    A number that all agents of one launcher agree on, and that a later launcher's exceeds.
+
+    The second in which the pod was made, by a file that the container runtime writes then; and below it the ticks
+    at which the container's first process began. A clock that is read anew would not do: it is adjusted meanwhile.
+    """
+    try:
+        with open("/proc/1/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b") ")[2].split()[19])
+        return int(os.stat("/etc/hostname").st_mtime) << 32 | ticks & 0xFFFFFFFF
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,218 @@
+"""An exec that is opened in a poll loop: it never waits, and ends as the one that waits does."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from mpirt.errors import PeerError, Unreachable
+from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
+from mpirt.kubeapi.asks import exec_in_pod
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.execs import ExecApi, ExecDial, Upgraded
+from mpirt.kubeapi.resolve import by_name
+from mpirt.kubeapi.stream import Address
+from tests.apiserver.channel import V4
+from tests.apiserver.door import Deaf
+from tests.apiserver.faults import Fault, Hangup, Silence, Status
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.clients import Connect, Rotating, endpoint_of
+
+ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
+SHORT = 0.4
+
+
+@pytest.fixture(autouse=True)
+def _worker(apiserver: ApiServer) -> None:
+    apiserver.world.put(pod("w-0"))
+
+
+def opened(dial: ExecDial) -> Upgraded:
+    """Turn a poll loop until the exec is open."""
+    while (upgraded := dial.step()) is None:
+        poll = select.poll()
+        if dial.fileno() >= 0:
+            poll.register(dial.fileno(), dial.wants)
+        poll.poll(int(dial.timeout() * 1000) + 1)
+    return upgraded
+
+
+def dial(api: ExecApi, seconds: float = 20.0) -> ExecDial:
+    return ExecDial(api, ASK, [V4], Deadline(seconds))
+
+
+def with_addresses(server: ApiServer, *addresses: tuple[str, int]) -> ExecApi:
+    """A client that finds these addresses for the server's name."""
+    found = [Address(socket.AF_INET, address) for address in addresses]
+    endpoint = endpoint_of(server, host="localhost")
+    return ExecApi(Dialer(endpoint, look_up=lambda _host, _port: found))
+
+
+class TestAnOpenExec:
+    def test_is_what_the_last_step_returns(self, api: ExecApi) -> None:
+        upgraded = opened(dial(api))
+        upgraded.stream.close()
+
+        assert upgraded.protocol == V4
+
+    def test_takes_the_connection_that_read_the_pod(
+        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
+    ) -> None:
+        api.get_pod("ml", "w-0", deadline)
+
+        opened(dial(api)).stream.close()
+
+        assert apiserver.connections == 1
+
+    def test_takes_a_new_connection_where_the_kept_one_breaks(
+        self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
+    ) -> None:
+        api.get_pod("ml", "w-0", deadline)
+        apiserver.on("exec", Hangup())
+
+        opened(dial(api)).stream.close()
+
+        assert (apiserver.connections, len(apiserver.asked("exec"))) == (2, 2)
+
+    def test_may_take_a_second_token(self, apiserver: ApiServer, connect: Connect) -> None:
+        client = connect(endpoint_of(apiserver, Rotating("stale", apiserver.token)))
+
+        opened(dial(client)).stream.close()
+
+        assert [request.headers["authorization"] for request in apiserver.asked("exec")] == [
+            "Bearer stale",
+            f"Bearer {apiserver.token}",
+        ]
+
+    def test_may_take_a_second_address(self, apiserver: ApiServer) -> None:
+        # Nothing listens there.
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            nobody = closed.getsockname()
+        client = with_addresses(apiserver, nobody, ("127.0.0.1", apiserver.port))
+
+        opened(dial(client)).stream.close()
+
+        assert apiserver.connections == 1
+
+    def test_leaves_a_silent_address_its_share_of_the_time_only(self, apiserver: ApiServer) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as deaf:
+            client = with_addresses(apiserver, deaf.getsockname(), ("127.0.0.1", apiserver.port))
+
+            opened(dial(client, 2 * SHORT)).stream.close()
+
+
+class TestAStep:
+    @pytest.mark.parametrize("fault", [pytest.param(None, id="TLS"), pytest.param(Silence(), id="the answer")])
+    def test_never_waits(self, apiserver: ApiServer, api: ExecApi, fault: Fault | None) -> None:
+        if fault is None:
+            apiserver.at_the_door(Deaf())
+        else:
+            apiserver.on("exec", fault)
+        dialing = dial(api)
+
+        steps = [dialing.step() for _ in range(200)]
+        dialing.close()
+
+        assert steps == [None] * 200
+
+    def test_never_waits_for_a_name(self, apiserver: ApiServer) -> None:
+        gate = threading.Event()
+
+        def slow(host: str, port: int) -> Sequence[Address]:
+            assert gate.wait(20.0)
+            return by_name(host, port)
+
+        endpoint = endpoint_of(apiserver, host="localhost")
+        dialing = dial(ExecApi(Dialer(endpoint, look_up=slow)))
+        steps = [dialing.step() for _ in range(200)]
+        gate.set()
+
+        opened(dialing).stream.close()
+
+        assert steps == [None] * 200
+
+    def test_is_due_at_once_at_the_beginning(self, api: ExecApi) -> None:
+        dialing = dial(api)
+
+        assert (dialing.fileno(), dialing.timeout()) == (-1, 0.0)
+
+
+class TestClosing:
+    def test_ends_the_connection(self, apiserver: ApiServer, api: ExecApi) -> None:
+        apiserver.on("exec", Silence())
+        dialing = dial(api)
+        while not apiserver.asked("exec"):
+            dialing.step()
+        descriptor = dialing.fileno()
+
+        dialing.close()
+
+        assert dialing.fileno() == -1
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+    def test_before_the_first_step_contacts_nobody(self, apiserver: ApiServer, api: ExecApi) -> None:
+        dial(api).close()
+
+        assert apiserver.connections == 0
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("fault", "error"),
+        [
+            pytest.param(Status(404, "NotFound", 'pods "w-0" not found'), NotFound, id="404"),
+            pytest.param(Status(403, "Forbidden", "no"), Forbidden, id="403"),
+            pytest.param(Status(401, "Unauthorized"), Unauthorized, id="401"),
+            pytest.param(Hangup(), ConnectionLost, id="hangs up"),
+            pytest.param(Status(200), PeerError, id="no upgrade"),
+        ],
+    )
+    def test_are_those_of_a_request_that_waits(
+        self, apiserver: ApiServer, api: ExecApi, fault: Fault, error: type[Exception]
+    ) -> None:
+        apiserver.on("exec", fault, fault)
+        with pytest.raises(error) as waited:
+            api.open_exec(ASK, [V4], Deadline(20.0))
+
+        with pytest.raises(error) as stepped:
+            opened(dial(api))
+
+        assert type(stepped.value) is type(waited.value) is error
+        assert str(stepped.value) == str(waited.value)
+
+    def test_of_the_certificate_are_raised_too(self, apiserver: ApiServer, api: ExecApi) -> None:
+        apiserver.identity = apiserver.authority.expired
+
+        with pytest.raises(Untrusted):
+            opened(dial(api))
+
+    @pytest.mark.parametrize("fault", [pytest.param(None, id="TLS"), pytest.param(Silence(), id="the answer")])
+    def test_silence_ends_with_the_deadline(self, apiserver: ApiServer, api: ExecApi, fault: Fault | None) -> None:
+        if fault is None:
+            apiserver.at_the_door(Deaf())
+        else:
+            apiserver.on("exec", fault)
+
+        with pytest.raises(TimedOut, match=r"did not answer within 0\.4 s"):
+            opened(dial(api, SHORT))
+
+    def test_a_name_that_does_not_resolve_in_time(self, apiserver: ApiServer) -> None:
+        gate = threading.Event()
+
+        def never(_host: str, _port: int) -> Sequence[Address]:
+            gate.wait(20.0)
+            return []
+
+        client = ExecApi(Dialer(endpoint_of(apiserver, host="localhost"), look_up=never))
+
+        with pytest.raises(Unreachable, match=r"name localhost was not resolved within 0\.4 s"):
+            opened(dial(client, SHORT))
+        gate.set()

@@ -1,0 +1,250 @@
+"""The keeper's files: in the ConfigMaps of jobs that have workers, and mounted where those expect them."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import subprocess
+import sys
+from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpirt import keeper
+from mpirt.controller.drift import correction
+from mpirt.controller.keepers import keeper_files, report_missing
+from mpirt.controller.logs import Value
+from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.observe import read_live, slim
+from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
+from tests.unit.controller.world import World, writes
+from tests.unit.layers import PROJECT
+
+KEEPERS = {"keeper-1-amd64": "f0VMRg==", "keeper-1-arm64": "f0VMRgE="}
+WITH = replace(SETTINGS, keepers=KEEPERS)
+
+
+class Lines:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, Value]]] = []
+
+    def info(self, message: str, **fields: Value) -> None:
+        self.lines.append(("info", message, fields))
+
+    def warning(self, message: str, **fields: Value) -> None:
+        self.lines.append(("warning", message, fields))
+
+    def error(self, message: str, **fields: Value) -> None:
+        self.lines.append(("error", message, fields))
+
+
+def started(**job: object) -> World:
+    """A job that runs, made by a controller that has the files."""
+    world = World(mpi_job(**job), settings=WITH)  # type: ignore[arg-type]  # fields of the spec
+    world.start()
+    return world
+
+
+class TestWhatIsInstalled:
+    def test_is_read_once_for_all_jobs_in_the_form_of_a_config_map(self) -> None:
+        programs = {name: (PROJECT / "mpirt/keeper" / name).read_bytes() for name in KEEPERS}
+
+        assert keeper_files() == {name: b64encode(text).decode() for name, text in programs.items()}
+
+    def test_needs_not_be_there(self, tmp_path: Path) -> None:
+        shutil.copytree(
+            PROJECT / "mpirt", tmp_path / "mpirt", ignore=shutil.ignore_patterns("keeper-*", "__pycache__")
+        )
+        code = "from mpirt.controller.keepers import keeper_files; print(keeper_files())"
+
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+
+        assert done.stdout == "{}\n"
+
+    def test_and_what_is_missing_is_reported_in_one_line(self) -> None:
+        log = Lines()
+
+        report_missing({}, log)
+
+        missing = {"missing": "keeper-1-amd64,keeper-1-arm64"}
+        assert log.lines == [("warning", "keeper not installed; workers go without it", missing)]
+
+    def test_a_whole_installation_is_no_news(self) -> None:
+        log = Lines()
+
+        report_missing(KEEPERS, log)
+
+        assert log.lines == []
+        assert [keeper.file_name(one) for one in keeper.ARCHITECTURES] == list(KEEPERS)
+
+
+class TestTheConfigMap:
+    def test_holds_them_beside_the_scripts(self) -> None:
+        made = config_map(parsed(), KEEPERS)
+
+        assert made["binaryData"] == KEEPERS
+        assert made["data"] == config_map(parsed(), {})["data"]
+
+    def test_without_them_has_no_such_section(self) -> None:
+        assert "binaryData" not in config_map(parsed(), {})
+
+    @pytest.mark.parametrize(
+        "edited",
+        [
+            pytest.param({**KEEPERS, "keeper-1-amd64": "AAAA"}, id="another program"),
+            pytest.param({"keeper-1-amd64": KEEPERS["keeper-1-amd64"]}, id="one gone"),
+            pytest.param({**KEEPERS, "more": ""}, id="one more"),
+            pytest.param(None, id="all gone"),
+        ],
+    )
+    def test_that_was_edited_is_put_right(self, edited: Body | None) -> None:
+        world = started()
+        world.get("ConfigMap").pop("binaryData")
+        world.get("ConfigMap").update({} if edited is None else {"binaryData": edited})
+
+        assert writes(world.settle()) == ["patch ConfigMap"]
+        assert world.get("ConfigMap")["binaryData"] == KEEPERS
+
+    def test_in_the_cache_shares_one_copy_with_all_others(self) -> None:
+        # As two answers of an API server bring them.
+        one, other = (slim("ConfigMap", {"metadata": {}, "binaryData": _apart(KEEPERS)}) for _ in range(2))
+
+        assert one["binaryData"] == KEEPERS
+        assert all(one["binaryData"][name] is other["binaryData"][name] for name in KEEPERS)
+
+    @pytest.mark.parametrize(
+        ("policy", "kept"),
+        [pytest.param("None", True, id="they stay"), pytest.param("Running", False, id="they go")],
+    )
+    def test_of_a_finished_job_has_them_as_long_as_it_has_workers(self, policy: str, *, kept: bool) -> None:
+        world = started(runPolicy={"cleanPodPolicy": policy})
+
+        world.finish(succeeded=1)
+
+        assert ("binaryData" in world.get("ConfigMap"), "StatefulSet" in world.kinds()) == (kept, kept)
+
+    def test_of_a_suspended_job_gets_them_when_it_is_resumed(self) -> None:
+        world = started()
+        world.change(runPolicy={"suspend": True})
+        world.settle()
+        assert "binaryData" not in world.get("ConfigMap")
+
+        world.change(runPolicy={})
+        done = writes(world.later(60))
+
+        assert world.get("ConfigMap")["binaryData"] == KEEPERS
+        assert done.index("patch ConfigMap") < done.index("create StatefulSet")
+
+
+def _apart(files: Body) -> Body:
+    """Equal values, each an object of its own."""
+    return {name: text.encode().decode() for name, text in files.items()}
+
+
+class TestAnotherVersionOfTheController:
+    """It writes other objects, and disturbs nothing that runs."""
+
+    def test_that_has_the_files_adds_them_and_touches_nothing_else(self) -> None:
+        world = World(settings=SETTINGS)
+        world.start()
+        workers = copy.deepcopy(world.get("StatefulSet"))
+
+        world.settings = WITH
+
+        assert writes(world.settle()) == ["patch ConfigMap"]
+        assert world.get("StatefulSet") == workers
+
+    def test_that_has_none_takes_them_away_and_touches_nothing_else(self) -> None:
+        world = started()
+
+        world.settings = SETTINGS
+
+        assert writes(world.settle()) == ["patch ConfigMap"]
+        assert "binaryData" not in world.get("ConfigMap")
+
+    def test_that_has_other_files_replaces_them_and_touches_nothing_else(self) -> None:
+        world = started()
+
+        world.settings = replace(SETTINGS, keepers={"keeper-2-amd64": "AAAA"})
+
+        assert writes(world.settle()) == ["patch ConfigMap"]
+        assert world.get("ConfigMap")["binaryData"] == {"keeper-2-amd64": "AAAA"}
+
+    def test_leaves_a_finished_jobs_config_map_as_it_is(self) -> None:
+        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}), settings=SETTINGS)
+        world.start()
+        world.finish(succeeded=1)
+        world.later(60)
+
+        world.settings = WITH
+
+        assert world.settle() == []
+
+    def test_leaves_a_launcher_without_the_fence_as_it_is(self) -> None:
+        spec = parsed()
+        made = launcher_job(spec, SETTINGS)
+        container = made["spec"]["template"]["spec"]["containers"][0]
+        before = copy.deepcopy(made) | {"metadata": {**made["metadata"], "uid": "u", "generation": 1}}
+        env = [one for one in container["env"] if one["name"] != "MPIRT_FENCE"]
+        before["spec"]["template"]["spec"]["containers"][0]["env"] = env
+        assert len(env) == len(container["env"]) - 1
+
+        assert correction(made, read_live("Job", slim("Job", before))) is None
+
+    def test_leaves_workers_without_the_volume_as_they_are(self) -> None:
+        before = stateful_set(parsed(), SETTINGS)
+        before["metadata"] |= {"uid": "u", "generation": 1}
+        wanted = stateful_set(parsed(), WITH)
+        assert wanted["spec"]["template"] != before["spec"]["template"]
+
+        assert correction(wanted, read_live("StatefulSet", slim("StatefulSet", before))) is None
+
+
+class TestWorkers:
+    def test_have_them_beside_the_stub_and_start_without_them_too(self) -> None:
+        made = stateful_set(parsed(), WITH)["spec"]["template"]["spec"]
+
+        assert made["volumes"] == [
+            {
+                "name": "mpi-job-config",
+                "projected": {
+                    "sources": [
+                        {
+                            "configMap": {
+                                "name": "train-config",
+                                "items": [{"key": "kubexec.sh", "path": "kubexec.sh", "mode": 0o555}],
+                            }
+                        },
+                        {
+                            "configMap": {
+                                "name": "train-config",
+                                "items": [
+                                    {"key": "keeper-1-amd64", "path": "keeper-1-amd64", "mode": 0o555},
+                                    {"key": "keeper-1-arm64", "path": "keeper-1-arm64", "mode": 0o555},
+                                ],
+                                "optional": True,
+                            }
+                        },
+                    ]
+                },
+            }
+        ]
+        assert made["containers"][0]["volumeMounts"] == [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]
+
+    def test_launchers_have_no_use_for_them(self) -> None:
+        assert launcher_job(parsed(), WITH) == launcher_job(parsed(), SETTINGS)
+
+
+def test_a_job_costs_as_many_writes_with_them() -> None:
+    with_them, without = started(), World()
+    without.start()
+
+    assert with_them.writes == without.writes

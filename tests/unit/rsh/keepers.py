@@ -1,0 +1,226 @@
+"""
+A keeper as docs/keeper.md describes it, without processes: what it would answer to the agent's bytes.
+
+Owns: a second implementation of the contract, for tests in which connections break anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from mpirt.rsh.events import Closed, Dial, Opened, Send, Tick
+from mpirt.rsh.greeting import Keepers
+from mpirt.rsh.holding import Holding
+from tests.unit.rsh.sessions import NONCE, V4, Run, out
+
+ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT = 1, 2, 3, 4, 5, 6, 7
+ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED = 33, 34, 35, 36, 37, 38, 39, 40, 41
+WINDOW = 1024 * 1024
+
+
+def frame(kind: int, epoch: int, number: int = 0, payload: bytes = b"") -> bytes:
+    head = bytes([kind, 0]) + len(payload).to_bytes(2, "little") + epoch.to_bytes(4, "little")
+    return head + number.to_bytes(8, "little") + payload
+
+
+def u64(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(8, "little") for number in numbers)
+
+
+@dataclass
+class Keeper:
+    """One command, which writes and ends when it is told to."""
+
+    controls: list[bytes] = field(default_factory=list)
+    stdin: bytes = b""
+    stdin_ended: bool = False
+    starts: int = 0
+    is_done: bool = False
+    says: bytes = b""
+    """What goes to the agent, and has not been taken."""
+    can_attach: bool = True
+    _unread: bytes = b""
+    _epoch: int = 0
+    _stdout: bytes = b""
+    _stderr: bytes = b""
+    _acked: list[int] = field(default_factory=lambda: [0, 0])
+    _sent: list[int] = field(default_factory=lambda: [0, 0])
+    _exit: bytes | None = None
+    _exit_said: bool = False
+    _connected: bool = False
+
+    @property
+    def is_started(self) -> bool:
+        return self.starts > 0
+
+    def writes(self, stdout: bytes = b"", stderr: bytes = b"") -> None:
+        """The command writes."""
+        self._stdout += stdout
+        self._stderr += stderr
+        self._pump()
+
+    def ends(self, code: int, *, signal: bool = False, left_open: bool = False) -> None:
+        """The command ends."""
+        lengths = u64(len(self._stdout), len(self._stderr))
+        self._exit = bytes([signal, code, left_open]) + lengths
+        self._pump()
+
+    def disconnect(self) -> None:
+        """The connection breaks: what was on its way to us is lost."""
+        self._connected, self._unread, self.says = False, b"", b""
+
+    def take(self) -> bytes:
+        """What it says by now."""
+        said, self.says = self.says, b""
+        return said
+
+    def receive(self, data: bytes) -> None:
+        """The agent's bytes, cut anywhere."""
+        self._unread += data
+        while len(self._unread) >= 16:
+            size = int.from_bytes(self._unread[2:4], "little")
+            if len(self._unread) < 16 + size:
+                return
+            kind, epoch = self._unread[0], int.from_bytes(self._unread[4:8], "little")
+            number, payload = int.from_bytes(self._unread[8:16], "little"), self._unread[16 : 16 + size]
+            self._unread = self._unread[16 + size :]
+            assert (kind == ATTACH) != self._connected, "ATTACH comes first, and once"
+            assert epoch > self._epoch if kind == ATTACH else epoch == self._epoch
+            self._take(kind, epoch, number, payload)
+        self._pump()
+
+    def _take(self, kind: int, epoch: int, number: int, payload: bytes) -> None:  # noqa: C901  a table
+        match kind:
+            case 1:
+                self._epoch, self._connected, self._exit_said = epoch, True, False
+                self._sent = [int.from_bytes(payload[:8], "little"), int.from_bytes(payload[8:], "little")]
+                self._say(ATTACHED, len(self.controls), bytes([self.is_started]) + u64(len(self.stdin)))
+                if self.is_started:
+                    self._say(STARTED, 77, bytes([self.can_attach]))
+            case 2:
+                self._control(number, payload)
+            case 3:
+                have = len(self.stdin)
+                assert number <= have, "stdin must not be skipped"
+                self.stdin += payload[have - number :]
+                self._say(TAKEN, len(self.stdin), b"\0")
+            case 4:
+                assert number == len(self.stdin)
+                self.stdin_ended = True
+            case 5:
+                acked = [int.from_bytes(payload[:8], "little"), int.from_bytes(payload[8:], "little")]
+                assert all(
+                    old <= new <= sent for old, new, sent in zip(self._acked, acked, self._sent, strict=True)
+                )
+                self._acked = acked
+            case 6:
+                self.is_done = True
+            case 7:
+                self._say(ANSWER, number)
+
+    def _control(self, number: int, payload: bytes) -> None:
+        done = len(self.controls)
+        assert number <= done + 1, "a control must not be skipped"
+        if number == done + 1:
+            self.controls.append(payload)
+            if payload[:1] == b"S":
+                self.starts += 1
+                self._say(STARTED, 77, bytes([self.can_attach]))
+            self._say(CONTROLLED, number)
+
+    def _pump(self) -> None:
+        if not self._connected or not self.is_started:
+            return
+        for place, (kind, data) in enumerate(((OUT, self._stdout), (ERR, self._stderr))):
+            limit = min(len(data), self._acked[place] + WINDOW)
+            while self._sent[place] < limit:
+                piece = data[self._sent[place] : min(limit, self._sent[place] + 32768)]
+                self._say(kind, self._sent[place], piece)
+                self._sent[place] += len(piece)
+        if self._exit is not None and self._sent == [len(self._stdout), len(self._stderr)]:
+            if not self._exit_said:
+                self._say(EXIT, 0, self._exit)
+            self._exit_said = True
+
+    def _say(self, kind: int, number: int = 0, payload: bytes = b"") -> None:
+        self.says += frame(kind, self._epoch, number, payload)
+
+
+class HeldRun(Run):
+    """A session and the keeper that it finds, with a connection between them that may break anywhere."""
+
+    def __init__(self, *, has_stdin: bool = False, **settings: object) -> None:
+        super().__init__(has_stdin=has_stdin, holding=Holding(Keepers({}), **settings))  # type: ignore[arg-type]
+        self.keeper = Keeper()
+        self.is_open = False
+        self.is_gone = False
+        self._greeted = False
+        self._told = 0
+
+    def connect(self, *, breaks_after: int | None = None) -> None:
+        """The dial that was asked for succeeds, and the shell there becomes the keeper's bridge."""
+        self.keeper.disconnect()
+        self.is_open, self._greeted = True, False
+        self.feed(Opened(V4))
+        self.carry(breaks_after=breaks_after)
+
+    def begin(self) -> Self:
+        """A session with its keeper, its command started."""
+        self.feed(Tick())
+        self.connect()
+        return self
+
+    def carry(self, *, breaks_after: int | None = None) -> None:
+        """Carry what both say, at most so many bytes each way, until neither says anything more."""
+        left = 10**9 if breaks_after is None else breaks_after
+        while self.is_open:
+            heard = self._unheard()[:left]
+            if heard:
+                self._listen(heard)
+            said = self.keeper.take()[:left] if self._greeted else b""
+            for at in range(0, len(said), 20000):
+                self.feed(out(said[at : at + 20000]))
+            left -= max(len(heard), len(said))
+            if left <= 0 or not (heard or said):
+                break
+        if breaks_after is not None:
+            self.cut()
+
+    def cut(self, how: str = "reset") -> None:
+        """The connection ends."""
+        self._unheard()
+        if self.is_open:
+            self.is_open = False
+            self.keeper.disconnect()
+            self.feed(Closed(how))
+
+    def reconnect(self, *, breaks_after: int | None = None) -> None:
+        """Wait for the next dial, and let it succeed."""
+        self.cut()
+        self.until_dialled()
+        self.connect(breaks_after=breaks_after)
+
+    def until_dialled(self) -> None:
+        """Let time pass until a dial is asked for. A connection that there was has ended."""
+        dialled = self.count(Dial)
+        while self.finish is None and self.count(Dial) == dialled:
+            wake = self.session.wake
+            assert wake is not None
+            self.after(max(wake - self.now, 0.001))
+
+    def _unheard(self) -> bytes:
+        fresh, self._told = self.actions[self._told :], len(self.actions)
+        return b"".join(action.message[1:] for action in fresh if isinstance(action, Send))
+
+    def _listen(self, heard: bytes) -> None:
+        if not self._greeted:
+            _, _, heard = heard.partition(b"\n")
+            self._greeted = True
+            self.feed(out(keeper_line("GONE" if self.is_gone else "KEEPER 1")))
+        if heard:
+            self.keeper.receive(heard)
+
+
+def keeper_line(word: str = "KEEPER 1") -> bytes:
+    return f"\x01mpirt-{NONCE} {word}\n".encode()

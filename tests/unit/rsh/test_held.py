@@ -1,0 +1,465 @@
+"""A command that a keeper holds, sentence by sentence."""
+
+from __future__ import annotations
+
+from mpirt.errors import ExitCode
+from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
+from mpirt.rsh.events import (
+    ApiAnswers,
+    ApiSilent,
+    Dial,
+    Finish,
+    HangUp,
+    LookAtPod,
+    NotOpened,
+    PodGone,
+    PodHidden,
+    PodSeen,
+    Say,
+    Signalled,
+    StdinRead,
+    StdoutBroken,
+    WatchPod,
+    Written,
+)
+from mpirt.rsh.reattaching import Patience
+from mpirt.rsh.states import State
+from tests.unit.rsh import pods
+from tests.unit.rsh.keepers import HeldRun
+from tests.unit.rsh.sessions import GO, SUCCESS, exit_status
+
+TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
+DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True))
+END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
+KILL_NOW = b"E\x09" + bytes(4)
+
+
+class TestOneConnection:
+    def test_the_command_is_started_by_its_keeper(self) -> None:
+        run = HeldRun().begin()
+
+        assert run.session.state is State.RUNNING
+        assert run.keeper.starts == 1
+        assert GO not in run.actions
+
+    def test_its_output_and_its_code_are_ours(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.writes(b"out", b"err")
+        run.keeper.ends(7)
+        run.carry()
+        run.after(1.0)
+
+        assert (run.written(1), run.written(2)) == (b"out", b"err")
+        assert run.finish == Finish(7)
+        assert run.keeper.is_done
+
+    def test_a_command_that_a_signal_ends_has_its_number(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(9, signal=True)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(137)
+
+    def test_who_has_the_end_waits_for_the_connections_own_for_a_moment_only(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(0)
+        run.carry()
+        assert run.finish is None
+
+        run.cut("the server closed it (1000)")
+
+        assert run.finish == Finish(0)
+
+    def test_the_servers_word_adds_nothing_to_the_keepers(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(0)
+        run.carry()
+        run.feed(exit_status(1))
+
+        assert run.finish == Finish(0)
+
+    def test_output_that_something_still_holds_open_is_told(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(0, left_open=True)
+        run.carry()
+
+        line = "pod w: something that the command left behind still has its output open; what that writes is lost"
+        assert Say(line) in run.actions
+
+    def test_stdin_goes_in_as_far_as_there_is_room(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        assert run.session.stdin_room == 32768
+
+        for _ in range(8):
+            run.feed(StdinRead(b"x" * 32768))
+        assert run.session.stdin_room == 0
+
+        run.carry()
+        assert run.session.stdin_room == 32768
+        assert run.keeper.stdin == b"x" * 8 * 32768
+
+    def test_the_end_of_stdin_is_told(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.feed(StdinRead(b"x"), StdinRead(b""))
+        run.carry()
+
+        assert run.keeper.stdin_ended
+        assert run.session.stdin_room == 0
+
+    def test_more_output_comes_when_what_came_was_written(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.writes(b"x" * 3 * 1024 * 1024)
+        run.carry()
+        assert len(run.written(1)) == 1024 * 1024
+
+        run.feed(Written(1024 * 1024, 0))
+        run.carry()
+
+        assert len(run.written(1)) == 2 * 1024 * 1024
+
+    def test_an_idle_session_asks_its_keeper_for_a_sign_of_life(self) -> None:
+        run = HeldRun().begin()
+        for _ in range(30):
+            run.after(2.0)
+            run.carry()
+
+        assert run.session.state is State.RUNNING
+
+    def test_the_pod_is_watched_after_a_second(self) -> None:
+        run = HeldRun().begin()
+        assert run.count(WatchPod) == 0
+
+        assert WatchPod() in run.after(1.0)
+
+    def test_a_command_that_cannot_be_started_is_told(self) -> None:
+        run = HeldRun().begin()
+        run.keeper._say(41, 2, b"can't execute /bin/bash")  # noqa: SLF001
+        run.carry()
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NO_SHELL
+        assert run.finish.line == "the command could not be started in pod w: can't execute /bin/bash"
+
+    def test_nonsense_is_the_end_and_the_command_is_not_left_behind(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.says += b"\xff" * 16
+        run.carry()
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.PEER
+
+
+class TestSignals:
+    def test_a_signal_that_announces_something_goes_to_the_command(self) -> None:
+        run = HeldRun().begin()
+        run.feed(USR1)
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"K\x0a"]
+        assert run.session.state is State.RUNNING
+
+    def test_term_ends_it_and_its_own_code_counts(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM)
+        run.carry()
+        assert run.keeper.controls[1:] == [END_BY_TERM]
+
+        run.keeper.writes(b"bye")
+        run.keeper.ends(5)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(5)
+        assert run.written(1) == b"bye"
+
+    def test_a_second_signal_hurries(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM, INT)
+        run.carry()
+
+        assert run.keeper.controls[1:] == [END_BY_TERM, KILL_NOW]
+
+    def test_a_lost_stdout_ends_it(self) -> None:
+        run = HeldRun().begin()
+        run.feed(StdoutBroken())
+        run.carry()
+        assert run.keeper.controls[1:] == [END_BY_TERM]
+
+        run.after(5.0)
+
+        assert run.finish == Finish(141)
+
+    def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
+        run = HeldRun().begin()
+        run.feed(INT, StdoutBroken())
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little")]
+
+    def test_one_that_never_reports_is_left_after_its_grace(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM)
+        run.carry()
+
+        run.after(4.4)
+        assert run.finish is None
+
+        run.after(0.2)
+        assert run.finish == Finish(143)
+
+
+class TestALostConnection:
+    def test_is_dialled_again(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+
+        assert run.session.state is State.DETACHED
+        assert any(isinstance(action, Dial) for action in run.after(0.25))
+
+    def test_nothing_is_lost_and_nothing_comes_twice(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.keeper.writes(b"one ")
+        run.feed(StdinRead(b"first "))
+        run.carry()
+        run.cut()
+        run.keeper.writes(b"two ")
+        run.feed(StdinRead(b"second"))
+        run.reconnect()
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        assert run.written(1) == b"one two "
+        assert run.keeper.stdin == b"first second"
+        assert run.keeper.starts == 1
+        assert run.finish == Finish(0)
+
+    def test_signals_wait_for_the_next(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.feed(USR1)
+        run.reconnect()
+
+        assert run.keeper.controls[1:] == [b"K\x0a"]
+
+    def test_an_order_to_end_waits_for_the_next_but_not_for_long(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.feed(TERM)
+        run.after(5.0)
+
+        assert run.finish == Finish(143, "pod w is out of reach; its command ends there within 180 s")
+
+    def test_an_order_to_end_is_given_when_it_is_back(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.feed(TERM)
+        run.reconnect()
+        assert run.session.state is State.TERMINATING
+
+        run.keeper.ends(15, signal=True)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(143)
+
+    def test_before_the_command_was_started_it_is_started_then_once(self) -> None:
+        run = HeldRun()
+        run.until_dialled()
+        run.connect(breaks_after=1)
+        run.until_dialled()
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+        assert run.keeper.starts == 1
+
+    def test_silence_is_a_lost_connection(self) -> None:
+        run = HeldRun().begin()
+        run.after(14.1)
+
+        assert run.session.state is State.DETACHED
+        assert run.count(HangUp) == 1
+
+    def test_a_status_without_an_end_is_a_lost_connection(self) -> None:
+        run = HeldRun().begin()
+        run.feed(SUCCESS)
+
+        assert run.session.state is State.DETACHED
+
+    def test_where_there_is_no_lease_it_is_the_end(self) -> None:
+        run = HeldRun(patience=Patience(lease=0)).begin()
+        run.cut()
+        run.feed(PodSeen(pods.HEALTHY))
+
+        assert run.finish == Finish(ExitCode.CONNECTION_LOST, "the connection to pod w was lost: reset")
+
+    def test_where_the_session_cannot_be_found_again_it_is_the_end(self) -> None:
+        run = HeldRun()
+        run.keeper.can_attach = False
+        run.begin()
+        run.cut()
+        run.after(3.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONNECTION_LOST
+        assert run.count(Dial) == 1
+
+    def test_the_api_server_is_waited_for_as_long_as_the_lease(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        for _ in range(60):
+            run.feed(NotOpened(ConnectionLost("refused")), ApiSilent("refused"))
+            run.after(2.9)
+        assert run.finish is None
+
+        run.after(10.0)
+
+        line = (
+            "the connection to pod w was lost (reset) and did not come back within the lease of 180 s, after "
+            "which the command is ended there; refused"
+        )
+        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+
+    def test_an_api_server_that_has_too_much_to_do_says_when_to_come_back(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.until_dialled()
+        run.feed(NotOpened(BUSY), ApiAnswers())
+
+        assert not any(isinstance(action, Dial) for action in run.after(7.0))
+        assert any(isinstance(action, Dial) for action in run.after(1.0))
+        run.after(30.0)
+        assert run.finish is None
+
+    def test_a_node_that_refuses_while_the_api_server_answers_has_less_time(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.until_dialled()
+        run.feed(ApiAnswers(), NotOpened(DIALING))
+        run.after(19.0)
+        assert run.finish is None
+
+        run.after(1.1)
+
+        line = "node node-1 of pod w has not answered for 20 s, while the API server does; x"
+        assert run.finish == Finish(ExitCode.NODE_LOST, line)
+
+    def test_a_node_that_says_nothing_has_no_more(self) -> None:
+        run = HeldRun().begin()
+        run.after(6.0, PodSeen(pods.HEALTHY))
+        run.after(8.1, PodSeen(pods.HEALTHY))
+        assert run.session.state is State.DETACHED
+
+        run.until_dialled()
+        run.after(1.0, ApiAnswers())
+        run.after(9.0, NotOpened(TimedOut("no answer")))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST
+
+    def test_an_api_server_that_was_frozen_gets_a_chance_when_it_is_back(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(14.1)
+        for _ in range(4):
+            run.until_dialled()
+            run.after(10.0, NotOpened(TimedOut("no answer")), ApiSilent("no answer"))
+        run.feed(ApiAnswers(), PodSeen(pods.HEALTHY))
+        assert run.finish is None
+
+        run.until_dialled()
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+
+    def test_a_pod_that_is_gone_is_the_end_at_once(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.feed(PodGone())
+
+        assert run.finish == Finish(ExitCode.POD_DELETED, "pod w was deleted")
+
+    def test_a_container_that_was_restarted_is_the_end_at_once(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.feed(PodSeen(pods.RESTARTED))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
+
+    def test_a_keeper_that_is_gone_from_a_living_container_is_the_end(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.is_gone = True
+        run.until_dialled()
+        run.connect()
+        run.feed(PodSeen(pods.HEALTHY))
+
+        line = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
+        assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
+
+    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.is_gone = True
+        run.until_dialled()
+        run.connect()
+        run.feed(PodSeen(pods.RESTARTED))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
+
+    def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
+        run = HeldRun().begin()
+        run.is_open = False
+        run.keeper.disconnect()
+        run.feed(exit_status(137))
+        run.is_gone = True
+        run.until_dialled()
+        run.connect()
+        run.feed(PodHidden("may not"))
+        run.after(3.0)
+
+        assert run.finish is not None
+        assert run.finish.code == 137
+
+
+class TestThePod:
+    def test_a_pod_that_is_deleted_has_its_command_ended_first(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
+        run.carry()
+        assert run.keeper.controls[1:] == [END_BY_TERM]
+
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        line = "pod w is being deleted; the command ended with 0"
+        assert run.finish == Finish(ExitCode.POD_DELETED, line)
+
+    def test_a_deleted_pod_whose_connection_ends_is_the_end(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
+        run.carry()
+        run.cut()
+
+        assert run.finish == Finish(ExitCode.POD_DELETED, "pod w is being deleted")
+
+    def test_a_restarted_container_is_no_evidence_against_a_keeper_that_answers(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.RESTARTED))
+
+        assert run.finish is None
+
+    def test_the_pod_is_looked_at_when_signs_of_life_are_missing(self) -> None:
+        run = HeldRun().begin()
+        run.after(1.0)
+
+        assert LookAtPod(anew=True) in run.after(5.0)
