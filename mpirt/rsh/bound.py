@@ -10,10 +10,11 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.rsh import events, markers, wrapper
 from mpirt.rsh.channels import V5, Output, Status
-from mpirt.rsh.ending import SIGNALLED, Ending, Report, Termination, broken_pipe
+from mpirt.rsh.ending import SIGNALLED, Ending, broken_pipe
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
-from mpirt.rsh.machine import Machine
+from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
+from mpirt.rsh.report import Report, Termination
 from mpirt.rsh.states import State, Step
 from mpirt.rsh.stdin import StdinFlow
 from mpirt.rsh.streams import Part, Streams
@@ -22,12 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpirt.rsh.starting import Task
 
-# Short commands pay nothing for a watch.
-WATCH_AFTER = 1.0
 # What looks like the beginning of a marker is shown when nothing has followed for so long.
 _FLUSH_AFTER = 0.1
-# What batch systems send to announce something; the other signals ask for an end.
-PASSED_ON = ("USR1", "USR2")
 
 
 class Bound(Machine):

@@ -18,7 +18,6 @@ from mpirt.errors import PeerError
 from mpirt.rsh.channels import STDERR, STDOUT, Output
 from mpirt.rsh.keeperframes import PROTOCOL
 from mpirt.rsh.markers import Gone, Hello, KeeperHere, Marker, parse_marker
-from mpirt.rsh.printf import printf_format
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -78,6 +77,8 @@ def greeting(nonce: str, keepers: Keepers, *, attach: bool = False) -> bytes:
 
 def upload(nonce: str, keepers: Keepers, arch: str, *, attach: bool = False) -> bytes:
     """The two lines that answer HELLO where there is a keeper to send: the file, and what becomes of it."""
+    from mpirt.rsh.printf import printf_format  # noqa: PLC0415  most pods have it already
+
     script = _line(_UPLOAD, nonce, attach=attach, DIGEST=keepers.digest(arch), FOLDERS=_FOLDERS)
     return b"IFS= read -r mpirt_elf; " + script + printf_format(keepers.files[arch]) + b"\n"
 

@@ -12,15 +12,14 @@ from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
 from mpirt.rsh import conversation, events
 from mpirt.rsh import keeperframes as frames
-from mpirt.rsh.bound import PASSED_ON, WATCH_AFTER
 from mpirt.rsh.channels import V4, V5, Channels, Output, Status
 from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.evidence import Verdict
+from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
-from mpirt.rsh.machine import Machine
-from mpirt.rsh.reattaching import ASKED_AFTER, Reattaching
+from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
 from mpirt.rsh.retry import NotAnswered, NotStarted, not_started
 from mpirt.rsh.states import State, Step
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.rsh.holding import Holding
+    from mpirt.rsh.reattaching import Reattaching
     from mpirt.rsh.starting import Task
 
 _TERM = 15
@@ -224,6 +224,8 @@ class Held(Machine):
         self._drop_connection()
         self._inquest.closed, self._inquest.status = how, status
         self._step(Step.LOSE)
+        from mpirt.rsh.reattaching import Reattaching  # noqa: PLC0415  most connections last
+
         heard = self._liveness.last
         self._reattaching = Reattaching(
             how,

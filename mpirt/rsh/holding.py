@@ -10,14 +10,25 @@ from mpirt.rsh import keeperframes
 from mpirt.rsh.ending import GRACE
 from mpirt.rsh.greeting import Keepers
 from mpirt.rsh.liveness import DEFAULT_PACE, Pace
-from mpirt.rsh.reattaching import Patience
-from mpirt.rsh.wrapper import Order
+from mpirt.rsh.order import Order
 from mpirt.values import value
 
+# The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
+ASKED_AFTER = 6.0
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
 _JOINED = b'mpirt=; for mpirt_x do mpirt=$mpirt$mpirt_x; done; set --; unset mpirt_x; eval "unset mpirt;$mpirt"'
+
+
+@value
+class Patience:
+    """How long a command is waited for, in seconds."""
+
+    lease: float = 180.0
+    """How long the keeper holds it with nobody connected."""
+    node: float = 20.0
+    """How long its node may be out of reach while the API server answers."""
 
 
 @value

@@ -20,12 +20,12 @@ from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh import launchers, settings
 from mpirt.rsh.argv import Invocation, Wants, parse
 from mpirt.rsh.channels import V4, V5
+from mpirt.rsh.order import SHELL, Order, command_line
 from mpirt.rsh.outlets import own_line
 from mpirt.rsh.relay import Relay
 from mpirt.rsh.session import Session
 from mpirt.rsh.signals import Signals
 from mpirt.rsh.starting import Task
-from mpirt.rsh.wrapper import SHELL, Order, command_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.rsh.evidence import Verdict
+from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.retry import NotStarted, delay
-from mpirt.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mpirt.rsh.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.
 DIAL_SECONDS = 10.0
@@ -24,20 +26,8 @@ DIAL_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
 # Agents lose their connections together; they need not come back in the same millisecond.
 _SPREAD_SECONDS = 0.2
-# The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
-ASKED_AFTER = 6.0
 # The API server's own troubles, not the node's.
 _OWN_STATUSES = frozenset({401, 403, 429, 502, 503, 504})
-
-
-@value
-class Patience:
-    """How long a command is waited for, in seconds."""
-
-    lease: float = 180.0
-    """How long the keeper holds it with nobody connected."""
-    node: float = 20.0
-    """How long its node may be out of reach while the API server answers."""
 
 
 class Reattaching:

@@ -16,10 +16,10 @@ import time
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.execs import ExecDial
 from mpirt.rsh import events
 from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.outlets import Outlet
-from mpirt.rsh.signals import Interrupted
 from mpirt.rsh.transport import ExecLink
 
 TYPE_CHECKING = False
@@ -49,8 +49,8 @@ class Relay:
 
     # fmt: off
     __slots__ = (
-        "_api", "_exec", "_finish", "_is_told_to_end", "_jitter", "_listening", "_log", "_namespace", "_outlets",
-        "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch", "_written",
+        "_api", "_dialing", "_exec", "_finish", "_is_told_to_end", "_jitter", "_listening", "_log", "_namespace",
+        "_outlets", "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch", "_written",
     )
     # fmt: on
 
@@ -70,6 +70,7 @@ class Relay:
         self._session, self._api, self._signals = session, api, signals
         self._namespace, self._pod = namespace, pod
         self._jitter, self._log, self._parent = jitter, log, parent
+        self._dialing: ExecDial | None = None
         self._exec: ExecLink | None = None
         self._watch: Lookout | None = None
         self._outlets = {fd: Outlet(fd) for fd in (_STDOUT, _STDERR)}
@@ -99,6 +100,7 @@ class Relay:
             if fd in ready:
                 outlet.drain()
         self._tell(self._about_output())
+        self._step_dialing(ready)
         self._step_exec(ready)
         if ready.get(_STDIN) and self._session.stdin_room:
             self._read_stdin()
@@ -118,11 +120,15 @@ class Relay:
     def _register(self, poll: select.poll) -> float:
         wake = self._session.wake
         timeout = 0.0 if wake is None else max(0.0, wake - time.monotonic())
-        link, watch = self._exec, self._watch
+        link, watch, dialing = self._exec, self._watch, self._dialing
         if link is not None and link.fileno() >= 0 and link.wants:
             poll.register(link.fileno(), link.wants)
         if link is not None and link.has_more:
             timeout = 0.0
+        if dialing is not None:
+            timeout = min(timeout, dialing.timeout())
+            if dialing.fileno() >= 0:
+                poll.register(dialing.fileno(), dialing.wants)
         if watch is not None:
             timeout = min(timeout, watch.timeout())
             if watch.fileno() >= 0:
@@ -214,27 +220,25 @@ class Relay:
                 for line in self._log.lines(following, actions, self._session.state, now):
                     self._say(line)
             for action in actions:
-                waiting += self._do(action)
+                self._do(action)
             waiting += self._about_output()
 
-    def _do(self, action: events.Action) -> list[events.Event]:
+    def _do(self, action: events.Action) -> None:
         match action:
             case events.Dial():
-                return self._dial(action)
+                self._dial(action)
             case events.Write(stream, data):
                 self._outlets[stream].add(data)
             case events.Say(line):
                 self._say(line)
             case events.Finish():
                 self._finish = action
-            case events.WatchPod():
-                self._watch = self._pod_watch()
-            case events.LookAtPod(anew):
-                if self._watch is not None:
-                    self._watch.look(anew=anew)
+            case events.WatchPod() | events.LookAtPod():
+                self._look(action)
+            case events.HangUp():
+                self._hang_up()
             case _:
                 self._do_with_exec(action)
-        return []
 
     def _do_with_exec(self, action: events.Action) -> None:
         link = self._exec
@@ -245,30 +249,41 @@ class Relay:
                 link.send(message)
             case events.Ping():
                 link.ping()
-            case events.HangUp():
-                link.close()
-                self._exec = None
 
-    def _dial(self, dial: events.Dial) -> list[events.Event]:
-        """The only step that waits: for as long as it is allowed to, or until a signal comes."""
+    def _hang_up(self) -> None:
+        for opened in (self._exec, self._dialing):
+            if opened is not None:
+                opened.close()
+        self._exec = self._dialing = None
+
+    def _dial(self, dial: events.Dial) -> None:
         ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
+        self._dialing = ExecDial(self._api, ask, [dial.protocol], Deadline(dial.seconds))
+
+    def _step_dialing(self, ready: dict[int, int]) -> None:
+        dialing = self._dialing
+        if dialing is None or not (dialing.fileno() in ready or dialing.timeout() <= 0):
+            return
         try:
-            with self._signals:
-                upgraded = self._api.open_exec(ask, [dial.protocol], Deadline(dial.seconds))
-        except Interrupted:
-            # The loop takes the signal next.
-            return []
+            upgraded = dialing.step()
         except MpirtError as error:
-            return [events.NotOpened(error)]
-        self._exec = ExecLink(upgraded)
-        self._exec.listening = self._listening
-        return [events.Opened(upgraded.protocol)]
+            self._dialing = None
+            self._happened(events.NotOpened(error))
+            return
+        if upgraded is not None:
+            self._dialing = None
+            self._exec = ExecLink(upgraded)
+            self._exec.listening = self._listening
+            self._happened(events.Opened(upgraded.protocol))
 
-    def _pod_watch(self) -> Lookout:
-        # Commands that are over within a second never get here.
-        from mpirt.rsh.lookout import Lookout  # noqa: PLC0415
+    def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
+        if self._watch is None:
+            # Commands that are over within a second never get here.
+            from mpirt.rsh.lookout import Lookout  # noqa: PLC0415
 
-        return Lookout(self._api.dialer, self._namespace, self._pod, jitter=self._jitter)
+            self._watch = Lookout(self._api.dialer, self._namespace, self._pod, jitter=self._jitter)
+        elif isinstance(action, events.LookAtPod):
+            self._watch.look(anew=action.anew)
 
     def _say(self, line: str) -> None:
         """Tell the person a line."""

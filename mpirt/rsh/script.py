@@ -36,7 +36,7 @@ from __future__ import annotations
 
 # The first line, short so that the client has its answer while the second, the script, is still being read.
 GREETING = r"""
-printf '\001mpirt-NONCE HELLO\n' >&2; IFS= read -r mpirt && eval "$mpirt"
+mpirt_nonce=NONCE; printf '\001mpirt-%s HELLO\n' "$mpirt_nonce" >&2; IFS= read -r mpirt && eval "$mpirt"
 """
 
 SCRIPT = r"""

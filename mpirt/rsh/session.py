@@ -20,8 +20,7 @@ whatever that connection still says. `stdin_room` is how much of our own stdin m
 from __future__ import annotations
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.rsh import events, wrapper
-from mpirt.rsh.bound import Bound
+from mpirt.rsh import events
 from mpirt.rsh.channels import V4, Output, Status
 from mpirt.rsh.ending import SIGNALLED, broken_pipe
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
@@ -30,13 +29,14 @@ from mpirt.rsh.markers import Hello, Marker
 from mpirt.rsh.retry import not_started
 from mpirt.rsh.starting import Starting, Task
 from mpirt.rsh.states import State, Step
-from mpirt.rsh.streams import Streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.bound import Bound
     from mpirt.rsh.held import Held
+    from mpirt.rsh.streams import Streams
 
 
 class Session:
@@ -90,7 +90,7 @@ class _Opening(Machine):
         self._starting = Starting(task, now=now, jitter=jitter)
         self._protocol = V4
         self._entrance: Entrance | None = None
-        self._streams = Streams(task.order.nonce)
+        self._streams: Streams | None = None
 
     @property
     def wake(self) -> float | None:
@@ -129,8 +129,10 @@ class _Opening(Machine):
     def _greet(self, now: float) -> None:
         order, holding = self._task.order, self._task.holding
         self._starting.opened(now)
-        self._streams = Streams(order.nonce)
         if holding is None:
+            from mpirt.rsh import streams, wrapper  # noqa: PLC0415  who has a keeper does without
+
+            self._streams = streams.Streams(order.nonce)
             self._tell(wrapper.payload(order))
         else:
             self._entrance = Entrance(order.nonce, holding.keepers)
@@ -152,18 +154,21 @@ class _Opening(Machine):
     def _take(self, message: bytes, now: float) -> None:
         if self._entrance is not None:
             self._enter(self._entrance, message, now)
-            return
-        for part in self._streams.receive(message):
+        elif self._streams is not None:
+            self._take_parts(self._streams, message, now)
+
+    def _take_parts(self, streams: Streams, message: bytes, now: float) -> None:
+        for part in streams.receive(message):
             # What comes before GO isn't the command's: a runtime's complaint, which its status repeats.
             if isinstance(part, Status):
                 self._try_again(not_started(self._task.pod, part, ""), now)
             elif not isinstance(part, Output):
-                self._greeted_by(part, now)
+                self._greeted_by(part, streams, now)
 
-    def _greeted_by(self, marker: Marker, now: float) -> None:
+    def _greeted_by(self, marker: Marker, streams: Streams, now: float) -> None:
         if not isinstance(marker, Hello):
             raise PeerError(f"the wrapper in pod {self._task.pod} said {marker} out of turn")
-        self._bind(b"", now)
+        self._bind(streams, now)
 
     def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
         match entrance.receive(message):
@@ -172,20 +177,29 @@ class _Opening(Machine):
             case KeeperFound(leftover):
                 self._hold(entrance, leftover, now)
             case NoKeeper(why):
-                self._actions.append(events.Note(f"this command can't outlive its connection: {why}"))
-                self._bind(wrapper.script(self._task.order), now)
+                self._go_without(why, now)
             case None | NoSession():
                 pass
             case status:
                 self._try_again(not_started(self._task.pod, status, ""), now)
 
-    def _bind(self, before: bytes, now: float) -> None:
+    def _go_without(self, why: str, now: float) -> None:
+        """There is a shell, but no keeper."""
+        from mpirt.rsh import streams, wrapper  # noqa: PLC0415  who has a keeper does without
+
+        self._actions.append(events.Note(f"this command can't outlive its connection: {why}"))
+        self._tell(wrapper.script(self._task.order))
+        self._bind(streams.Streams(self._task.order.nonce), now)
+
+    def _bind(self, streams: Streams, now: float) -> None:
         """The wrapper runs the command: it ends with this connection."""
+        from mpirt.rsh import bound, wrapper  # noqa: PLC0415  who has a keeper does without
+
         self._step(Step.HELLO)
-        self._tell(before + wrapper.GO)
-        self.following = Bound(
+        self._tell(wrapper.GO)
+        self.following = bound.Bound(
             self._task,
-            self._streams,
+            streams,
             now=now,
             protocol=self._protocol,
             container=self._starting.container,

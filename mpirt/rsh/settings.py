@@ -13,9 +13,8 @@ from mpirt import names
 from mpirt.errors import UsageError
 from mpirt.rsh.ending import GRACE
 from mpirt.rsh.greeting import Keepers
-from mpirt.rsh.holding import Holding
+from mpirt.rsh.holding import Holding, Patience
 from mpirt.rsh.liveness import ASK_EVERY, DEAD_AFTER, Pace
-from mpirt.rsh.reattaching import Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,22 +25,13 @@ _MEANT_FOR_IT: dict[int, str] = {
 }
 
 
-class Interrupted(Exception):
-    """A signal came while it was to interrupt what is being done. take() tells which."""
-
-
 class Signals:
-    """
-    The signals that came. One object a process.
+    """The signals that came. One object a process."""
 
-    Within `with signals:` a signal also raises Interrupted; at its begin already, where one has come before.
-    """
-
-    __slots__ = ("_came", "_interrupts", "_read", "_write")
+    __slots__ = ("_came", "_read", "_write")
 
     def __init__(self) -> None:
         self._came: list[int] = []
-        self._interrupts = False
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         for number in _MEANT_FOR_IT:
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -60,18 +51,5 @@ class Signals:
         came, self._came = self._came, []
         return [(_MEANT_FOR_IT[number], number) for number in came]
 
-    def __enter__(self) -> None:
-        self._interrupts = True
-        if self._came:
-            self._interrupts = False
-            raise Interrupted
-
-    def __exit__(self, *_error: object) -> None:
-        self._interrupts = False
-
     def _take_note(self, number: int, _frame: object) -> None:
-        # Noted in any case: where the exception strikes a finaliser, Python swallows it.
         self._came.append(number)
-        if self._interrupts:
-            self._interrupts = False
-            raise Interrupted

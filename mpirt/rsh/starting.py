@@ -10,9 +10,9 @@ from __future__ import annotations
 from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events
 from mpirt.rsh.channels import V4
+from mpirt.rsh.order import Order
 from mpirt.rsh.pod import Container, Pod, choose_container
 from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
-from mpirt.rsh.wrapper import Order
 from mpirt.values import value
 
 TYPE_CHECKING = False

@@ -16,17 +16,9 @@ never reaches the command, which gets TERM instead.
 
 from __future__ import annotations
 
-from mpirt.errors import UsageError
+from mpirt.rsh.order import SHELL, Order
 from mpirt.rsh.printf import printf_format
 from mpirt.rsh.script import GREETING, SCRIPT
-from mpirt.values import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-# What a command is for, unless another shell is asked for.
-SHELL = "/bin/sh"
 
 GO = b"GO\n"
 ALIVE = b"\n"
@@ -42,48 +34,18 @@ TEXT_PIECE = 16 * 1024
 _LONGEST_ARGUMENT = 120_000
 
 
-@value
-class Order:
-    """
-    What the wrapper is asked to do.
-
-    `grace` and `tick` are seconds: the grace lies between TERM and KILL, more than `patience` ticks without a word
-    from the client end the command, and a tick without the wrapper's own leader does. All ticks and the grace
-    must stay below a minute (a launcher's node that is gone is noticed by nothing else), and a tick below a half
-    takes a pod whose `sleep` knows fractions.
-    """
-
-    nonce: str
-    command: bytes
-    has_stdin: bool = False
-    environment: Mapping[str, str] = {}
-    shell: str = SHELL
-    """The one that gets the command, by its path in the pod."""
-    grace: int = 3
-    tick: float = 1
-    patience: int = 39
-
-    def __post_init__(self) -> None:
-        if not (self.nonce.isalnum() and self.nonce.isascii()):
-            raise ValueError(f"a nonce is letters and digits, got {self.nonce!r}")
-        if b"\0" in self.command:
-            raise UsageError("the command holds a NUL byte, which no shell can take")
-        if not (self.shell.startswith("/") and self.shell.isprintable()) or self.shell.endswith("/"):
-            raise UsageError(f"{self.shell[:40]!r} can't be a shell: expected a path such as /bin/bash")
-        for name in self.environment:
-            if not (name.isidentifier() and name.isascii()):
-                raise UsageError(f"{name!r} is no name for an environment variable")
-
-
 def payload(order: Order) -> bytes:
     """The first two lines to send: a greeting that is answered by HELLO, and the whole script as one line."""
-    return GREETING.strip().replace("NONCE", order.nonce).encode() + b"\n" + script(order)
+    return GREETING.strip().replace("NONCE", order.nonce).encode() + b"\n" + _evaluated(order)
 
 
 def script(order: Order) -> bytes:
     """The whole script as one line, for a shell that has said HELLO."""
-    start = b"mpirt_nonce=" + order.nonce.encode()
-    return start + b"; eval \"$(printf '" + printf_format(_script(order)) + b"')\"\n"
+    return b"mpirt_nonce=" + order.nonce.encode() + b"; " + _evaluated(order)
+
+
+def _evaluated(order: Order) -> bytes:
+    return b"eval \"$(printf '" + printf_format(_script(order)) + b"')\"\n"
 
 
 def piece(data: bytes, *, raw: bool) -> bytes:
@@ -101,11 +63,6 @@ def passing_on(signal: str) -> bytes:
 def ending_by(signal: str) -> bytes:
     """The line that does so for good: after the command's end, the wrapper cleans up its session."""
     return b"K" + signal.encode() + b"\n"
-
-
-def command_line(words: Sequence[str], *, encoding: str) -> bytes:
-    """The words after the host as the one string that ssh makes of them; `encoding` is what they were read in."""
-    return " ".join(words).encode(encoding, "surrogateescape")
 
 
 def _script(order: Order) -> bytes:

@@ -45,7 +45,8 @@ USERS: Mapping[str, str] = {
 # Modules that only compute: a test hands them values and needs nothing else. [tool.coverage.report] in
 # pyproject.toml names the same files and wants every branch of them taken.
 _CORE = (
-    "argv channels ending events evidence inquest launchers liveness markers options pod retry script session "
+    "argv bound channels conversation ending entrance events evidence greeting held holding inquest keeperframes "
+    "launchers liveness machine markers options order pod printf reattaching report retry script session "
     "starting states stdin streams wrapper"
 )
 _CONTROLLER = (

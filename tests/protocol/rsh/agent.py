@@ -44,7 +44,13 @@ class Ended:
 
 def environment(folder: Path, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """A clean environment in which nothing leads to a cluster."""
-    return {"PATH": os.environ["PATH"], "HOME": str(folder), "MPIRT_CONNECT_TIMEOUT": "20", **more}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "MPIRT_CONNECT_TIMEOUT": "20",
+        "MPIRT_KEEPER": "off",
+        **more,
+    }
 
 
 def closing(what: str) -> list[str]:

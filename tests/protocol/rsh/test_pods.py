@@ -8,6 +8,7 @@ import pytest
 
 from tests.apiserver.pods import Pod, pod
 from tests.apiserver.server import ApiServer
+from tests.apiserver.shell import End
 from tests.protocol.rsh.cases import Case, Cases, Tell
 
 HOLDS = "echo ran >> {witness}; printf out; exec sleep 600"
@@ -25,6 +26,17 @@ def becomes(**changes: Any) -> Tell:
                 place = place[int(word) if word.isdigit() else word]
             place[last] = value
         server.world.put(changed)
+
+    return act
+
+
+def loses(**changes: Any) -> Tell:
+    """The same, and the connection ends with the container that it leads to."""
+    change = becomes(**changes)
+
+    def act(server: ApiServer) -> None:
+        change(server)
+        server.wait_for_session().end(End.EOF)
 
     return act
 
@@ -52,9 +64,9 @@ CASES = [
     Case("is evicted", nothing, 247, ("pod w-0 was evicted from node node-1",), b"out", runs=1, command=HOLDS,
          act=becomes(status__phase="Failed", status__reason="Evicted"), slow=True),
     Case("has run out of memory", nothing, 248, ("pod w-0 has ended (OOMKilled, code 137)",), b"out", runs=1,
-         command=HOLDS, act=becomes(status__containerStatuses__0__state=OOM), slow=True),
+         command=HOLDS, act=loses(status__containerStatuses__0__state=OOM), slow=True),
     Case("is restarted", nothing, 248, ("pod w-0 was restarted",), b"out", runs=1, command=HOLDS,
-         act=becomes(status__containerStatuses__0__restartCount=1), slow=True),
+         act=loses(status__containerStatuses__0__restartCount=1), slow=True),
 ]
 # fmt: on
 

@@ -7,23 +7,27 @@ from tests.protocol.rsh.agent import Ground, environment
 from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
-    "mpirt", "mpirt.errors", "mpirt.launchenv", "mpirt.names", "mpirt.values",
+    "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
         "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
         ".frames", ".http", ".jsontext", ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib",
         ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".argv", ".channels", ".ending", ".entry", ".events", ".evidence", ".inquest", ".launchers",
-        ".liveness",
-        ".main", ".markers", ".options", ".outlets", ".pod", ".relay", ".retry", ".script", ".session", ".signals",
-        ".starting", ".states", ".stdin", ".streams", ".transport", ".wrapper",
+        "", ".argv", ".channels", ".ending", ".entrance", ".entry", ".events", ".greeting", ".holding",
+        ".keeperframes", ".launchers", ".liveness", ".machine", ".main", ".markers", ".options", ".order",
+        ".outlets", ".pod", ".relay", ".retry", ".session", ".settings", ".signals", ".starting", ".states",
+        ".transport",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.
 CLOCK = {"_signal", "time"}
 # For the answer to the handshake.
 HASH = {"_sha1"}
+WRAPPER = {
+    f"mpirt.rsh.{name}"
+    for name in ("bound", "evidence", "inquest", "printf", "report", "script", "stdin", "streams", "wrapper")
+}
 WATCH = {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink", "mpirt.rsh.lookout"}
 DEAR = {
     "asyncio", "click", "contextlib", "dataclasses", "email", "encodings.idna", "http", "inspect", "logging",
@@ -55,14 +59,14 @@ class TestTheStart:
 
 class TestARunInAPod:
     def test_imports_nothing_more(self, ground: Ground) -> None:
-        assert imported_meanwhile(ground, "true") == (0, HASH)
+        assert imported_meanwhile(ground, "true") == (0, HASH | WRAPPER)
 
     def test_that_fails_reads_why(self, ground: Ground) -> None:
         code, loaded = imported_meanwhile(ground, "exit 3")
 
-        assert (code, loaded - HASH - SCANNER) == (3, set())
+        assert (code, loaded - HASH - SCANNER) == (3, WRAPPER)
 
     def test_that_takes_longer_watches_its_pod(self, ground: Ground) -> None:
         code, loaded = imported_meanwhile(ground, "sleep 1.2")
 
-        assert (code, loaded - HASH - SCANNER) == (0, WATCH)
+        assert (code, loaded - HASH - SCANNER) == (0, WRAPPER | WATCH)

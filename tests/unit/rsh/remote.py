@@ -20,7 +20,7 @@ from typing import IO, Self, TypeVar
 from mpirt.rsh import wrapper
 from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.markers import End, Exit, Hello, Marker, MarkerFilter, Started
-from mpirt.rsh.wrapper import Order
+from mpirt.rsh.order import Order
 
 M = TypeVar("M")
 NONCE = "0123456789abcdef"

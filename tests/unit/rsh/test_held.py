@@ -22,7 +22,7 @@ from mpirt.rsh.events import (
     WatchPod,
     Written,
 )
-from mpirt.rsh.reattaching import Patience
+from mpirt.rsh.holding import Patience
 from mpirt.rsh.states import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun

@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.rsh.greeting import Keepers
 from mpirt.rsh.holding import Holding
-from mpirt.rsh.wrapper import Order
+from mpirt.rsh.order import Order
 
 
 class TestTheShell:

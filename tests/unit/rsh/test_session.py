@@ -33,8 +33,8 @@ from mpirt.rsh.events import (
     WatchPod,
     Write,
 )
+from mpirt.rsh.order import Order
 from mpirt.rsh.states import State
-from mpirt.rsh.wrapper import Order
 from tests.unit.rsh import pods
 from tests.unit.rsh.sessions import (
     ACK,

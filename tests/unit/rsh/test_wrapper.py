@@ -9,8 +9,8 @@ import pytest
 from mpirt.errors import UsageError
 from mpirt.rsh import wrapper
 from mpirt.rsh.greeting import BOOTSTRAP
+from mpirt.rsh.order import Order, command_line
 from mpirt.rsh.script import SCRIPT
-from mpirt.rsh.wrapper import Order
 
 
 class TestThePayload:
@@ -23,8 +23,8 @@ class TestThePayload:
         first, second, rest = wrapper.payload(order).split(b"\n")
 
         assert rest == b""
-        assert first.startswith(b"printf ")
-        assert second.startswith(b"mpirt_nonce=n1; eval \"$(printf '")
+        assert first.startswith(b"mpirt_nonce=n1; printf ")
+        assert second.startswith(b"eval \"$(printf '")
         assert all(32 <= byte < 127 for byte in first + second)
 
     def test_the_first_line_asks_for_the_answer_at_once(self) -> None:
@@ -113,10 +113,10 @@ class TestTheCommand:
     def test_words_are_joined_by_single_spaces_and_nothing_is_quoted(self) -> None:
         words = ["echo", "a  b", '"c"', "$D", ""]
 
-        assert wrapper.command_line(words, encoding="utf-8") == b'echo a  b "c" $D '
+        assert command_line(words, encoding="utf-8") == b'echo a  b "c" $D '
 
     @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "iso8859-1", "euc-jp"])
     def test_bytes_come_through_whatever_the_locale_takes_them_for(self, encoding: str) -> None:
         given = b"\xff\xfe \xc3\xa4 \xe4 \xa4\xa2"
 
-        assert wrapper.command_line([given.decode(encoding, "surrogateescape")], encoding=encoding) == given
+        assert command_line([given.decode(encoding, "surrogateescape")], encoding=encoding) == given

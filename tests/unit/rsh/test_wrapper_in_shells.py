@@ -12,7 +12,7 @@ import pytest
 from mpirt.rsh import wrapper
 from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.markers import Ack, Beat, Exit, Hello, Started
-from mpirt.rsh.wrapper import Order
+from mpirt.rsh.order import Order
 from tests.unit.rsh.remote import NONCE, Remote, members, running, within
 
 Shell = Sequence[str]
