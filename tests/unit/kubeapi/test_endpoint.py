@@ -163,6 +163,19 @@ class TestTheOrder:
 
         assert (endpoint.namespace, endpoint.origin) == ("ml", f'context "d" of {home}/.kube/config')
 
+    def test_a_context_on_the_command_line_goes_before_that(self, home: Path) -> None:
+        endpoint = find_endpoint({"HOME": str(home), "MPIRT_CONTEXT": "none"}, context="d")
+
+        assert (endpoint.namespace, endpoint.origin) == ("ml", f'context "d" of {home}/.kube/config')
+
+    def test_a_context_on_the_command_line_that_is_not_there(self, home: Path) -> None:
+        with pytest.raises(ConfigError, match=r'no "x", which --context names'):
+            find_endpoint({"HOME": str(home)}, context="x")
+
+    def test_a_context_on_the_command_line_without_a_kubeconfig(self, account: Path) -> None:
+        with pytest.raises(ConfigError, match="--context is set, but there is no kubeconfig"):
+            find_endpoint(IN_A_POD, service_account=str(account), context="d")
+
     def test_a_context_without_a_kubeconfig(self, account: Path) -> None:
         environ = {**IN_A_POD, "MPIRT_CONTEXT": "d"}
 
