@@ -10,7 +10,7 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.rsh import events, markers, wrapper
 from mpirt.rsh.channels import V5, Output, Status
-from mpirt.rsh.ending import SIGNALLED, Ending, broken_pipe
+from mpirt.rsh.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
 from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
@@ -77,6 +77,8 @@ class Bound(Machine):
                 self._closed(how, now)
             case events.StdinRead(data):
                 self._tell(self._stdin.piece(data) if data else self._stdin.end())
+            case events.StdinBroken(why):
+                self._terminate(broken_stdin(why), "TERM", now)
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdoutBroken():

@@ -6,6 +6,7 @@ Owns: the reasons, and how long each step of it may take. No I/O.
 
 from __future__ import annotations
 
+from mpirt.errors import ExitCode
 from mpirt.values import value
 
 SIGNALLED = 128
@@ -31,6 +32,11 @@ class Ending:
     def after(self, code: int | None) -> tuple[int, str]:
         """The outcome of a command that ended with a code when it was ended for a reason of the pod's."""
         return self.code, f"{self.line}; the command ended with {code}"
+
+
+def broken_stdin(why: str) -> Ending:
+    """A command that takes the beginning of its stdin for the whole must not succeed."""
+    return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")
 
 
 def broken_pipe() -> Ending:

@@ -52,6 +52,13 @@ class StdinRead:
 
 
 @value
+class StdinBroken:
+    """Our own stdin can't be read any more, which is not its end; why."""
+
+    why: str
+
+
+@value
 class Signalled:
     """A signal came: its name without SIG, and its number."""
 
@@ -122,6 +129,7 @@ Event = (
     | Pong
     | Closed
     | StdinRead
+    | StdinBroken
     | Signalled
     | StdoutBroken
     | Written

@@ -13,7 +13,7 @@ from mpirt.kubeapi.answers import ProtocolRefused
 from mpirt.rsh import conversation, events
 from mpirt.rsh import keeperframes as frames
 from mpirt.rsh.channels import V4, V5, Channels, Output, Status
-from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe
+from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.evidence import Verdict
 from mpirt.rsh.holding import ASKED_AFTER
@@ -119,6 +119,8 @@ class Held(Machine):
                 self._tell(self._talk.written(stdout, stderr))
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
+            case events.StdinBroken(why):
+                self._terminate(broken_stdin(why), _TERM, self._holding.grace, now)
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdoutBroken():

@@ -1,8 +1,8 @@
 """
 Our own stdout and stderr, written without ever waiting, and the form of our own lines among a command's.
 
-The descriptors belong to others too (mpirun's output is ours), so they are not made non-blocking: poll says when
-a pipe takes PIPE_BUF bytes, and no more is written at a time.
+Where there is no descriptor of our own to write to (descriptors.py), poll says when one takes PIPE_BUF bytes, and no
+more is written at a time.
 """
 
 from __future__ import annotations
@@ -12,26 +12,33 @@ import select
 import stat
 
 from mpirt import names
+from mpirt.rsh.descriptors import opened_anew
 
 _PIPE_BUF = 4096
-# What a file is given at a time.
+# What a file is given at a time, and a descriptor of our own.
 _LARGEST = 64 * 1024
 
 
 class Outlet:
     """One descriptor, with what waits to be written to it."""
 
-    __slots__ = ("_fd", "_largest", "_own", "_taken", "_waiting", "broken_by", "in_line")
+    __slots__ = ("_fd", "_largest", "_may_block", "_own", "_taken", "_waiting", "broken_by", "in_line")
 
     def __init__(self, fd: int) -> None:
         self.broken_by: OSError | None = None
         """Why nothing can be written any more: mostly that nobody reads it. What comes then is dropped."""
         self.in_line = False
         """Whether what came last was not the end of a line."""
-        self._fd = fd
+        anew = opened_anew(fd, os.O_WRONLY)
+        self._fd = fd if anew is None else anew
         self._waiting = bytearray()
         self._taken = self._own = 0
-        self._largest = _LARGEST if stat.S_ISREG(os.fstat(fd).st_mode) else _PIPE_BUF
+        self._may_block = anew is None
+        self._largest = _PIPE_BUF if self._may_block and not stat.S_ISREG(os.fstat(fd).st_mode) else _LARGEST
+
+    def fileno(self) -> int:
+        """The descriptor to poll while something waits."""
+        return self._fd
 
     @property
     def done(self) -> int:
@@ -71,6 +78,8 @@ class Outlet:
             del self._waiting[:written]
 
     def _is_ready(self) -> bool:
+        if not self._may_block:
+            return True
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
         return bool(poll.poll(0))

@@ -18,7 +18,10 @@ from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecDial
 from mpirt.rsh import events
+from mpirt.rsh.descriptors import Stdin
+from mpirt.rsh.ending import SIGNALLED, broken_pipe
 from mpirt.rsh.greeting import BOOTSTRAP
+from mpirt.rsh.machine import PASSED_ON
 from mpirt.rsh.outlets import Outlet
 from mpirt.rsh.transport import ExecLink
 
@@ -40,8 +43,6 @@ _WORTH_TELLING = 64 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
 _LAST_SECONDS = 1.0
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_SIGNALLED = 128
-_SIGPIPE = 13
 
 
 class Relay:
@@ -49,8 +50,8 @@ class Relay:
 
     # fmt: off
     __slots__ = (
-        "_api", "_dialing", "_exec", "_finish", "_is_told_to_end", "_jitter", "_listening", "_log", "_namespace",
-        "_outlets", "_parent", "_pod", "_session", "_signals", "_stdout_is_lost", "_watch", "_written",
+        "_api", "_dialing", "_exec", "_finish", "_ended_by", "_jitter", "_listening", "_log", "_namespace",
+        "_outlets", "_parent", "_pod", "_session", "_signals", "_stdin", "_stdout_is_lost", "_watch", "_written",
     )
     # fmt: on
 
@@ -74,10 +75,11 @@ class Relay:
         self._exec: ExecLink | None = None
         self._watch: Lookout | None = None
         self._outlets = {fd: Outlet(fd) for fd in (_STDOUT, _STDERR)}
+        self._stdin = Stdin(_STDIN)
         self._listening = True
         self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
-        self._is_told_to_end = False
+        self._ended_by = 0
         self._finish: events.Finish | None = None
 
     def run(self) -> int:
@@ -91,18 +93,18 @@ class Relay:
         code = self._write_the_rest(code)
         # Whatever the command made of being ended: for who started us it was the reader that went away.
         is_lost = self._outlets[_STDOUT].broken_by is not None
-        return _SIGNALLED + _SIGPIPE if is_lost and not line else code
+        return broken_pipe().code if is_lost and not line else code
 
     def _step(self, ready: dict[int, int]) -> None:
         """Let everything that can go on go on, once."""
         self._take_signals()
-        for fd, outlet in self._outlets.items():
-            if fd in ready:
+        for outlet in self._outlets.values():
+            if outlet.fileno() in ready:
                 outlet.drain()
         self._tell(self._about_output())
         self._step_dialing(ready)
         self._step_exec(ready)
-        if ready.get(_STDIN) and self._session.stdin_room:
+        if self._stdin.fileno() in ready and self._session.stdin_room:
             self._read_stdin()
         self._step_watch(ready)
         wake = self._session.wake
@@ -133,24 +135,28 @@ class Relay:
             timeout = min(timeout, watch.timeout())
             if watch.fileno() >= 0:
                 poll.register(watch.fileno(), watch.wants)
-        if self._session.stdin_room:
-            poll.register(_STDIN, select.POLLIN)
+        if self._session.stdin_room and self._stdin.fileno() >= 0:
+            poll.register(self._stdin.fileno(), select.POLLIN)
         self._register_outlets(poll)
         return timeout
 
     def _register_outlets(self, poll: select.poll) -> None:
-        for fd, outlet in self._outlets.items():
+        for outlet in self._outlets.values():
             if outlet.waiting:
-                poll.register(fd, select.POLLOUT)
+                poll.register(outlet.fileno(), select.POLLOUT)
 
     def _take_signals(self) -> None:
         for name, number in self._signals.take():
-            self._is_told_to_end = True
+            self._note(name, number)
             self._happened(events.Signalled(name, number))
         if self._parent and os.getppid() != self._parent:
             self._parent = 0
-            self._is_told_to_end = True
+            self._note("HUP", 1)
             self._happened(events.Signalled("HUP", 1))
+
+    def _note(self, name: str, number: int) -> None:
+        if name not in PASSED_ON:
+            self._ended_by = number
 
     def _step_exec(self, ready: dict[int, int]) -> None:
         link = self._exec
@@ -197,14 +203,12 @@ class Relay:
 
     def _read_stdin(self) -> None:
         try:
-            data = os.read(_STDIN, self._session.stdin_room)
-        except BlockingIOError:
-            # Somebody else who reads it was faster.
+            data = self._stdin.read(self._session.stdin_room)
+        except OSError as error:
+            self._happened(events.StdinBroken(os.strerror(error.errno or 0)))
             return
-        except OSError:
-            # A terminal that is gone, for one.
-            data = b""
-        self._happened(events.StdinRead(data))
+        if data is not None:
+            self._happened(events.StdinRead(data))
 
     def _tell(self, told: list[events.Event]) -> None:
         for event in told:
@@ -295,12 +299,12 @@ class Relay:
             poll = select.poll()
             poll.register(self._signals.fileno(), select.POLLIN)
             self._register_outlets(poll)
-            ready = poll.poll(_LAST_SECONDS * 1000 if self._is_told_to_end else None)
-            for _, number in self._signals.take():
-                self._is_told_to_end = True
-                code = code or _SIGNALLED + number
+            ready = poll.poll(_LAST_SECONDS * 1000 if self._ended_by else None)
+            for name, number in self._signals.take():
+                self._note(name, number)
             if not ready:
-                break
+                # Output that was lost is never a success.
+                return code or SIGNALLED + self._ended_by
             for outlet in self._outlets.values():
                 outlet.drain()
         return code
