@@ -177,7 +177,7 @@ _Noreturn void keep(int own_connection, int listener)
         connection_serve(now);
         callers_serve(now);
         wake = advance(now);
-        connection_tell(now);
+        connection_tell();
         if (failure_is_told())
             wake = now;
     }

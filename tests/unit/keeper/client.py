@@ -95,7 +95,7 @@ class Start:
         return head + b"".join(text + b"\0" for text in (self.job.encode(), *words, *variables))
 
 
-class Broken(Exception):  # noqa: N818 - as the rest of this project names what has happened
+class Broken(Exception):
     """The connection has ended."""
 
 
@@ -131,7 +131,9 @@ class Link:
         data = memoryview(b"".join(bytes(frame) for frame in frames))
         deadline = time.monotonic() + DEADLINE
         while data:
-            readable, writable, _ = select.select([self._from], [self._to], [], max(0, deadline - time.monotonic()))
+            readable, writable, _ = select.select(
+                [self._from], [self._to], [], max(0, deadline - time.monotonic())
+            )
             assert readable or writable, "the bridge takes nothing"
             if readable:
                 self._read_some(deadline)
@@ -256,6 +258,10 @@ class Agent:
     def err(self) -> bytes:
         """stderr so far."""
         return bytes(self.streams[Kind.ERR])
+
+    def seen_pid(self) -> int:
+        """The command's, as STARTED tells it."""
+        return next(frame.number for frame in self.seen if frame.kind is Kind.STARTED)
 
     def call(self, verb: str) -> Link:
         """Run the keeper as an exec would."""

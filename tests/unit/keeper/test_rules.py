@@ -135,7 +135,7 @@ def test_a_half_open_bridge_can_do_nothing_after_a_new_attach(agent: Agent) -> N
 
 def test_a_control_that_comes_again_is_not_done_again(agent: Agent) -> None:
     script = "trap 'echo usr1' USR1; echo ready; while read -r x; do echo $x; done"
-    agent.start("/bin/sh", "-c", script, has_stdin=True)
+    agent.start("/bin/bash", "-c", script, has_stdin=True)
     agent.until_true(lambda: agent.out == b"ready\n")
 
     agent.kill(10)
