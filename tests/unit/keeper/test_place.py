@@ -59,8 +59,8 @@ def test_a_peer_of_another_user_is_refused(agent: Agent) -> None:
     (folder / "socket").chmod(0o777)
     script = (
         "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
-        "s.sendall(bytes.fromhex(sys.argv[2]))\n"
-        "try: print(s.recv(100))\nexcept ConnectionResetError: print(b'')\n"
+        "try:\n s.sendall(bytes.fromhex(sys.argv[2]))\n print(s.recv(100))\n"
+        "except (BrokenPipeError, ConnectionResetError): print(b'')\n"
     )
     hello = bytes(Frame(Kind.ATTACH, 9, 0, bytes(16))).hex()
     result = subprocess.run(
