@@ -247,6 +247,10 @@ class Agent:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if self.nonce.encode() in Path(f"/proc/{self.keeper_pid}/cmdline").read_bytes():
                 os.kill(self.keeper_pid, signal.SIGKILL)
+        if {frame.kind for frame in self.seen} & {Kind.STARTED, Kind.EXIT} == {Kind.STARTED}:
+            # Its own group still has its number, or no group has.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.seen_pid(), signal.SIGKILL)
         shutil.rmtree(f"/dev/shm/mpirt-{self.nonce}", ignore_errors=True)
 
     @property
