@@ -1,0 +1,1 @@
+"""The keeper: C sources, and build.py which compiles them. Owns: nothing in Python but the build."""

@@ -17,7 +17,7 @@ enum {
     CARRIED = 65536,
     PAGE = 4096,             /* PIPE_BUF: a pipe that polls writable takes so much at once */
     LAST_WRITES = 30000,
-    LAST_BREATH = 1000,      /* a keeper that has closed the connection may be about to end */
+    LAST_BREATH = 200,       /* a keeper that has closed the connection may be about to end */
 };
 
 struct lane {
@@ -104,7 +104,7 @@ static void reap(pid_t keeper)
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
-    struct timespec limit = {.tv_sec = LAST_BREATH / 1000};
+    struct timespec limit = {.tv_nsec = LAST_BREATH * 1000000L};
     if (waitpid(keeper, NULL, WNOHANG) == 0 && sigtimedwait(&children, NULL, &limit) == SIGCHLD)
         waitpid(keeper, NULL, WNOHANG);
 }

@@ -1,8 +1,8 @@
 """
 Compiles the keeper: `build.py FOLDER [ARCH...]` makes FOLDER/keeper-1-amd64 and FOLDER/keeper-1-arm64.
 
-Owns: the compiler's options. The compiler is Zig's, out of the PyPI package `ziglang` of the Python that runs this,
-for it brings musl for each architecture along and makes the same bytes each time.
+Owns: the compiler's options. The compiler is Zig's, from the PyPI package `ziglang` of the Python that runs this:
+it brings musl along for each architecture and makes the same bytes each time.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def build(folder: Path, arch: str) -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Build for the architectures that are named, or for all."""
     if not arguments or not set(arguments[1:]) <= MACHINES.keys():
-        print(f"usage: build.py FOLDER [{'|'.join(MACHINES)}]...", file=sys.stderr)
+        sys.stderr.write(f"usage: build.py FOLDER [{'|'.join(MACHINES)}]...\n")
         return 2
     if importlib.util.find_spec("ziglang") is None:
-        print(f"build.py: {sys.executable} has no Zig; try: pip install ziglang==0.17.1", file=sys.stderr)
+        sys.stderr.write(f"build.py: {sys.executable} has no Zig; try: pip install ziglang==0.17.1\n")
         return 1
     try:
         for arch in arguments[1:] or MACHINES:

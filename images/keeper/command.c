@@ -66,6 +66,29 @@ static void never_block(int fd)
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
+static void keep_own_ends(const struct pipes *pipes)
+{
+    if (session.has_stdin) {
+        close(pipes->in[0]);
+        never_block(pipes->in[1]);
+    }
+    close(pipes->out[1]);
+    close(pipes->err[1]);
+    close(pipes->verdict[1]);
+    never_block(pipes->out[0]);
+    never_block(pipes->err[0]);
+    never_block(pipes->verdict[0]);
+    streams_open(session.has_stdin ? pipes->in[1] : -1, pipes->out[0], pipes->err[0]);
+    verdict = pipes->verdict[0];
+}
+
+/* The exec's folder is the command's. The keeper stands in nobody's way to unmount it. */
+static void leave_folder(void)
+{
+    if (chdir("/") < 0)
+        return;
+}
+
 void command_start(const struct start *start)
 {
     struct pipes pipes;
@@ -77,18 +100,8 @@ void command_start(const struct start *start)
     if (session.pid == 0)
         become_command(start, &pipes);
     int error = errno;
-    if (session.has_stdin)
-        close(pipes.in[0]);
-    close(pipes.out[1]);
-    close(pipes.err[1]);
-    close(pipes.verdict[1]);
-    never_block(pipes.out[0]);
-    never_block(pipes.err[0]);
-    if (session.has_stdin)
-        never_block(pipes.in[1]);
-    streams_open(session.has_stdin ? pipes.in[1] : -1, pipes.out[0], pipes.err[0]);
-    verdict = pipes.verdict[0];
-    never_block(verdict);
+    leave_folder();
+    keep_own_ends(&pipes);
     program = start->argv[0];
     childless = false;
     if (session.pid < 0)

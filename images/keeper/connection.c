@@ -16,6 +16,7 @@ static struct {
     int ticket;
     u32 epoch;               /* the highest so far */
     i64 heard_at;            /* the last frame, or the end of the last connection */
+    bool is_mute;            /* nobody reads it; what was sent before may still be there to hear */
     size_t length;
 } agent = {.fd = -1};
 /* Apart from the rest, so that it takes no room in the file. */
@@ -50,6 +51,7 @@ void connection_adopt(int fd, const struct frame *attach, i64 now)
     agent.epoch = attach->epoch;
     agent.heard_at = now;
     agent.length = 0;
+    agent.is_mute = false;
     telling_begin(agent.epoch);
 }
 
@@ -71,7 +73,7 @@ i64 connection_heard_at(void)
 
 void connection_watch(void)
 {
-    agent.ticket = watch(agent.fd, telling_is_held_up() ? POLLIN | POLLOUT : POLLIN);
+    agent.ticket = watch(agent.fd, telling_is_held_up() && !agent.is_mute ? POLLIN | POLLOUT : POLLIN);
 }
 
 /* False: it breaks a rule. */
@@ -136,8 +138,8 @@ void connection_serve(i64 now)
 }
 
 /* At the end of each pass: all that has changed in it is known. */
-void connection_tell(i64 now)
+void connection_tell(void)
 {
-    if (agent.fd >= 0 && !telling_write(agent.fd))
-        drop(now);
+    if (agent.fd >= 0 && !agent.is_mute)
+        agent.is_mute = !telling_write(agent.fd);
 }

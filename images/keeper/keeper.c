@@ -134,19 +134,37 @@ static void on_end(int number)
     is_to_end = 1;
 }
 
-/* Signals come while the keeper waits and at no other time. What means nothing to it does nothing to it. */
+static sighandler_t handler_of(int number)
+{
+    switch (number) {
+    case SIGCHLD:
+        return on_child;
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+        return on_end;
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGABRT:
+    case SIGTRAP:
+    case SIGSYS:
+        return SIG_DFL;
+    default:
+        return SIG_IGN;
+    }
+}
+
+/*
+ * Signals come while the keeper waits and at no other time. What means nothing to it does nothing to it. None is
+ * ignored for a moment only: that would lose one that waits since before.
+ */
 static void set_signals(void)
 {
     sigset_t all;
-    const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
     for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_IGN);
-    for (size_t number = 0; number < sizeof faults / sizeof *faults; number++)
-        signal(faults[number], SIG_DFL);
-    signal(SIGCHLD, on_child);
-    signal(SIGTERM, on_end);
-    signal(SIGINT, on_end);
-    signal(SIGHUP, on_end);
+        signal(number, handler_of(number));
     sigemptyset(&while_waiting);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -177,7 +195,7 @@ _Noreturn void keep(int own_connection, int listener)
         connection_serve(now);
         callers_serve(now);
         wake = advance(now);
-        connection_tell(now);
+        connection_tell();
         if (failure_is_told())
             wake = now;
     }

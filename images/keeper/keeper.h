@@ -174,7 +174,7 @@ bool connection_exists(void);
 i64 connection_heard_at(void);
 void connection_watch(void);
 void connection_serve(i64 now);
-void connection_tell(i64 now);
+void connection_tell(void);
 
 /* telling.c: the keeper's frames, out of its state. */
 void telling_begin(u32 epoch);

@@ -63,11 +63,16 @@ static int bridge(const char *nonce)
         return NOT_MADE;
     /* Made before the first line is written: who has read it can attach. */
     int listener = place_make(nonce);
+    /* A signal to a keeper that has just been made waits until it can deal with it. */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t keeper = fork();
     if (keeper == 0) {
         close(ends[0]);
         become_keeper(ends[1], listener);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     if (keeper < 0) {
         place_remove();

@@ -7,9 +7,11 @@ for has a deadline; what isn't asked for is kept, in the order in which it came.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -93,7 +95,7 @@ class Start:
         return head + b"".join(text + b"\0" for text in (self.job.encode(), *words, *variables))
 
 
-class Broken(Exception):  # noqa: N818 - as the rest of this project names what has happened
+class Broken(Exception):
     """The connection has ended."""
 
 
@@ -210,9 +212,12 @@ class Agent:
         self.controls_done = 0
         self.seen: list[Frame] = []
         self._prefix = prefix
+        self._links: list[Link] = []
         self._environment = environment
         self.link = self.call("bridge")
         assert self.link.greeting() == f"\001mpirt-{self.nonce} KEEPER 1\n".encode()
+        bridge = self.link.process.pid
+        self.keeper_pid = int(Path(f"/proc/{bridge}/task/{bridge}/children").read_text())
 
     def __enter__(self) -> Self:
         return self
@@ -220,14 +225,33 @@ class Agent:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.link.process.poll() is None:
-            try:
-                self.send(self.control(b"E\x09\0\0\0\0"))
-                self.until(Kind.EXIT)
-                self.done()
-            except (Broken, TimeoutError, AssertionError):
-                self.link.cut()
-        self.link.close()
+        try:
+            if self.link.process.poll() is None:
+                self._leave()
+        except (Broken, TimeoutError):
+            pass
+        finally:
+            for link in self._links:
+                link.cut()
+            self._remove_what_is_left()
+
+    def _leave(self) -> None:
+        if not any(frame.kind is Kind.EXIT for frame in self.seen):
+            self.controls = max(self.controls, self.controls_done)
+            self.send(self.control(b"E\x09\0\0\0\0"))
+            self.until(Kind.EXIT, Kind.FAILED, within=5)
+        self.done()
+
+    def _remove_what_is_left(self) -> None:
+        """Of a session whose test failed, or is about a broken one."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if self.nonce.encode() in Path(f"/proc/{self.keeper_pid}/cmdline").read_bytes():
+                os.kill(self.keeper_pid, signal.SIGKILL)
+        if {frame.kind for frame in self.seen} & {Kind.STARTED, Kind.EXIT} == {Kind.STARTED}:
+            # Its own group still has its number, or no group has.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.seen_pid(), signal.SIGKILL)
+        shutil.rmtree(f"/dev/shm/mpirt-{self.nonce}", ignore_errors=True)
 
     @property
     def out(self) -> bytes:
@@ -239,9 +263,15 @@ class Agent:
         """stderr so far."""
         return bytes(self.streams[Kind.ERR])
 
+    def seen_pid(self) -> int:
+        """The command's, as STARTED tells it."""
+        return next(frame.number for frame in self.seen if frame.kind is Kind.STARTED)
+
     def call(self, verb: str) -> Link:
         """Run the keeper as an exec would."""
-        return Link([*self._prefix, self.keeper, verb, self.nonce], environment=self._environment)
+        link = Link([*self._prefix, self.keeper, verb, self.nonce], environment=self._environment)
+        self._links.append(link)
+        return link
 
     def attach(self, *, again: bool = False) -> Frame:
         """Say ATTACH, on a new connection if `again`; the answer."""

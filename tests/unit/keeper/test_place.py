@@ -1,0 +1,182 @@
+"""The session's folder, who may come in, and the fence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.unit.keeper.client import Agent, Broken, Frame, Kind, new_nonce
+
+
+@pytest.fixture
+def apart(root: None) -> Iterator[Sequence[str]]:
+    """Runs what follows where /dev/shm and /tmp are the test's own."""
+    script = "mount -t tmpfs none /dev/shm && mount -t tmpfs none /mnt && echo ready && exec sleep 1000"
+    with subprocess.Popen(["unshare", "--mount", "/bin/sh", "-c", script], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"ready\n"
+        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
+        holder.kill()
+
+
+@pytest.mark.usefixtures("root")
+def test_the_folder_is_made_in_tmpdir_where_dev_shm_takes_none(keeper: Path, tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o ro none /dev/shm; exec "$0" "$@"'
+    prefix = ("unshare", "--mount", "/bin/sh", "-c", script)
+    with Agent(keeper, prefix=prefix, environment={**os.environ, "TMPDIR": str(tmp_path)}) as agent:
+        started = agent.start("/bin/cat", has_stdin=True)
+        assert (tmp_path / f"mpirt-{agent.nonce}" / "socket").is_socket()
+
+        agent.attach(again=True)
+
+        assert started.payload == b"\1"
+
+
+@pytest.mark.usefixtures("root")
+def test_without_a_place_the_command_runs_and_cannot_be_attached_to(keeper: Path) -> None:
+    script = 'mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp; exec /proc/self/fd/9 "$@"'
+    prefix = ("unshare", "--mount", "/bin/sh", "-c", f"exec 9<{keeper}; {script}")
+    with Agent(keeper, prefix=prefix, environment={"PATH": os.environ["PATH"], "TMPDIR": "/nowhere"}) as agent:
+        started = agent.start("/bin/echo", "runs")
+        agent.until_exit()
+
+    assert (started.payload, agent.out) == (b"\0", b"runs\n")
+
+
+@pytest.mark.usefixtures("root")
+def test_a_peer_of_another_user_is_refused(agent: Agent) -> None:
+    agent.start("/bin/sleep", "1000")
+    folder = Path("/dev/shm", f"mpirt-{agent.nonce}")
+    # Open to all, so that it is the keeper that refuses.
+    folder.chmod(0o777)
+    (folder / "socket").chmod(0o777)
+    script = (
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+        "try:\n s.sendall(bytes.fromhex(sys.argv[2]))\n print(s.recv(100))\n"
+        "except (BrokenPipeError, ConnectionResetError): print(b'')\n"
+    )
+    hello = bytes(Frame(Kind.ATTACH, 9, 0, bytes(16))).hex()
+    result = subprocess.run(
+        ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, folder / "socket", hello],
+        capture_output=True,
+        check=True,
+    )
+
+    assert result.stdout == b"b''\n"
+    agent.send(agent.frame(Kind.BEAT, 1))
+    assert agent.until(Kind.BEAT_BACK).number == 1
+
+
+@pytest.mark.usefixtures("root")
+def test_attach_trusts_no_socket_of_another_user(keeper: Path) -> None:
+    nonce = new_nonce()
+    folder = Path("/dev/shm", f"mpirt-{nonce}")
+    folder.mkdir()
+    os.chown(folder, 65534, -1)
+    script = (
+        "import os, socket, sys\nos.setuid(65534)\ns = socket.socket(socket.AF_UNIX)\n"
+        "s.bind(sys.argv[1]); s.listen(); print('ready', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        ["/usr/bin/python3", "-c", script, folder / "socket"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        result = subprocess.run(
+            [keeper, "attach", nonce], stdin=subprocess.DEVNULL, capture_output=True, check=True
+        )
+        other.kill()
+    shutil.rmtree(folder)
+
+    assert result.stdout == f"\001mpirt-{nonce} GONE\n".encode()
+
+
+@pytest.fixture
+def sessions(keeper: Path, apart: Sequence[str]) -> Iterator[ExitStack]:
+    """Sessions of one container."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_an_earlier_attempt_is_killed_before_the_later_starts(
+    keeper: Path, apart: Sequence[str], sessions: ExitStack
+) -> None:
+    first = sessions.enter_context(Agent(keeper, prefix=apart))
+    earlier = first.start("/bin/sh", "-c", 'trap "" TERM; sleep 1000 & wait', job="ns/train", attempt=3)
+    second = sessions.enter_context(Agent(keeper, prefix=apart))
+
+    second.start("/bin/ls", "-d", f"/proc/{earlier.number}", "/dev/shm", job="ns/train", attempt=4)
+    second.until_exit()
+
+    assert second.out == b"/dev/shm\n"
+    with pytest.raises(Broken):
+        first.until(Kind.EXIT)
+
+
+@pytest.mark.parametrize(
+    ("job", "attempt"),
+    [
+        pytest.param("ns/train", 3, id="the same attempt"),
+        pytest.param("ns/train", 2, id="an earlier attempt"),
+        pytest.param("ns/train2", 9, id="another job"),
+        pytest.param("ns/trai", 9, id="a job that begins alike"),
+    ],
+)
+def test_nobody_else_is_fenced(
+    keeper: Path, apart: Sequence[str], sessions: ExitStack, job: str, attempt: int
+) -> None:
+    first = sessions.enter_context(Agent(keeper, prefix=apart))
+    first.start("/bin/cat", has_stdin=True, job="ns/train", attempt=3)
+    idle = sessions.enter_context(Agent(keeper, prefix=apart))
+    second = sessions.enter_context(Agent(keeper, prefix=apart))
+
+    second.start("/bin/echo", "here", job=job, attempt=attempt)
+    second.until_exit()
+    first.send(first.frame(Kind.STDIN, 0, b"lives"), first.frame(Kind.STDIN_END, 5))
+    first.until_exit()
+
+    assert (first.out, second.out) == (b"lives", b"here\n")
+    assert idle.start("/bin/true").kind is Kind.STARTED
+
+
+def test_a_folder_whose_keeper_was_killed_is_removed_by_the_next_fence(
+    keeper: Path, apart: Sequence[str], sessions: ExitStack
+) -> None:
+    first = sessions.enter_context(Agent(keeper, prefix=apart))
+    first.start("/bin/sleep", "1000")
+    os.kill(first.keeper_pid, 9)
+    first.until_broken()
+    second = sessions.enter_context(Agent(keeper, prefix=apart))
+
+    second.start("/bin/sh", "-c", "ls /dev/shm; mkdir /dev/shm/mpirt-notasession", job="ns/train", attempt=1)
+    second.until_exit()
+
+    assert second.out.decode().split() == [f"mpirt-{second.nonce}"]
+
+
+def test_a_folder_without_a_socket_is_left_alone_by_the_fence(
+    keeper: Path, apart: Sequence[str], sessions: ExitStack
+) -> None:
+    subprocess.run([*apart, "mkdir", "/dev/shm/mpirt-aaaaaaaa"], check=True)
+    subprocess.run([*apart, "touch", "/dev/shm/mpirt-bbbbbbbb"], check=True)
+    agent = sessions.enter_context(Agent(keeper, prefix=apart))
+
+    agent.start("/bin/ls", "/dev/shm", job="ns/train", attempt=1)
+    agent.until_exit()
+
+    assert set(agent.out.decode().split()) == {"mpirt-aaaaaaaa", "mpirt-bbbbbbbb", f"mpirt-{agent.nonce}"}
+
+
+def test_a_short_socket_path_is_enough_for_attach(agent: Agent) -> None:
+    with socket.socket(socket.AF_UNIX) as direct:
+        direct.connect(f"/dev/shm/mpirt-{agent.nonce}/socket")
+        direct.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))))
+
+        assert direct.recv(1) == bytes([Kind.ATTACHED])

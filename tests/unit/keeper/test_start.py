@@ -1,0 +1,202 @@
+"""START: what the command gets, and what becomes of a START that can't be done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.keeper.client import Agent, Frame, Kind, Start, new_nonce
+
+
+def test_a_start_may_come_in_parts_over_two_connections(agent: Agent) -> None:
+    text = bytes(Start(["/bin/sh", "-c", 'echo ${#big} "$@"', "sh", "x" * 40_000, "y"], {"big": "z" * 100_000}))
+    pieces = [text[at : at + 30_000] for at in range(0, len(text), 30_000)]
+    agent.attach()
+
+    agent.send(*(agent.control(b"s" + piece) for piece in pieces[:2]))
+    agent.until_true(lambda: agent.controls_done == 2)
+    agent.link.cut()
+    agent.attach(again=True)
+    agent.send(*(agent.control(b"s" + piece) for piece in pieces[2:-1]), agent.control(b"S" + pieces[-1]))
+    agent.until_exit()
+
+    assert agent.out == b"100000 " + b"x" * 40_000 + b" y\n"
+
+
+def test_the_command_is_the_one_whose_pid_is_told_and_has_a_session_of_its_own(agent: Agent) -> None:
+    started = agent.start("/bin/sh", "-c", "cat /proc/$$/stat")
+    agent.until_exit()
+    pid, _, _, parent, group, session = agent.out.split()[:6]
+
+    assert int(pid) == int(group) == int(session) == started.number
+    assert int(parent) != started.number
+    assert started.payload == b"\1"
+
+
+def test_folder_and_mask_of_new_files_are_those_of_the_exec(keeper: Path, tmp_path: Path) -> None:
+    shell = ("/bin/sh", "-c", f'cd {tmp_path}; umask 0123; exec "$0" "$@"')
+    with Agent(keeper, prefix=shell) as agent:
+        agent.start("/bin/sh", "-c", "pwd; umask")
+        agent.until_exit()
+
+        assert agent.out.decode().split() == [str(tmp_path), "0123"]
+        assert Path(f"/proc/{agent.keeper_pid}/cwd").readlink() == Path("/")
+
+
+def test_variables_are_set_beside_those_of_the_exec_and_instead_of_them(keeper: Path) -> None:
+    with Agent(keeper, environment={"KEPT": "1", "SET": "old", "SETTER": "2"}) as agent:
+        agent.start("/usr/bin/env", environment={"SET": "new=", "EMPTY": ""})
+        agent.until_exit()
+
+    assert sorted(agent.out.splitlines()) == [b"EMPTY=", b"KEPT=1", b"SET=new=", b"SETTER=2"]
+
+
+def test_signals_have_their_defaults_and_none_is_blocked(keeper: Path) -> None:
+    script = "import signal\nfor s in (1, 13, 15, 17): signal.signal(s, signal.SIG_IGN)\n"
+    script += "signal.pthread_sigmask(0, {1, 10, 15})\nimport os, sys; os.execv(sys.argv[1], sys.argv[1:])"
+    with Agent(keeper, prefix=(sys.executable, "-c", script)) as agent:
+        agent.start("/bin/grep", "Sig[BI]", "/proc/self/status")
+        agent.until_exit()
+
+    assert agent.out.split() == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16]
+
+
+def test_the_command_inherits_its_three_streams_and_nothing_else(keeper: Path) -> None:
+    with Agent(keeper, prefix=("/bin/sh", "-c", 'exec 5</dev/zero 9</; exec "$0" "$@"')) as agent:
+        agent.start("/bin/ls", "/proc/self/fd", has_stdin=True)
+        agent.until_exit()
+
+    assert agent.out.split() == [b"0", b"1", b"2", b"3"]
+
+
+def test_the_keeper_holds_none_of_the_execs_own_pipes(agent: Agent) -> None:
+    agent.start("/bin/sleep", "1000")
+    bridge, keeper = Path(f"/proc/{agent.link.process.pid}/fd"), Path(f"/proc/{agent.keeper_pid}/fd")
+    links = {number.name: str(number.readlink()) for number in keeper.iterdir()}
+
+    assert [links[name] for name in "012"] == ["/dev/null"] * 3
+    assert {str((bridge / name).readlink()) for name in "01"}.isdisjoint(links.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        pytest.param("/nowhere/at/all", errno.ENOENT, id="no such program"),
+        pytest.param("/etc", errno.EACCES, id="a folder"),
+        pytest.param("/etc/passwd", errno.EACCES, id="no program"),
+    ],
+)
+def test_a_program_that_cannot_be_executed_is_reported_with_its_errno(
+    agent: Agent, path: str, number: int
+) -> None:
+    failed = agent.start(path)
+
+    assert (failed.kind, failed.number) == (Kind.FAILED, number)
+    assert failed.payload == f"cannot execute {path}".encode()
+    agent.until_broken()
+    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert agent.link.process.returncode == 0
+
+
+GOOD = bytes(Start(["/bin/true"], {"A": "1"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(GOOD[:20], id="half a head"),
+        pytest.param(GOOD[:-1], id="no zero at the end"),
+        pytest.param(GOOD + b"x\0", id="a string too many"),
+        pytest.param(GOOD[:17] + struct.pack("<HH", 0, 2) + GOOD[21:], id="no word"),
+        pytest.param(GOOD[:17] + struct.pack("<HH", 9, 1) + GOOD[21:], id="a word too few"),
+        pytest.param(GOOD[:17] + struct.pack("<HH", 2, 0) + GOOD[21:-5], id="strings that end early"),
+        pytest.param(
+            bytes(Start(["/bin/true", "x"]))[:17] + struct.pack("<HH", 1, 1) + b"\0/bin/true\0x\0", id="no ="
+        ),
+        pytest.param(GOOD[:8] + b"\2" + GOOD[9:], id="a stdin of 2"),
+        pytest.param(bytes(Start(["/bin/true"], job="j" * 512)), id="a job too long"),
+    ],
+)
+def test_a_malformed_start_fails(agent: Agent, text: bytes) -> None:
+    agent.attach()
+    agent.send(agent.control(b"S" + text))
+
+    failed = agent.until(Kind.FAILED)
+
+    assert (failed.number, failed.payload) == (errno.EINVAL, b"malformed START")
+    agent.until_broken()
+
+
+def test_a_start_longer_than_two_mebibytes_breaks_the_rules(agent: Agent) -> None:
+    agent.attach()
+    agent.send(*(agent.control(b"s" + bytes(32_767)) for _ in range(64)))
+    agent.until_true(lambda: agent.controls_done == 64)
+
+    agent.send(agent.control(b"s" + bytes(65)))
+
+    agent.until_broken()
+
+
+def test_a_failed_start_that_nobody_heard_of_is_told_to_the_next_connection(agent: Agent) -> None:
+    lost = socket.socket(socket.AF_UNIX)
+    lost.connect(f"/dev/shm/mpirt-{agent.nonce}/socket")
+    os.kill(agent.keeper_pid, signal.SIGSTOP)
+    start = Frame(Kind.CONTROL, 1, 1, b"S" + bytes(Start(["/nowhere"])))
+    lost.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))) + bytes(start))
+    lost.close()
+    os.kill(agent.keeper_pid, signal.SIGCONT)
+
+    agent.epoch = 1
+    agent.attach(again=True)
+    failed = agent.until(Kind.FAILED)
+
+    assert failed.number == errno.ENOENT
+
+
+def test_done_removes_the_folder_ends_the_keeper_and_leaves_no_zombie(keeper: Path) -> None:
+    with Agent(keeper) as agent:
+        folder = Path("/dev/shm", f"mpirt-{agent.nonce}")
+        agent.start("/bin/sh", "-c", "cat >/dev/null", has_stdin=True)
+        pid = agent.keeper_pid
+        assert folder.stat().st_mode & 0o7777 == 0o700
+        agent.send(agent.frame(Kind.STDIN_END, 0))
+        agent.until_exit()
+        agent.done()
+
+    # The bridge has reaped it: a zombie still would have its place in /proc.
+    assert not folder.exists()
+    assert not Path(f"/proc/{pid}").exists()
+    assert agent.link.process.returncode == 0
+
+
+def test_orphans_of_the_command_are_reaped(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "(sh -c 'echo $$' &); read -r x", has_stdin=True)
+    agent.until_true(lambda: agent.out.endswith(b"\n"))
+    orphan = Path("/proc", agent.out.decode().strip())
+
+    while orphan.exists():
+        agent.send(agent.frame(Kind.BEAT))
+        agent.until(Kind.BEAT_BACK)
+
+    assert Path(f"/proc/{agent.keeper_pid}").exists()
+
+
+def test_a_keeper_with_no_start_ends_when_it_is_asked_to(keeper: Path) -> None:
+    nonce = new_nonce()
+    with subprocess.Popen([keeper, "bridge", nonce], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bridge:
+        assert bridge.stdout is not None
+        bridge.stdout.readline()
+        (child,) = Path(f"/proc/{bridge.pid}/task/{bridge.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGTERM)
+
+        assert bridge.wait(20) == 0
+    assert not Path("/dev/shm", f"mpirt-{nonce}").exists()
