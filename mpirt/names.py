@@ -46,6 +46,9 @@ LOG_VARIABLE = "MPIRT_LOG"
 # Which container of a worker runs the commands.
 CONTAINER_VARIABLE = "MPIRT_CONTAINER"
 
+# The shell in the pod that gets the command, by its path.
+SHELL_VARIABLE = "MPIRT_SHELL"
+
 # Which exec sub-protocol is tried first: v4 or v5.
 PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
 

@@ -59,10 +59,13 @@ class Endpoint:
                 return field
 
 
-def find_endpoint(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Endpoint:
+def find_endpoint(
+    environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT, context: str = ""
+) -> Endpoint:
     """
     Find the API server as kubectl does: KUBECONFIG, then ~/.kube/config, then the pod's own service account.
 
+    `context` is what the command line names, and goes before MPIRT_CONTEXT.
     Raises ConfigError that says what was looked for.
     """
     paths = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
@@ -70,12 +73,13 @@ def find_endpoint(environ: Mapping[str, str], *, service_account: str = SERVICE_
     default = f"{home}/.kube/config" if home else ""
     if not paths and default and os.path.exists(default):
         paths = [default]
-    context = environ.get("MPIRT_CONTEXT", "")
+    named_by = "--context" if context else "MPIRT_CONTEXT"
+    context = context or environ.get("MPIRT_CONTEXT", "")
     if paths or context:
         # Brings yaml, base64 and urllib, which a pod with a service account never needs.
         from mpirt.kubeapi.kubeconfig import from_kubeconfigs  # noqa: PLC0415
 
-        return from_kubeconfigs(paths, environ, context=context)
+        return from_kubeconfigs(paths, environ, context=context, named_by=named_by)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ, service_account=service_account)
     looked = f"no KUBECONFIG, no {default or '~/.kube/config'}, and not in a pod (no KUBERNETES_SERVICE_HOST)"

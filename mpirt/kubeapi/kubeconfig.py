@@ -71,19 +71,25 @@ class _Merged:
     contexts: dict[str, _Entry]
 
 
-def from_kubeconfigs(paths: Sequence[str], environ: Mapping[str, str], *, context: str = "") -> Endpoint:
+def from_kubeconfigs(
+    paths: Sequence[str], environ: Mapping[str, str], *, context: str = "", named_by: str = "MPIRT_CONTEXT"
+) -> Endpoint:
     """
     Read the files and follow `context`, else their current-context, to a cluster and a user.
 
+    `named_by` is what named the context, for messages.
+
     Raises ConfigError with file, field and what to do.
     """
+    if not paths:
+        raise ConfigError(f"{named_by} is set, but there is no kubeconfig; set KUBECONFIG")
     merged = _merge([Path(path) for path in paths])
     name = context or merged.current
     if not name:
         raise ConfigError(
             f"{merged.files}: no current-context; set MPIRT_CONTEXT, or: kubectl config use-context NAME"
         )
-    chosen = _entry(merged, "contexts", name, "MPIRT_CONTEXT" if context else "current-context").fields
+    chosen = _entry(merged, "contexts", name, named_by if context else "current-context").fields
     cluster = _entry(merged, "clusters", chosen.needed("cluster"), f"{chosen.path}.cluster")
     user = _entry(merged, "users", chosen.needed("user"), f"{chosen.path}.user")
     return _endpoint(cluster, user, environ, context=name, namespace=chosen.text("namespace"))
@@ -184,8 +190,6 @@ def _entry(merged: _Merged, kind: str, name: str, asked_by: str) -> _Entry:
 
 def _merge(paths: Sequence[Path]) -> _Merged:
     """The first file that sets a value wins, entry by entry; files that don't exist are passed over."""
-    if not paths:
-        raise ConfigError("MPIRT_CONTEXT is set, but there is no kubeconfig; set KUBECONFIG")
     files = [path for path in paths if _exists(path)]
     if not files:
         raise ConfigError(f"KUBECONFIG: no such file: {_listed(paths)}")

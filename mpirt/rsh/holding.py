@@ -59,8 +59,7 @@ class Holding:
 
 
 def _argv(order: Order) -> list[bytes]:
-    shell = b"/bin/sh"
-    command = order.command
+    shell, command = order.shell.encode(errors="surrogateescape"), order.command
     if len(command) <= _LONGEST_ARGUMENT:
         return [shell, b"-c", command]
     parts = [command[at : at + _LONGEST_ARGUMENT] for at in range(0, len(command), _LONGEST_ARGUMENT)]

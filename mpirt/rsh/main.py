@@ -1,8 +1,8 @@
 """
 mpirt-rsh: runs a command in a pod, as rsh and ssh run one on a host.
 
-Owns: what the environment says, the one place where an error becomes a line and a code, and the help. What is
-imported here is what every remote command pays for; a test pins it.
+Owns: what the environment says, and the one place where an error becomes a line and a code. What is imported here
+is what every remote command pays for; a test pins it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh import launchers, settings
 from mpirt.rsh.argv import Invocation, Wants, parse
 from mpirt.rsh.channels import V4, V5
-from mpirt.rsh.order import Order, command_line
+from mpirt.rsh.order import SHELL, Order, command_line
 from mpirt.rsh.outlets import own_line
 from mpirt.rsh.relay import Relay
 from mpirt.rsh.session import Session
@@ -44,40 +44,6 @@ _PROTOCOLS = {"v4": V4, "v5": V5}
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # The same on every Linux.
 _DEV_NULL = os.makedev(1, 3)
-
-_HELP = """\
-Usage: mpirt-rsh [options] HOST COMMAND...
-
-Runs COMMAND in a worker pod through the Kubernetes API, and ends as it ends. HOST is the pod: its name, or
-POD.SERVICE.NAMESPACE.svc...; USER@HOST is understood. COMMAND is one shell string for the pod's /bin/sh, joined
-by spaces as ssh does it.
-
-For launchers:
-  OMPI_MCA_plm_rsh_agent=mpirt-rsh mpirun ...                     Open MPI 4
-  PRTE_MCA_plm_ssh_agent=mpirt-rsh mpirun ...                     Open MPI 5
-  HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC=mpirt-rsh mpiexec ...    MPICH, Intel MPI
-  and as /etc/mpi/kubexec.sh or under the name ssh for horovodrun.
-
-Examples:
-  mpirt-rsh worker-0 hostname
-  mpirt-rsh worker-0 'cd /data && ls | wc -l'
-  tar c . | mpirt-rsh worker-0 'tar x -C /work'
-
-Options: those of ssh, as far as they have a meaning here:
-  -n                     no stdin
-  -o ConnectTimeout=N    seconds to wait for the pod and its container (60)
-  -o ConnectionAttempts=N
-  --help, --version
-
-Environment:
-  KUBECONFIG             the cluster; without it ~/.kube/config, or the pod's own service account
-  MPIRT_CONTAINER        the container, where a pod has several
-  MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
-  MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
-  MPIRT_LOG=debug        says on stderr what happens, and when
-
-Exit code: the command's own, 128 and the number for a signal; from 240 on, see docs/exit-codes.md.
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,19 +77,25 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     words = launchers.prepared(asked.words)
     # The command that we were given, byte by byte: Python has made text of it as the locale has it.
     command = command_line(words, encoding=sys.getfilesystemencoding())
-    order = Order(_nonce(), command, has_stdin=not asked.null_stdin and _has_stdin())
+    order = Order(
+        _nonce(),
+        command,
+        has_stdin=not asked.null_stdin and _has_stdin(),
+        environment=_exported(asked, environ),
+        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
+    )
     task = Task(
         asked.pod,
         order,
-        container=environ.get(names.CONTAINER_VARIABLE, ""),
+        container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
         protocol=_protocol(environ),
         holding=settings.holding(environ),
     )
-    endpoint = find_endpoint(environ)
+    endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
-    log, remark = _log(environ, begin), _on_proxies(environ)
+    log, remark = _log(asked, environ, begin), _on_proxies(environ)
     if log is not None:
         found = f"{endpoint.name}, by {endpoint.origin}"
         told = f"pod {asked.pod} in namespace {namespace} at {found}{f'; {remark}' if remark else ''}"
@@ -143,15 +115,31 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
 
 
 def _tell(wants: Wants) -> int:
-    if wants.what == "help":
-        _write(_STDOUT, _HELP.encode())
-    else:
-        # Brings email and zipfile, which no remote command needs.
-        from importlib.metadata import version  # noqa: PLC0415
+    # Bring email and zipfile, the account database, and texts: no remote command needs any of it.
+    from importlib.metadata import version  # noqa: PLC0415
+    from pwd import getpwuid  # noqa: PLC0415
 
-        # ssh -V writes to stderr, and who asks that way looks there.
-        _write(_STDERR if wants.what == "V" else _STDOUT, f"{names.RSH} {version('mpirt')}\n".encode())
-    return ExitCode.OK
+    from mpirt.rsh.replies import reply  # noqa: PLC0415
+
+    try:
+        user = getpwuid(os.getuid()).pw_name
+    except KeyError:
+        # A container may run as any number.
+        user = str(os.getuid())
+    told = reply(wants, version=version("mpirt"), user=user)
+    for fd, text in ((_STDOUT, told.stdout), (_STDERR, told.stderr)):
+        if text:
+            _write(fd, text.encode(errors="backslashreplace"))
+    return told.code
+
+
+def _exported(asked: Invocation, environ: Mapping[str, str]) -> Mapping[str, str]:
+    if not (asked.send_env or asked.set_env):
+        return {}
+    # Few launchers give variables so.
+    from mpirt.rsh.environment import exported  # noqa: PLC0415
+
+    return exported(asked.send_env, asked.set_env, environ, encoding=sys.getfilesystemencoding())
 
 
 def _connect_seconds(asked: Invocation, environ: Mapping[str, str]) -> float:
@@ -175,8 +163,8 @@ def _protocol(environ: Mapping[str, str]) -> str:
     return _PROTOCOLS[name]
 
 
-def _log(environ: Mapping[str, str], begin: float) -> Log | None:
-    if environ.get(names.LOG_VARIABLE) != "debug":
+def _log(asked: Invocation, environ: Mapping[str, str], begin: float) -> Log | None:
+    if not asked.verbose and environ.get(names.LOG_VARIABLE) != "debug":
         return None
     # Who asks for it has the time.
     from mpirt.rsh.log import Log  # noqa: PLC0415

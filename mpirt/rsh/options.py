@@ -1,7 +1,7 @@
 """
 ssh's options, and what becomes of each here.
 
-Owns: the table, and reading one word of options. Nothing is known of hosts or commands.
+Owns: the table, reading one word of options, and ssh's form of a time. Nothing is known of hosts or commands.
 
 Launchers put ssh's options before the host and after it, without asking which program they start. What only
 makes sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is
@@ -25,9 +25,21 @@ class Does(Enum):
     SET = "set"
     """-o: a setting by its name."""
     USER = "user"
+    PORT = "port"
     NO_STDIN = "no stdin"
     TERMINAL = "terminal"
+    SUBSYSTEM = "subsystem"
+    VERBOSE = "verbose"
     VERSION = "version"
+    HELP = "help"
+    SETTINGS = "settings"
+    """-G: print what was understood."""
+    CONTROL = "control"
+    """-O: a command for a shared connection."""
+    SOCKET = "socket"
+    """-S: where a shared connection is."""
+    FORWARDING = "forwarding"
+    """Refused, and the message names what forwards ports instead."""
     REFUSED = "refused"
 
 
@@ -45,23 +57,39 @@ _REFUSED_FLAG = Option(Does.REFUSED)
 _REFUSED_WORD = Option(Does.REFUSED, takes_word=True)
 
 OPTIONS = {
-    **dict.fromkeys("1246AaCGgKkqsTvXxYy", _FLAG),
-    **dict.fromkeys("BbcEeFIimPpS", _WORD),
+    **dict.fromkeys("1246AaCgKkqTXxYy", _FLAG),
+    **dict.fromkeys("BbcEeFIimP", _WORD),
+    "G": Option(Does.SETTINGS),
+    "h": Option(Does.HELP),
     "l": Option(Does.USER, takes_word=True),
     "n": Option(Does.NO_STDIN),
+    "O": Option(Does.CONTROL, takes_word=True),
     "o": Option(Does.SET, takes_word=True),
+    "p": Option(Does.PORT, takes_word=True),
+    "S": Option(Does.SOCKET, takes_word=True),
+    "s": Option(Does.SUBSYSTEM),
     "t": Option(Does.TERMINAL),
     "V": Option(Does.VERSION),
-    # in the background, without a command, forwarding, control of another ssh
+    "v": Option(Does.VERBOSE),
+    **dict.fromkeys("DLRW", Option(Does.FORWARDING, takes_word=True)),
+    # in the background, without a command, through or for another ssh
     **dict.fromkeys("fMN", _REFUSED_FLAG),
-    **dict.fromkeys("DJLORQWw", _REFUSED_WORD),
+    **dict.fromkeys("JQw", _REFUSED_WORD),
 }
 
-# The settings of -o that ask for what -L and the like ask for.
-_REFUSED_SETTINGS = frozenset({
-    "dynamicforward", "forkafterauthentication", "localforward", "proxyjump", "remotecommand", "remoteforward",
-    "tunnel",
-})  # fmt: skip
+# The settings of -o that say what an option says.
+_SAME_AS = {"user": Does.USER, "port": Does.PORT, "controlpath": Does.SOCKET}
+# Those that ask for what an option asks for, or for something that is refused, by certain values.
+_BY_VALUE = {
+    "stdinnull": {"yes": Does.NO_STDIN, "true": Does.NO_STDIN, "no": Does.NOTHING, "false": Does.NOTHING},
+    "requesttty": {"yes": Does.TERMINAL, "true": Does.TERMINAL, "force": Does.TERMINAL},
+    "sessiontype": {"subsystem": Does.SUBSYSTEM, "none": Does.REFUSED},
+}
+_FORWARDING_SETTINGS = frozenset({"dynamicforward", "localforward", "remoteforward"})
+_REFUSED_SETTINGS = frozenset({"forkafterauthentication", "proxyjump", "remotecommand", "tunnel"})
+_OFF = ("none", "no", "false")
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @value
@@ -87,19 +115,61 @@ def read_word(word: str, following: Iterator[str]) -> list[Given]:
             text, letters = letters or next(following, ""), ""
             if not text:
                 raise UsageError(f"option -{letter} needs a value, as in: -{letter} VALUE")
-        if option.does is Does.REFUSED:
-            raise UsageError(
-                f"option -{letter} can't be honoured: there is no ssh connection here to use or forward by"
-            )
+        _refuse(option.does, f"option -{letter}")
         found.append(_setting(text) if option.does is Does.SET else Given(option.does, letter, text))
     return found
 
 
+def read_time(text: str) -> float | None:
+    """Seconds out of 90, 90s or 1h30m, as ssh reads a time; None where it is none."""
+    total, number, had_seconds = 0.0, "", False
+    for letter in text.lower() if text[-1:].isalpha() else f"{text}s":
+        if letter in "0123456789.":
+            number += letter
+            continue
+        unit = _UNITS.get(letter)
+        # Only seconds may have a fraction, and only the last number has no unit.
+        if unit is None or not _is_number(number, whole=unit > 1) or (unit == 1 and had_seconds):
+            return None
+        total, number, had_seconds = total + float(number) * unit, "", had_seconds or unit == 1
+    return total
+
+
+def _is_number(text: str, *, whole: bool) -> bool:
+    return text[-1:].isdigit() and text.count(".") <= (0 if whole else 1)
+
+
 def _setting(text: str) -> Given:
     """NAME=VALUE or NAME VALUE, in any case."""
-    name, _, rest = text.strip().replace("=", " ", 1).partition(" ")
-    if not rest.strip():
+    written, rest = _split(text.strip())
+    if not rest:
         raise UsageError(f"-o {text!r} is no setting; write it as -o NAME=VALUE")
-    if name.lower() in _REFUSED_SETTINGS and rest.strip().lower() not in ("none", "no"):
-        raise UsageError(f"-o {name} can't be honoured: there is no ssh connection here to use or forward by")
-    return Given(Does.SET, name.lower(), rest.strip())
+    name, wanted = written.lower(), rest.lower()
+    if name in _SAME_AS:
+        return Given(_SAME_AS[name], name, rest)
+    if wanted not in _OFF:
+        refused = Does.REFUSED if name in _REFUSED_SETTINGS else Does.NOTHING
+        _refuse(Does.FORWARDING if name in _FORWARDING_SETTINGS else refused, f"-o {written}")
+    if name not in _BY_VALUE:
+        return Given(Does.SET, name, rest)
+    if name == "stdinnull" and wanted not in _BY_VALUE[name]:
+        raise UsageError(f"-o {written}={rest}: expected yes or no")
+    does = _BY_VALUE[name].get(wanted, Does.NOTHING)
+    _refuse(does, f"-o {written}={rest}")
+    return Given(does, name, rest)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The name ends at the first space or =; what follows may hold more of both."""
+    end = next((place for place, letter in enumerate(text) if letter in " \t="), len(text))
+    rest = text[end:].lstrip()
+    return text[:end], rest[1:].lstrip() if rest.startswith("=") else rest
+
+
+def _refuse(does: Does, what: str) -> None:
+    if does is Does.FORWARDING:
+        raise UsageError(
+            f"{what} can't be honoured: no ports are forwarded here; use: kubectl port-forward POD PORT"
+        )
+    if does is Does.REFUSED:
+        raise UsageError(f"{what} can't be honoured: there is no ssh connection here to use or forward by")

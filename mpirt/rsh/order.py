@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# What a command is for, unless another shell is asked for.
+SHELL = "/bin/sh"
+
 
 @value
 class Order:
@@ -29,6 +32,8 @@ class Order:
     command: bytes
     has_stdin: bool = False
     environment: Mapping[str, str] = {}
+    shell: str = SHELL
+    """The one that gets the command, by its path in the pod."""
     grace: int = 3
     tick: float = 1
     patience: int = 39
@@ -38,6 +43,8 @@ class Order:
             raise ValueError(f"a nonce is letters and digits, got {self.nonce!r}")
         if b"\0" in self.command:
             raise UsageError("the command holds a NUL byte, which no shell can take")
+        if not (self.shell.startswith("/") and self.shell.isprintable()) or self.shell.endswith("/"):
+            raise UsageError(f"{self.shell[:40]!r} can't be a shell: expected a path such as /bin/bash")
         for name in self.environment:
             if not (name.isidentifier() and name.isascii()):
                 raise UsageError(f"{name!r} is no name for an environment variable")

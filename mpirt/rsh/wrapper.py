@@ -16,12 +16,9 @@ never reaches the command, which gets TERM instead.
 
 from __future__ import annotations
 
+from mpirt.rsh.order import SHELL, Order
 from mpirt.rsh.printf import printf_format
 from mpirt.rsh.script import GREETING, SCRIPT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.rsh.order import Order
 
 GO = b"GO\n"
 ALIVE = b"\n"
@@ -84,12 +81,21 @@ def _command(order: Order) -> bytes:
         b"export %b=%b" % (name.encode(), _quoted(text.encode(errors="surrogateescape")))
         for name, text in order.environment.items()
     ]
-    quoted = _quoted(order.command)
+    return b"\n".join([b"mpirt_command() {", *exports, _start(order), b"}"])
+
+
+def _start(order: Order) -> bytes:
+    shell = order.shell.encode(errors="surrogateescape")
+    program = shell if order.shell == SHELL else _quoted(shell)
     if len(order.command) <= _LONGEST_ARGUMENT:
-        start = b"exec /bin/sh -c " + quoted
-    else:
-        start = b"unset mpirt_nonce; eval " + quoted
-    return b"\n".join([b"mpirt_command() {", *exports, start, b"}"])
+        return b"exec %b -c %b" % (program, _quoted(order.command))
+    if order.shell == SHELL:
+        return b"unset mpirt_nonce; eval " + _quoted(order.command)
+    # In several arguments, which that shell joins. The first line of what it evaluates takes them away again.
+    ends = range(0, len(order.command), _LONGEST_ARGUMENT)
+    parts = b" ".join(_quoted(order.command[start : start + _LONGEST_ARGUMENT]) for start in ends)
+    joined = "".join(f"${{{number}}}" for number in range(1, len(ends) + 1)).encode()
+    return b"exec %b -c 'eval \"shift $#\n%b\"' %b %b" % (program, joined, program, parts)
 
 
 def _quoted(text: bytes) -> bytes:

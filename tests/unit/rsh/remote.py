@@ -150,7 +150,7 @@ class Remote:
 
 
 @contextmanager
-def running(shell: Sequence[str], command: bytes | str, **settings: object) -> Iterator[Remote]:
+def running(shell: Sequence[str], command: bytes | str, /, **settings: object) -> Iterator[Remote]:
     """A remote whose command has been started."""
     text = command if isinstance(command, bytes) else command.encode()
     with Remote(shell, Order(NONCE, text, **settings)) as remote:  # type: ignore[arg-type] # tests name them right

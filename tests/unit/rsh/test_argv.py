@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.argv import Invocation, Wants, parse, parse_host
+from mpirt.rsh.argv import Host, Invocation, Wants, parse, parse_host
+from mpirt.rsh.options import read_time
+from mpirt.rsh.subsystems import SFTP
+
+LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
 
 
 def rsh(*words: str) -> Invocation | Wants:
@@ -16,21 +20,48 @@ class TestHosts:
     @pytest.mark.parametrize(
         ("host", "expected"),
         [
-            ("train-worker-0", ("", "train-worker-0", "")),
-            ("mpi@train-worker-0", ("mpi", "train-worker-0", "")),
-            ("train-worker-0.train", ("", "train-worker-0", "")),
-            ("train-worker-0.train.ml", ("", "train-worker-0", "ml")),
-            ("train-worker-0.train.ml.svc", ("", "train-worker-0", "ml")),
-            ("mpi@train-worker-0.train.ml.svc.cluster.local.", ("mpi", "train-worker-0", "ml")),
-            ("train-worker-0.hosts.example.org", ("", "train-worker-0", "")),
+            ("train-worker-0", Host("train-worker-0")),
+            ("mpi@train-worker-0", Host("train-worker-0", user="mpi")),
+            ("train-worker-0.train", Host("train-worker-0", service="train")),
+            ("train-worker-0.train.ml", Host("train-worker-0", service="train", namespace="ml")),
+            ("train-worker-0.train.ml.svc", Host("train-worker-0", service="train", namespace="ml")),
+            (
+                "mpi@train-worker-0.train.ml.svc.cluster.local.",
+                Host("train-worker-0", user="mpi", service="train", namespace="ml"),
+            ),
+            ("train-worker-0.hosts.example.org", Host("train-worker-0", service="hosts")),
         ],
     )
-    def test_the_first_label_is_the_pod(self, host: str, expected: tuple[str, str, str]) -> None:
+    def test_the_first_label_is_the_pod(self, host: str, expected: Host) -> None:
         assert parse_host(host) == expected
 
     @pytest.mark.parametrize(
+        "address", ["10.0.0.7", "255.255.255.255", "fd00::7", "fd00:0:0::a07", "::ffff:10.0.0.7"]
+    )
+    def test_an_ip_address_is_one_host(self, address: str) -> None:
+        assert parse_host(f"mpi@{address}") == Host(address, user="mpi", is_address=True)
+
+    @pytest.mark.parametrize("host", ["10.0.0.256", "10.0.0", "10.0.0.7.8"])
+    def test_numbers_that_are_no_address_are_names(self, host: str) -> None:
+        assert not parse_host(host).is_address
+
+    @pytest.mark.parametrize(
         "host",
-        ["Worker-0", "worker_0", "-", "a..b", ".a", "a-.b", "10.0.0.1:22", "[::1]", "x" * 64, "ssh://a", "a b"],
+        [
+            "Worker-0",
+            "worker_0",
+            "-",
+            "a..b",
+            ".a",
+            "a-.b",
+            "10.0.0.1:22",
+            "[::1]",
+            "::g",
+            "fe80::1%eth0",
+            "x" * 64,
+            "ssh://a",
+            "a b",
+        ],
     )
     def test_a_name_that_no_pod_can_have_is_refused(self, host: str) -> None:
         with pytest.raises(UsageError, match=r"can't be a pod: a pod's name is of lower-case letters"):
@@ -59,10 +90,34 @@ class TestRsh:
         with pytest.raises(UsageError, match="'-' can't be a pod"):
             rsh("-", "true")
 
-    def test_direct_is_ours(self) -> None:
-        assert rsh("--direct", "worker-0", "true") == Invocation("worker-0", ("true",), direct=True)
+    @pytest.mark.parametrize(
+        "words",
+        [
+            pytest.param(("--namespace", "ml", "worker-0", "true"), id="before the host"),
+            pytest.param(("worker-0", "--namespace", "ml", "true"), id="after the host"),
+            pytest.param(("--namespace=ml", "worker-0", "true"), id="in one word"),
+            pytest.param(("--namespace=ml", "worker-0.train.other", "true"), id="whatever the host says"),
+        ],
+    )
+    def test_the_namespace_can_be_given(self, words: tuple[str, ...]) -> None:
+        found = rsh(*words)
 
-    @pytest.mark.parametrize("words", [("--help",), ("worker-0", "--help"), ("--help", "--version")])
+        assert isinstance(found, Invocation)
+        assert (found.pod, found.words, found.namespace) == ("worker-0", ("true",), "ml")
+
+    def test_the_container_and_the_context_of_a_kubeconfig_can_be_given(self) -> None:
+        found = rsh("--container=main", "--context", "kind-kind", "worker-0", "true")
+
+        assert found == Invocation("worker-0", ("true",), container="main", context="kind-kind")
+
+    def test_of_an_option_that_is_given_twice_the_first_counts_as_with_ssh(self) -> None:
+        assert rsh("--container=a", "--container=b", "w", "true") == Invocation("w", ("true",), container="a")
+
+    @pytest.mark.parametrize("words", [("-v", "worker-0", "true"), ("worker-0", "-vvv", "true")])
+    def test_it_can_be_asked_to_say_what_it_does(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words) == Invocation("worker-0", ("true",), verbose=True)
+
+    @pytest.mark.parametrize("words", [("--help",), ("-h",), ("worker-0", "--help"), ("--help", "--version")])
     def test_help_can_be_wanted(self, words: tuple[str, ...]) -> None:
         assert rsh(*words) == Wants("help")
 
@@ -82,15 +137,20 @@ class TestSsh:
             pytest.param(("-p", "2222", "-i", "/key", "worker-0", "true"), id="words before the host"),
             pytest.param(("worker-0", "-p", "2222", "-i", "/key", "true"), id="words after the host"),
             pytest.param(("-p2222", "-oBatchMode=yes", "worker-0", "true"), id="values in the same word"),
-            pytest.param(("-2ax", "-qT", "-vvv", "worker-0", "true"), id="flags in one word"),
+            pytest.param(("-2ax", "-qT", "worker-0", "true"), id="flags in one word"),
             pytest.param(("-qp", "2222", "worker-0", "true"), id="a value after flags in one word"),
-            pytest.param(("--", "worker-0", "--", "true"), id="ends of options"),
+            pytest.param(("--", "worker-0", "true"), id="an end of options before the host"),
+            pytest.param(("worker-0", "--", "true"), id="an end of options after the host"),
             pytest.param(
                 ("-o", "PasswordAuthentication=no", "-o", "StrictHostKeyChecking=no", "worker-0", "true"),
                 id="Horovod",
             ),
             pytest.param(("-o", "UserKnownHostsFile /dev/null", "worker-0", "true"), id="a setting without ="),
             pytest.param(("-o", "ProxyJump=none", "worker-0", "true"), id="forwarding turned off"),
+            pytest.param(("-o", "Tunnel=false", "worker-0", "true"), id="a tunnel turned off"),
+            pytest.param(("-o", "StdinNull=no", "worker-0", "true"), id="stdin as it is"),
+            pytest.param(("-o", "SessionType=default", "worker-0", "true"), id="a command as it is"),
+            pytest.param(("-l", "mpi", "-o", "User=mpi", "mpi@worker-0", "true"), id="a user"),
         ],
     )
     def test_what_makes_no_sense_here_is_ignored(self, words: tuple[str, ...]) -> None:
@@ -106,37 +166,171 @@ class TestSsh:
 
         assert found == Invocation("worker-0", ("true",), attempts=10)
 
-    def test_the_last_setting_counts_and_its_name_has_no_case(self) -> None:
+    def test_the_first_setting_counts_as_with_ssh_and_its_name_has_no_case(self) -> None:
         found = rsh("-oconnecttimeout=1", "-oCONNECTTIMEOUT=7", "worker-0", "true")
 
-        assert found == Invocation("worker-0", ("true",), connect_seconds=7.0)
+        assert found == Invocation("worker-0", ("true",), connect_seconds=1.0)
 
-    def test_a_time_of_none_is_no_time(self) -> None:
-        assert rsh("-oConnectTimeout=none", "worker-0", "true") == Invocation("worker-0", ("true",))
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [
+            ("120", 120.0),
+            ("10s", 10.0),
+            ("10S", 10.0),
+            ("1m", 60.0),
+            ("1h30m", 5400.0),
+            ("1m30", 90.0),
+            ("0.5", 0.5),
+            ("2.5s", 2.5),
+            ("1d", 86400.0),
+            pytest.param("3w", 86400.0, id="a day at most"),
+            pytest.param("9" * 500, 86400.0, id="a number of any length"),
+        ],
+    )
+    def test_a_time_is_written_as_for_ssh(self, text: str, seconds: float) -> None:
+        found = rsh("-o", f"ConnectTimeout={text}", "-o", f"ServerAliveInterval {text}", "worker-0", "true")
 
-    def test_pdsh_gives_the_user_by_itself(self) -> None:
-        assert rsh("-2", "-a", "-x", "-l", "mpi", "worker-0", "true") == Invocation(
-            "worker-0", ("true",), user="mpi"
+        expected = Invocation("worker-0", ("true",), connect_seconds=seconds, alive_seconds=seconds)
+        assert found == expected
+
+    @pytest.mark.parametrize("text", ["none", "None", "0", "0s"])
+    def test_a_connect_timeout_of_none_is_ours(self, text: str) -> None:
+        assert rsh(f"-oConnectTimeout={text}", "worker-0", "true") == Invocation("worker-0", ("true",))
+
+    @pytest.mark.parametrize("text", ["none", "0", "0s"])
+    def test_signs_of_life_can_be_switched_off(self, text: str) -> None:
+        found = rsh(f"-oServerAliveInterval={text}", "-o", "ServerAliveCountMax=0", "worker-0", "true")
+
+        assert found == Invocation("worker-0", ("true",), alive_seconds=0.0, alive_count=0)
+
+    def test_signs_of_life_can_be_asked_for(self) -> None:
+        found = rsh("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3", "worker-0", "true")
+
+        assert found == Invocation("worker-0", ("true",), alive_seconds=15.0, alive_count=3)
+
+    @pytest.mark.parametrize("words", [("-n",), ("-o", "StdinNull=yes"), ("-oStdinNull True",)])
+    def test_stdin_can_be_declined(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words, "worker-0", "cat") == Invocation("worker-0", ("cat",), null_stdin=True)
+
+    def test_stdin_can_be_declined_after_the_host(self) -> None:
+        assert rsh("worker-0", "-n", "cat") == Invocation("worker-0", ("cat",), null_stdin=True)
+
+    @pytest.mark.parametrize(
+        ("words", "command"),
+        [
+            (("--", "worker-0", "-n", "cat"), ("-n", "cat")),
+            (("-x", "--", "worker-0", "--", "cat"), ("--", "cat")),
+            (("worker-0", "--", "-n", "cat"), ("-n", "cat")),
+            (("worker-0", "--", "--", "cat"), ("--", "cat")),
+            (("worker-0", "cat", "--", "-n"), ("cat", "--", "-n")),
+        ],
+    )
+    def test_after_the_end_of_options_there_are_none(
+        self, words: tuple[str, ...], command: tuple[str, ...]
+    ) -> None:
+        assert rsh(*words) == Invocation("worker-0", command)
+
+    def test_variables_can_be_sent_and_set(self) -> None:
+        found = rsh(
+            *("-o", "SendEnv=PSSH_NODENUM", "-o", "SendEnv LC_* -LC_ALL"),
+            *("-o", "SetEnv=A=1 B=2", "-oSetEnv C=3", "worker-0", "true"),
         )
 
-    def test_a_user_before_the_host_counts_more(self) -> None:
-        assert rsh("-l", "a", "b@worker-0", "true") == Invocation("worker-0", ("true",), user="b")
+        assert found == Invocation(
+            "worker-0", ("true",), send_env=("PSSH_NODENUM", "LC_* -LC_ALL"), set_env=("A=1 B=2", "C=3")
+        )
 
-    def test_stdin_can_be_declined(self) -> None:
-        assert rsh("-n", "worker-0", "cat") == Invocation("worker-0", ("cat",), null_stdin=True)
+    @pytest.mark.parametrize("words", [("-tt",), ("-t",), ("-o", "RequestTTY=force"), ("-oRequestTTY=yes",)])
+    def test_a_terminal_can_be_asked_for(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words, "worker-0", "top") == Invocation("worker-0", ("top",), wants_terminal=True)
 
-    def test_a_terminal_can_be_asked_for(self) -> None:
-        assert rsh("-tt", "worker-0", "top") == Invocation("worker-0", ("top",), wants_terminal=True)
+    def test_a_service_is_kept_for_looking_the_pod_up(self) -> None:
+        found = rsh("train-0.train.ml.svc", "true")
+
+        assert found == Invocation("train-0", ("true",), namespace="ml", service="train")
+
+    def test_a_pod_may_be_called_by_its_address(self) -> None:
+        assert rsh("root@10.0.0.7", "true") == Invocation("10.0.0.7", ("true",), is_address=True)
+
+    @pytest.mark.parametrize("program", ["ssh", "rsh", "/opt/shims/ssh"])
+    def test_a_program_of_another_name_does_not_say_what_it_does(self, program: str) -> None:
+        assert parse(program, ("-vvv", "worker-0", "true")) == Invocation("worker-0", ("true",))
 
     def test_what_follows_the_first_word_of_the_command_is_the_commands(self) -> None:
         assert rsh("worker-0", "ls", "-L", "-Z", "--x") == Invocation("worker-0", ("ls", "-L", "-Z", "--x"))
 
 
+class TestSubsystems:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            pytest.param(("-x", "-oClearAllForwardings=yes", "-s", "--", "worker-0", "sftp"), id="sftp, scp"),
+            pytest.param(("worker-0", "-s", "sftp"), id="after the host"),
+            pytest.param(("-o", "SessionType=subsystem", "worker-0", "sftp"), id="as a setting"),
+        ],
+    )
+    def test_sftp_runs_the_pods_server(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words) == Invocation("worker-0", (SFTP,))
+
+    def test_there_is_no_other(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            rsh("-s", "worker-0", "netconf")
+
+        assert str(caught.value) == "no subsystem 'netconf' in worker-0; -s knows sftp only"
+
+
+class TestQuestions:
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (("-G", "worker-0"), Wants("G", host="worker-0", port="22")),
+            (("-G", "a@worker-0.train", "true"), Wants("G", host="worker-0.train", user="a", port="22")),
+            (("-G", "-l", "a", "-p", "2", "b@w", "-p", "3"), Wants("G", host="w", user="a", port="2")),
+            (("w", "-o", "User=a", "-oPort=2", "-G"), Wants("G", host="w", user="a", port="2")),
+            (("b@w", "-l", "a", "-G"), Wants("G", host="w", user="b", port="22")),
+        ],
+    )
+    def test_settings_can_be_asked_for_and_the_first_counts(self, words: tuple[str, ...], expected: Wants) -> None:
+        assert rsh(*words) == expected
+
+    @pytest.mark.parametrize("command", ["check", "stop", "exit"])
+    def test_a_shared_connection_can_be_asked_about(self, command: str) -> None:
+        assert rsh("-O", command, "worker-0") == Wants(command, host="worker-0", port="22")
+
+    @pytest.mark.parametrize("words", [("-S", "/tmp/a"), ("-o", "ControlPath=/tmp/a")])
+    def test_a_shared_connection_has_a_socket(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words, "-O", "check", "w") == Wants("check", host="w", port="22", path="/tmp/a")
+
+    def test_a_shared_connection_can_not_be_told_to_forward(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            rsh("-O", "forward", "-O", "check", "worker-0")
+
+        assert str(caught.value) == "option -O forward can't be honoured: there is no ssh connection here to share"
+
+    @pytest.mark.parametrize("words", [("-G",), ("-O", "check")])
+    def test_each_needs_a_host(self, words: tuple[str, ...]) -> None:
+        with pytest.raises(UsageError, match="no host; the form is"):
+            rsh(*words)
+
+
 class TestKubexec:
-    def test_nothing_is_an_option(self) -> None:
+    def test_nothing_after_the_host_is_an_option(self) -> None:
         found = parse("/etc/mpi/kubexec.sh", ["worker-0", "-x", "true"])
 
         assert found == Invocation("worker-0", ("-x", "true"))
+
+    @pytest.mark.parametrize("words", [("worker-0", "--", "true"), ("--", "worker-0", "--", "true")])
+    def test_an_end_of_options_after_the_host_is_the_commands(self, words: tuple[str, ...]) -> None:
+        assert parse("kubexec.sh", words) == Invocation("worker-0", ("--", "true"))
+
+    def test_options_stand_before_the_host(self) -> None:
+        words = ["-x", "-v", "-o", "ConnectTimeout=5m", "--container=main", "worker-0", "true"]
+
+        expected = Invocation("worker-0", ("true",), connect_seconds=300.0, container="main")
+        assert parse("kubexec.sh", words) == expected
+
+    def test_help_can_be_wanted(self) -> None:
+        assert parse("kubexec.sh", ["--help"]) == Wants("help")
 
     def test_horovods_one_word_is_a_command(self) -> None:
         word = "cd /data > /dev/null 2>&1 ; env HOROVOD_RANK=1 python train.py"
@@ -164,13 +358,32 @@ class TestMistakes:
             (("-Z", "worker-0", "true"), "unknown option -Z in '-Z'; ssh's options are understood, see --help"),
             (
                 ("--verbose", "worker-0", "true"),
-                "unknown option '--verbose'; there are --direct, --help and --version, and ssh's own",
+                (
+                    "unknown option '--verbose'; there are --namespace, --container, --context, --help and "
+                    "--version, and ssh's own"
+                ),
             ),
+            (("--help=me",), "option --help takes no value"),
+            (("--namespace",), "option --namespace needs a value, as in: --namespace VALUE"),
+            (("--context=", "a", "b"), "option --context needs a value, as in: --context VALUE"),
+            (("--namespace", "A", "a", "b"), f"--namespace 'A' can't be: a namespace's name {LABEL}"),
+            (("--container=a/b", "a", "b"), f"--container 'a/b' can't be: a container's name {LABEL}"),
             (("-p",), "option -p needs a value, as in: -p VALUE"),
             (("-o", "worker-0"), "-o 'worker-0' is no setting; write it as -o NAME=VALUE"),
-            (("-oConnectTimeout=soon", "a", "b"), "-o connecttimeout=soon: expected a number from 1 to 86400"),
-            (("-oConnectTimeout=0", "a", "b"), "-o connecttimeout=0: expected a number from 1 to 86400"),
-            (("-oConnectionAttempts=x", "a", "b"), "-o connectionattempts=x: expected a number from 1 to 1000"),
+            (
+                ("-oConnectTimeout=soon", "a", "b"),
+                "-o ConnectTimeout=soon: expected a time such as 30, 10s or 1h30m",
+            ),
+            (
+                ("-oServerAliveInterval=1y", "a", "b"),
+                "-o ServerAliveInterval=1y: expected a time such as 30, 10s or 1h30m",
+            ),
+            (("-oConnectionAttempts=x", "a", "b"), "-o ConnectionAttempts=x: expected a number from 1 to 1000"),
+            (
+                ("-oServerAliveCountMax=-1", "a", "b"),
+                "-o ServerAliveCountMax=-1: expected a number from 0 to 1000000",
+            ),
+            (("-oStdinNull=maybe", "a", "b"), "-o StdinNull=maybe: expected yes or no"),
         ],
     )
     def test_a_mistake_is_named_with_its_remedy(self, words: tuple[str, ...], message: str) -> None:
@@ -180,14 +393,36 @@ class TestMistakes:
         assert str(caught.value) == message
 
     @pytest.mark.parametrize(
-        "words",
-        [("-L", "80:a:80"), ("-R80:a:80",), ("-D", "80"), ("-W", "a:1"), ("-J", "a"), ("-f",), ("-N",), ("-M",)],
+        "text",
+        ["", "s", "1x", "-1", "+1", "1s2s", "1s2", "1.5m", "1.", ".", "1..5", "1e3", "inf", "\u0661", "1 m"],
     )
+    def test_what_is_no_time_for_ssh_is_none_here(self, text: str) -> None:
+        assert read_time(text) is None
+
+    @pytest.mark.parametrize("words", [("-J", "a"), ("-f",), ("-N",), ("-M",), ("-w", "0"), ("-Q", "key")])
     def test_what_cannot_be_honoured_is_refused(self, words: tuple[str, ...]) -> None:
         with pytest.raises(UsageError, match=f"option {words[0][:2]} can't be honoured"):
             rsh(*words, "worker-0", "true")
 
-    @pytest.mark.parametrize("setting", ["LocalForward=80 a:80", "remoteforward=80", "ProxyJump=a", "Tunnel=yes"])
-    def test_forwarding_by_a_setting_is_refused(self, setting: str) -> None:
-        with pytest.raises(UsageError, match="can't be honoured"):
+    @pytest.mark.parametrize("words", [("-L", "80:a:80"), ("-R80:a:80",), ("-D", "80"), ("-W", "a:1")])
+    def test_instead_of_forwarding_kubectl_is_named(self, words: tuple[str, ...]) -> None:
+        with pytest.raises(UsageError) as caught:
+            rsh(*words, "worker-0", "true")
+
+        assert str(caught.value) == (
+            f"option {words[0][:2]} can't be honoured: no ports are forwarded here; "
+            "use: kubectl port-forward POD PORT"
+        )
+
+    @pytest.mark.parametrize("setting", ["LocalForward=80 a:80", "remoteforward=80", "DynamicForward 80"])
+    def test_forwarding_by_a_setting_is_refused_likewise(self, setting: str) -> None:
+        with pytest.raises(UsageError, match=r"can't be honoured: .* use: kubectl port-forward"):
+            rsh("-o", setting, "worker-0", "true")
+
+    @pytest.mark.parametrize(
+        "setting",
+        ["ProxyJump=a", "Tunnel=yes", "RemoteCommand=a", "SessionType=none", "ForkAfterAuthentication=yes"],
+    )
+    def test_so_are_settings_for_a_connection_of_ssh(self, setting: str) -> None:
+        with pytest.raises(UsageError, match="can't be honoured: there is no ssh connection here"):
             rsh("-o", setting, "worker-0", "true")

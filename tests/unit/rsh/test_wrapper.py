@@ -39,6 +39,19 @@ class TestThePayload:
         assert rb"exec /bin/sh -c \047xxx" in wrapper.payload(Order("n1", b"x" * 120_000))
         assert rb"eval \047xxx" in wrapper.payload(Order("n1", b"x" * 120_001))
 
+    def test_another_shell_gets_the_command_where_it_is_asked_for(self) -> None:
+        order = Order("n1", b"source x", shell="/opt/my shells/bash")
+
+        assert rb"exec \047/opt/my shells/bash\047 -c \047source x\047" in wrapper.payload(order)
+
+    def test_another_shell_gets_a_command_of_any_length(self) -> None:
+        order = Order("n1", b"x" * 120_000 + b"y" * 10, shell="/bin/bash")
+
+        found = wrapper.payload(order)
+
+        assert rb"x\047 \047yyyyyyyyyy\047\n}" in found
+        assert rb"eval \047x" not in found
+
     def test_the_shells_find_no_mistake_in_it(self) -> None:
         for shell in ("dash", "bash"):
             assert subprocess.run([shell, "-n"], input=SCRIPT.encode(), check=False).returncode == 0
@@ -69,6 +82,11 @@ class TestOrders:
     def test_variables_have_names(self, name: str) -> None:
         with pytest.raises(UsageError, match="is no name for an environment variable"):
             Order("n1", b"true", environment={name: "x"})
+
+    @pytest.mark.parametrize("shell", ["bash", "", "bin/bash", "/bin/bash\n", "/bin/b\0", "/bin/", "/"])
+    def test_a_shell_is_a_path(self, shell: str) -> None:
+        with pytest.raises(UsageError, match="can't be a shell: expected a path such as /bin/bash"):
+            Order("n1", b"true", shell=shell)
 
     def test_the_longest_silence_and_the_kill_fit_into_a_minute(self) -> None:
         order = Order("n1", b"true")

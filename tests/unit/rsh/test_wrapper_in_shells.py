@@ -84,6 +84,23 @@ class TestTheCommand:
             assert remote.code() == 3
             assert remote.output["stdout"].strip() == b"200000"
 
+    def test_another_shell_may_get_it(self, shell: Shell) -> None:
+        with running(shell, "[[ -n $BASH_VERSION ]] && echo $0 $#", shell="/bin/bash") as remote:
+            assert remote.code() == 0
+            assert remote.output["stdout"] == b"/bin/bash 0\n"
+
+    def test_another_shell_may_get_400_kilobytes_of_it(self, shell: Shell) -> None:
+        text = b"it's " * 80_000
+        command = b'echo $0 $#; wc -c <<<"' + text + b'"; exit 3'
+        with running(shell, command, shell="/bin/bash") as remote:
+            assert remote.code() == 3
+            assert remote.output["stdout"].split() == [b"/bin/bash", b"0", b"400001"]
+
+    def test_a_shell_that_is_not_there_can_not_get_it(self, shell: Shell) -> None:
+        with running(shell, "true", shell="/bin/fish") as remote:
+            assert remote.code() == 127
+            assert b"/bin/fish" in remote.output["stderr"]
+
     def test_its_environment_is_set_and_nothing_of_ours_is_in_it(self, shell: Shell) -> None:
         with running(
             shell, 'echo "$A"; set | grep -ci mpirt; env | grep -ci mpirt', environment={"A": "1 '\n$x"}

@@ -1,0 +1,180 @@
+"""
+Which pod a host name or an address means, where no pod has that name.
+
+Owns: what to ask for, and the choice among the pods that come back. The list itself is handed in. Imported only
+when the API server knows no pod of the name that was given, or when that is an address.
+
+Pods of a StatefulSet are called by their host names. Those of an Indexed Job are not: the pod of index 3 has the
+host name JOB-3 and a name like JOB-3-x7k2p. So have those of JobSets, TrainJobs and Flux, which make such Jobs.
+Kubernetes selects by label, but by no host name, so what no label leads to is looked for among all pods that live.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import NoPod
+from mpirt.kubeapi.answers import Forbidden
+from mpirt.kubeapi.objects import rows, table, text
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Protocol
+
+    from mpirt.kubeapi.answers import JsonObject
+    from mpirt.kubeapi.deadline import Deadline
+
+    class Lists(Protocol):
+        """Api.list_pods."""
+
+        def __call__(
+            self,
+            namespace: str,
+            keep: Callable[[JsonObject], Candidate],
+            deadline: Deadline,
+            /,
+            *,
+            labels: str,
+            fields: str,
+        ) -> list[Candidate]: ...
+
+
+_JOB = "batch.kubernetes.io/job-name"
+# Up to Kubernetes 1.26; later ones have both.
+_JOB_BEFORE = "job-name"
+# A label since 1.28, an annotation since 1.21.
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_LIVING = "status.phase!=Failed,status.phase!=Succeeded"
+_ENDED = ("Failed", "Succeeded")
+_MOST_NAMED = 5
+
+
+class Ambiguous(NoPod):
+    """Several pods are meant; waiting does not help."""
+
+
+@value
+class Question:
+    """One list: which pods."""
+
+    labels: str = ""
+    fields: str = ""
+
+
+@value
+class Candidate:
+    """As much of a pod as is needed here."""
+
+    name: str
+    phase: str
+    deleting: bool
+    job: str
+    index: str
+    hostname: str
+    subdomain: str
+    addresses: tuple[str, ...]
+
+    @property
+    def lives(self) -> bool:
+        return not self.deleting and self.phase not in _ENDED
+
+    @property
+    def end(self) -> str:
+        """How it is dead, in words."""
+        return f"{self.name} is {'being deleted' if self.deleting else self.phase}"
+
+
+def read_candidate(body: Mapping[str, object]) -> Candidate:
+    """A pod as the API server has it."""
+    metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
+    labels = table(metadata, "labels")
+    return Candidate(
+        name=text(metadata, "name"),
+        phase=text(status, "phase"),
+        deleting=bool(text(metadata, "deletionTimestamp")),
+        job=text(labels, _JOB) or text(labels, _JOB_BEFORE),
+        index=text(labels, _INDEX) or text(table(metadata, "annotations"), _INDEX),
+        hostname=text(spec, "hostname"),
+        subdomain=text(spec, "subdomain"),
+        addresses=tuple(text(row, "ip") for row in rows(status, "podIPs")) or (text(status, "podIP"),),
+    )
+
+
+def questions(host: str) -> tuple[Question, ...]:
+    """What to list, one after the other until an answer names a pod."""
+    if _is_address(host):
+        # The field has the first address of two only.
+        return Question(fields=f"status.podIP={_normal(host)}"), Question(fields=_LIVING)
+    job, index = _job_and_index(host)
+    by_labels = (Question(labels=f"{_JOB}={job},{_INDEX}={index}"),) if job else ()
+    return *by_labels, Question(fields=_LIVING)
+
+
+def choose(host: str, pods: Sequence[Candidate], *, service: str = "") -> str:
+    """The pod that is meant, or nothing. Raises Ambiguous."""
+    found = [pod.name for pod in _matching(host, [pod for pod in pods if pod.lives], service)]
+    if len(found) > 1:
+        others = len(found) - _MOST_NAMED
+        names = f"{', '.join(sorted(found)[:_MOST_NAMED])}{f' and {others} others' if others > 0 else ''}"
+        raise Ambiguous(f"host {host} may be any of the pods {names}; name the pod that is meant")
+    return found[0] if found else ""
+
+
+def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, service: str = "") -> str:
+    """
+    Look the host up. Returns the pod's name.
+
+    `lists` is an Api's list_pods, `host` an address or the first label of a host name, `service` its second label.
+    Raises Ambiguous, NoPod, and what list_pods raises; where listing is not allowed, a NoPod that says so.
+    """
+    dead: set[str] = set()
+    for question in questions(host):
+        try:
+            pods = lists(namespace, read_candidate, deadline, labels=question.labels, fields=question.fields)
+        except Forbidden as error:
+            raise NoPod(f"{_none(host, namespace)}, and host names can't be looked up: {error}") from error
+        if found := choose(host, pods, service=service):
+            return found
+        dead |= {pod.end for pod in _matching(host, pods, service)}
+    if _is_address(host):
+        raise NoPod(f'no pod in namespace "{namespace}" has the address {host}')
+    living = f" that lives: {', '.join(sorted(dead)[:_MOST_NAMED])}" if dead else ""
+    raise NoPod(f"{_none(host, namespace)}, and none with that host name{living}")
+
+
+def _none(host: str, namespace: str) -> str:
+    return f'no pod "{host}" in namespace "{namespace}"'
+
+
+def _matching(host: str, pods: Sequence[Candidate], service: str) -> list[Candidate]:
+    if _is_address(host):
+        wanted = _normal(host)
+        return [pod for pod in pods if any(_normal(address) == wanted for address in pod.addresses)]
+    job, index = _job_and_index(host)
+    of_job = [pod for pod in pods if job and (pod.job, pod.index) == (job, index)]
+    return of_job or [pod for pod in pods if pod.hostname == host and service in ("", pod.subdomain)]
+
+
+def _job_and_index(host: str) -> tuple[str, str]:
+    """JOB-3 as JOB and 3; nothing twice where it isn't of that form."""
+    job, _, index = host.rpartition("-")
+    is_index = index.isascii() and index.isdigit() and (index == "0" or not index.startswith("0"))
+    return (job, index) if job and is_index else ("", "")
+
+
+def _is_address(host: str) -> bool:
+    # A label has neither.
+    return "." in host or ":" in host
+
+
+def _normal(address: str) -> str:
+    """Of the many forms of an address the shortest."""
+    if ":" not in address:
+        return address
+    # A module of 5 ms, for what launchers hardly ever say.
+    from ipaddress import IPv6Address  # noqa: PLC0415
+
+    try:
+        return str(IPv6Address(address))
+    except ValueError:
+        return address

@@ -1,0 +1,211 @@
+"""Which pod a host name means where no pod has that name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mpirt.errors import NoPod, Refused
+from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.rsh.hostlookup import Ambiguous, Candidate, Question, choose, find_pod, questions, read_candidate
+
+LIVING = "status.phase!=Failed,status.phase!=Succeeded"
+
+
+def body(name: str, **more: Any) -> JsonObject:
+    """A pod that runs, as Jobs make them; `job`, `index` and what else a test is about."""
+    labels = {f"batch.kubernetes.io/{key}": more[word] for key, word in LABELS.items() if word in more}
+    annotations = {"batch.kubernetes.io/job-completion-index": more["noted"]} if "noted" in more else {}
+    metadata: dict[str, object] = {"name": name, "labels": labels, "annotations": annotations}
+    if more.get("deleting"):
+        metadata["deletionTimestamp"] = "2026-11-20T12:00:00Z"
+    spec = {key: more[key] for key in ("hostname", "subdomain") if key in more}
+    addresses = more.get("addresses", ("10.0.0.7",))
+    status = {
+        "phase": more.get("phase", "Running"),
+        "podIP": addresses[0] if addresses else "",
+        "podIPs": [{"ip": address} for address in addresses],
+    }
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+LABELS = {"job-name": "job", "job-completion-index": "index"}
+
+
+def candidate(name: str, **more: Any) -> Candidate:
+    return read_candidate(body(name, **more))
+
+
+class Lists:
+    """An API server's lists, one for each question, in the order in which they are asked."""
+
+    def __init__(self, *answers: Sequence[JsonObject] | Exception) -> None:
+        self._answers = list(answers)
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, namespace: str, keep: Any, _deadline: Deadline, *, labels: str, fields: str) -> list[Any]:
+        assert namespace == "ml"
+        self.asked.append((labels, fields))
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [keep(item) for item in answer]
+
+
+def find(host: str, *answers: Sequence[JsonObject] | Exception, service: str = "") -> tuple[str, Lists]:
+    lists = Lists(*answers)
+    return find_pod(lists, "ml", host, Deadline(1.0), service=service), lists
+
+
+class TestWhatIsAsked:
+    def test_a_pod_of_an_indexed_job_by_its_labels_and_then_all_that_live(self) -> None:
+        assert questions("train-node-0-12") == (
+            Question(
+                labels="batch.kubernetes.io/job-name=train-node-0,batch.kubernetes.io/job-completion-index=12"
+            ),
+            Question(fields=LIVING),
+        )
+
+    @pytest.mark.parametrize("host", ["master", "a-b", "-1", "a-01", "a-1x"])
+    def test_a_name_that_no_job_gives_is_looked_for_among_all_that_live(self, host: str) -> None:
+        assert questions(host) == (Question(fields=LIVING),)
+
+    @pytest.mark.parametrize(("host", "address"), [("10.0.0.7", "10.0.0.7"), ("FD00:0:0::07", "fd00::7")])
+    def test_an_address_by_the_field_that_has_it_and_then_all_that_live(self, host: str, address: str) -> None:
+        assert questions(host) == (Question(fields=f"status.podIP={address}"), Question(fields=LIVING))
+
+
+class TestWhoMatches:
+    def test_the_pod_with_the_jobs_index(self) -> None:
+        pods = [candidate("train-0-x", job="train", index="0"), candidate("train-1-x", job="train", index="1")]
+
+        assert choose("train-1", pods) == "train-1-x"
+
+    def test_an_older_kubernetes_notes_the_index(self) -> None:
+        pods = [candidate("train-0-x", job="train", noted="0"), candidate("train-1-x", job="train", noted="1")]
+
+        assert choose("train-1", pods) == "train-1-x"
+
+    def test_a_still_older_one_has_a_label_without_a_prefix(self) -> None:
+        old = body("train-1-x", noted="1")
+        old["metadata"]["labels"] = {"job-name": "train"}  # type: ignore[index]  # as body() makes it
+
+        assert choose("train-1", [read_candidate(old)]) == "train-1-x"
+
+    def test_a_job_of_which_only_the_name_or_the_index_is_right_is_another(self) -> None:
+        pods = [candidate("a", job="train", index="2"), candidate("b", job="other", index="1")]
+
+        assert choose("train-1", pods) == ""
+
+    def test_else_the_pod_with_that_host_name(self) -> None:
+        pods = [candidate("a", hostname="master", subdomain="one"), candidate("b", hostname="worker")]
+
+        assert choose("master", pods) == "a"
+
+    def test_a_service_tells_host_names_apart(self) -> None:
+        pods = [candidate(name, hostname="master", subdomain=name) for name in ("one", "two")]
+
+        assert choose("master", pods, service="two") == "two"
+        assert choose("master", pods, service="three") == ""
+
+    def test_the_jobs_index_goes_before_a_host_name(self) -> None:
+        pods = [candidate("a", hostname="train-1"), candidate("b", job="train", index="1")]
+
+        assert choose("train-1", pods) == "b"
+
+    @pytest.mark.parametrize("host", ["fd00::7", "FD00:0:0::7", "10.0.0.7"])
+    def test_a_pod_by_any_of_its_addresses(self, host: str) -> None:
+        pods = [candidate("a", addresses=("10.0.0.8",)), candidate("b", addresses=("10.0.0.7", ":", "fd00::7"))]
+
+        assert choose(host, pods) == "b"
+
+    def test_a_pod_that_tells_one_address_only(self) -> None:
+        pod = body("a")
+        pod["status"] = {"phase": "Running", "podIP": "10.0.0.7"}
+
+        assert choose("10.0.0.7", [read_candidate(pod)]) == "a"
+
+    def test_nobody_has_an_address_that_is_empty(self) -> None:
+        assert choose("10.0.0.7", [candidate("a", addresses=())]) == ""
+
+
+class TestWhoIsAlive:
+    @pytest.mark.parametrize("dead", [{"phase": "Failed"}, {"phase": "Succeeded"}, {"deleting": True}])
+    def test_pods_that_ended_or_are_being_deleted_do_not_count(self, dead: dict[str, Any]) -> None:
+        pods = [candidate("old", job="train", index="0", **dead), candidate("new", job="train", index="0")]
+
+        assert choose("train-0", pods) == "new"
+
+    def test_one_that_begins_counts(self) -> None:
+        assert choose("train-0", [candidate("a", job="train", index="0", phase="Pending")]) == "a"
+
+    def test_of_several_none_is_chosen(self) -> None:
+        pods = [candidate(name, hostname="master") for name in ("b", "a")]
+
+        with pytest.raises(Ambiguous) as caught:
+            choose("master", pods)
+
+        assert str(caught.value) == "host master may be any of the pods a, b; name the pod that is meant"
+
+    def test_of_many_not_all_are_named(self) -> None:
+        pods = [candidate(f"p-{number}", addresses=("10.0.0.7",)) for number in range(9)]
+
+        with pytest.raises(Ambiguous, match="any of the pods p-0, p-1, p-2, p-3, p-4 and 4 others;"):
+            choose("10.0.0.7", pods)
+
+
+class TestALookUp:
+    def test_ends_with_the_first_answer_that_names_a_pod(self) -> None:
+        found, lists = find("train-0", [body("train-0-x", job="train", index="0")])
+
+        assert found == "train-0-x"
+        assert lists.asked == [
+            ("batch.kubernetes.io/job-name=train,batch.kubernetes.io/job-completion-index=0", "")
+        ]
+
+    def test_goes_on_with_all_that_live(self) -> None:
+        found, lists = find("train-0", [], [body("a"), body("b", hostname="train-0", subdomain="s")], service="s")
+
+        assert found == "b"
+        assert lists.asked[1:] == [("", LIVING)]
+
+    def test_that_finds_nobody_says_so(self) -> None:
+        with pytest.raises(NoPod) as caught:
+            find("train-0", [], [body("a")])
+
+        assert str(caught.value) == 'no pod "train-0" in namespace "ml", and none with that host name'
+
+    def test_by_address_that_finds_nobody_says_so(self) -> None:
+        with pytest.raises(NoPod) as caught:
+            find("10.0.0.9", [], [body("a")])
+
+        assert str(caught.value) == 'no pod in namespace "ml" has the address 10.0.0.9'
+
+    def test_that_finds_only_the_dead_names_them(self) -> None:
+        dead = [
+            body("train-0-b", job="train", index="0", phase="Failed"),
+            body("train-0-a", job="train", index="0", deleting=True),
+        ]
+
+        with pytest.raises(NoPod) as caught:
+            find("train-0", dead, [])
+
+        assert str(caught.value) == (
+            'no pod "train-0" in namespace "ml", and none with that host name that lives: '
+            "train-0-a is being deleted, train-0-b is Failed"
+        )
+
+    def test_that_is_not_allowed_says_what_is_missing(self) -> None:
+        said = 'may not list pods in namespace "ml": the Role in namespace "ml" must hold list on pods'
+        refusal = Forbidden(said, Failure(403, "", "", None, is_status=True))
+
+        with pytest.raises(NoPod) as caught:
+            find("train-0", refusal)
+
+        assert (
+            str(caught.value) == f'no pod "train-0" in namespace "ml", and host names can\'t be looked up: {said}'
+        )
+        assert not isinstance(caught.value, Refused)
