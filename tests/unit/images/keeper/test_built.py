@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from images.keeper import build
 from mpirt import keeper
 from mpirt.rsh import keeperframes
 from mpirt.rsh.keeperframes import Frame, FrameReader, Kind
@@ -136,3 +137,9 @@ def session(architecture: str, command: str) -> list[Frame]:
 
 def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
     assert keeperframes.PROTOCOL == keeper.PROTOCOL
+
+
+def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
+    assert {one: build.file_name(one) for one in build.MACHINES} == {
+        one: keeper.file_name(one) for one in keeper.ARCHITECTURES
+    }
