@@ -71,6 +71,7 @@ Options: those of ssh, as far as they have a meaning here:
 
 Environment:
   KUBECONFIG             the cluster; without it ~/.kube/config, or the pod's own service account
+  HTTPS_PROXY, NO_PROXY  the way to it, as for kubectl
   MPIRT_CONTAINER        the container, where a pod has several
   MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
   MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
@@ -122,14 +123,13 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     )
     endpoint = find_endpoint(environ)
     namespace = asked.namespace or endpoint.namespace
-    log, remark = _log(environ, begin), _on_proxies(environ)
+    log = _log(environ, begin)
     if log is not None:
-        found = f"{endpoint.name}, by {endpoint.origin}"
-        told = f"pod {asked.pod} in namespace {namespace} at {found}{f'; {remark}' if remark else ''}"
-        _say(log.line(told, time.monotonic()))
+        found = f"{endpoint.route}, by {endpoint.origin}"
+        _say(log.line(f"pod {asked.pod} in namespace {namespace} at {found}", time.monotonic()))
     relay = Relay(
         Session(task, now=time.monotonic(), jitter=_jitter),
-        ExecApi(Dialer(endpoint, remark=remark)),
+        ExecApi(Dialer(endpoint)),
         signals,
         namespace=namespace,
         pod=asked.pod,
@@ -181,14 +181,6 @@ def _log(environ: Mapping[str, str], begin: float) -> Log | None:
     from mpirt.rsh.log import Log  # noqa: PLC0415
 
     return Log(begin)
-
-
-def _on_proxies(environ: Mapping[str, str]) -> str:
-    """What to tell somebody whose API server can be reached through a proxy only."""
-    for name in ("HTTPS_PROXY", "https_proxy"):
-        if environ.get(name):
-            return f"{name} is set, but mpirt connects directly"
-    return ""
 
 
 def _open_what_is_closed() -> None:
