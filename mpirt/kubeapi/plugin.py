@@ -96,7 +96,8 @@ class PluginCredentials:
 
     def renew(self) -> None:
         """Have the plugin run again the next time, unless it has meanwhile answered another process."""
-        self._refused, self._held = self._held, None
+        if self._held is not None:
+            self._refused, self._held = self._held, None
 
     def _newer(self, deadline: Deadline) -> Steps[_Answered]:
         lock = self._lock()
