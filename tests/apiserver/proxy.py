@@ -53,14 +53,19 @@ class Proxy:
     def stop(self) -> None:
         """Leave no thread and no socket behind."""
         self._stopping.set()
-        everything = [self._listener, *self._open]
-        for each in everything:
+        for each in (self._listener, *self._open):
             _hang_up(each)
         for thread in self._threads:
             thread.join(PATIENCE)
             assert not thread.is_alive(), "the proxy does not end"
-        for each in everything:
+        # Some may have come since.
+        for each in (self._listener, *self._open):
             each.close()
+
+    def _keep(self, opened: socket.socket) -> None:
+        self._open.append(opened)
+        if self._stopping.is_set():
+            _hang_up(opened)
 
     def _begin(self, target: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)
@@ -73,14 +78,14 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            self._open.append(client)
+            self._keep(client)
             self._begin(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             if self.identity is not None:
                 client = self.identity.wrap_socket(client, server_side=True)
-                self._open.append(client)
+                self._keep(client)
             head = b""
             while not head.endswith(b"\r\n\r\n"):
                 piece = client.recv(1)
@@ -101,7 +106,7 @@ class Proxy:
 
     def _tunnel(self, client: socket.socket) -> None:
         server = socket.create_connection(self.server)
-        self._open.append(server)
+        self._keep(server)
         client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
         _pump(client, server)
         _hang_up(server)
