@@ -85,6 +85,7 @@ Environment:
   MPIRT_DISCOVER_FIRST_TIMEOUT    how long the first call of a horovodrun waits for a first host (60); 0: no call
                                   waits
   KUBECONFIG                      the cluster; without it ~/.kube/config, or the pod's own service account
+  HTTPS_PROXY, NO_PROXY           the way to it, as for kubectl
   MPIRT_LOG=debug                 as --verbose
 
 Exit code: 0 when the list is the whole truth, an empty one too; otherwise it isn't known, nothing is printed, and

@@ -15,32 +15,31 @@ from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.exchange import ready
 from mpirt.kubeapi.resolve import by_name, resolve
 from mpirt.kubeapi.stream import Address, Peer, TlsStream
-from mpirt.kubeapi.tls import tls_context
-from mpirt.kubeapi.wire import get_request
+from mpirt.kubeapi.tls import proxy_context, tls_context
+from mpirt.kubeapi.tlslib import wrap
+from mpirt.kubeapi.wire import request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mpirt.kubeapi.exchange import Steps
     from mpirt.kubeapi.resolve import GetAddrInfo
-    from mpirt.kubeapi.tlslib import Context
+    from mpirt.kubeapi.tlslib import Context, Socket, TlsSocket
 
 
 class Dialer:
     """Opens connections to one endpoint, and remembers what need not be found out twice."""
 
-    __slots__ = ("_addresses", "_context", "_look_up", "_peer", "_remark", "_shown", "endpoint")
+    __slots__ = ("_addresses", "_context", "_look_up", "_peer", "_shown", "endpoint")
 
-    def __init__(self, endpoint: Endpoint, *, look_up: GetAddrInfo = by_name, remark: str = "") -> None:
-        """`remark` is added to what is said when no connection comes about."""
+    def __init__(self, endpoint: Endpoint, *, look_up: GetAddrInfo = by_name) -> None:
         self.endpoint = endpoint
         self._look_up = look_up
-        self._remark = remark
         self._addresses: Sequence[Address] = ()
         self._context: Context | None = None
         self._shown: Certificate | None = None
-        self._peer = Peer(endpoint.name, endpoint.server_name or endpoint.host, endpoint.trust)
+        self._peer = Peer(endpoint.route, endpoint.server_name or endpoint.host, endpoint.trust)
 
     def credentials(self, deadline: Deadline) -> Steps[Credentials]:
         """Who we are at this moment. Raises ConfigError."""
@@ -48,9 +47,12 @@ class Dialer:
 
     def open(self, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
         """Connect, trying one address after the other, each for its share of the time that is left."""
+        first = self.endpoint.proxy or self.endpoint
+        what = f"the {'API server' if first is self.endpoint else 'proxy'}'s name {first.host}"
         if not self._addresses:
-            host, port = self.endpoint.host, self.endpoint.port
-            self._addresses = yield from resolve(host, port, deadline, look_up=self._look_up)
+            self._addresses = yield from resolve(
+                first.host, first.port, deadline, what=what, look_up=self._look_up
+            )
         addresses = self._addresses
         lost: Unreachable | None = None
         for number, address in enumerate(addresses):
@@ -63,10 +65,7 @@ class Dialer:
             except Unreachable as error:
                 lost = error
         self.forget()
-        lost = lost or Unreachable(f"the API server's name {self.endpoint.host} has no address")
-        if self._remark:
-            raise type(lost)(f"{lost}; {self._remark}") from lost
-        raise lost
+        raise lost or Unreachable(f"{what} has no address")
 
     def forget(self) -> None:
         """Look everything up anew the next time: names move, and authorities and certificates are replaced."""
@@ -79,13 +78,13 @@ class Dialer:
         headers = [("Host", self.endpoint.name), ("User-Agent", "mpirt"), *extra]
         if credentials.token is not None:
             headers.append(("Authorization", f"Bearer {credentials.token.reveal()}"))
-        return get_request(f"{self.endpoint.base_path}{target}", headers)
+        return request("GET", f"{self.endpoint.base_path}{target}", headers)
 
     def _open_one(self, address: Address, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
         if self._context is None or self._shown != credentials.certificate:
             self._context = tls_context(self.endpoint.ca, credentials.certificate)
             self._shown = credentials.certificate
-        stream = TlsStream(address, self._context, self._peer)
+        stream = TlsStream(address, self._wrapping(self._context), self._peer)
         try:
             while not stream.advance():
                 yield from ready(stream, deadline, "connecting")
@@ -93,3 +92,14 @@ class Dialer:
             stream.close()
             raise
         return stream
+
+    def _wrapping(self, context: Context) -> Callable[[Socket], TlsSocket]:
+        """What makes a TLS connection of one that is being made."""
+        endpoint, name, proxy = self.endpoint, self._peer.server_name, self.endpoint.proxy
+        if proxy is None:
+            return lambda plain: wrap(context, plain, name)
+        # In a pod there is hardly ever one.
+        from mpirt.kubeapi.tunnel import Tunnel  # noqa: PLC0415
+
+        own = proxy_context(endpoint.ca) if proxy.scheme == "https" else None
+        return lambda plain: Tunnel(plain, proxy, endpoint.name, server=(context, name), own=own)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpirt.kubeapi.credentials import CredentialSource
+    from mpirt.kubeapi.proxies import Proxy
 
 # The folder that the kubelet mounts into every pod whose service account isn't kept from it.
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -41,11 +42,17 @@ class Endpoint:
     base_path: str = ""
     server_name: str = ""
     """What the server's certificate must be for, where that isn't the host."""
+    proxy: Proxy | None = None
 
     @property
     def name(self) -> str:
         """Host and port as a URL and the Host header have them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def route(self) -> str:
+        """The name and the proxy on the way, for messages."""
+        return self.name if self.proxy is None else f"{self.name} through the proxy {self.proxy.url}"
 
     @property
     def trust(self) -> str:
@@ -98,14 +105,26 @@ def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACC
     except ConfigError as error:
         cure = "does the pod's service account have automountServiceAccountToken: false?"
         raise ConfigError(f"{error}; {cure}") from error
+    port = _service_port(environ)
     return Endpoint(
         host=host,
-        port=_service_port(environ),
+        port=port,
         ca=PemFile(f"{service_account}/ca.crt", "the service account's CA"),
         source=StoredCredentials(token_file=token),
         origin="the pod's service account",
         namespace=namespace or "default",
+        proxy=environment_proxy(environ, host, port),
     )
+
+
+def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
+    """The proxy that the environment wants for this server, if any. Raises ConfigError."""
+    if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
+        return None
+    # In a pod there is hardly ever one.
+    from mpirt.kubeapi.proxies import proxy_of_environment  # noqa: PLC0415
+
+    return proxy_of_environment(environ, host, port)
 
 
 def as_host(text: str, field: str) -> str:

@@ -96,7 +96,8 @@ class ExecDial(Pending):
     An exec that is being opened, for a poll loop: nothing here ever waits.
 
     The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls step(), until that returns
-    the connection or raises what open_exec() raises.
+    the connection or raises what open_exec() raises. The connection is the owner's then; close() ends a
+    dial that is under way.
     """
 
     __slots__ = ("_upgraded",)

@@ -27,9 +27,10 @@ from mpirt.kubeapi.credentials import (
     StoredCredentials,
     as_token,
 )
-from mpirt.kubeapi.endpoint import HTTPS_PORT, Endpoint, as_host
+from mpirt.kubeapi.endpoint import HTTPS_PORT, Endpoint, as_host, environment_proxy
 from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.plugin import ClusterInfo, plugin_source
+from mpirt.kubeapi.proxies import Proxy, read_proxy
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 _FILE_LIMIT = 16 * 1024 * 1024
 _CANT = {
     "insecure-skip-tls-verify": "the API server is always verified; give its certificate-authority instead",
-    "proxy-url": "a proxy is not supported; connect directly, or through a tunnel with tls-server-name",
 }
 _CANT_BE = {
     "username": "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token",
@@ -103,7 +103,9 @@ def _endpoint(
     host, port, base_path = _server(fields)
     ca = _pem(fields, "certificate-authority", cluster.folder)
     server_name = fields.text("tls-server-name")
-    info = ClusterInfo(fields.needed("server"), ca, server_name, _plugin_settings(fields))
+    info = ClusterInfo(
+        fields.needed("server"), ca, server_name, _plugin_settings(fields), fields.text("proxy-url")
+    )
     return Endpoint(
         host=host,
         port=port,
@@ -113,7 +115,20 @@ def _endpoint(
         namespace=namespace or "default",
         base_path=base_path,
         server_name=server_name,
+        proxy=_proxy(fields, environ, host, port),
     )
+
+
+def _proxy(fields: Fields, environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
+    """The cluster's own proxy, which NO_PROXY can't exclude, else the environment's: both as kubectl has it."""
+    url = fields.text("proxy-url")
+    if not url:
+        return environment_proxy(environ, host, port)
+    if "://" not in url:
+        raise ConfigError(
+            f"{fields.where('proxy-url')}: no scheme; expected http://HOST:PORT or https://HOST:PORT"
+        )
+    return read_proxy(url, fields.where("proxy-url"))
 
 
 def _source(user: _Entry, environ: Mapping[str, str], cluster: ClusterInfo) -> CredentialSource:

@@ -56,6 +56,7 @@ class ClusterInfo:
     ca: PemFile | PemText | None
     server_name: str
     settings: object
+    proxy_url: str = ""
 
 
 @value
@@ -95,7 +96,8 @@ class PluginCredentials:
 
     def renew(self) -> None:
         """Have the plugin run again the next time, unless it has meanwhile answered another process."""
-        self._refused, self._held = self._held, None
+        if self._held is not None:
+            self._refused, self._held = self._held, None
 
     def _newer(self, deadline: Deadline) -> Steps[_Answered]:
         lock = self._lock()
@@ -182,6 +184,8 @@ def _exec_info(version: str, cluster: ClusterInfo | None) -> str:
             about["certificate-authority-data"] = b64encode(cluster.ca.read().encode()).decode()
         if cluster.server_name:
             about["tls-server-name"] = cluster.server_name
+        if cluster.proxy_url:
+            about["proxy-url"] = cluster.proxy_url
         if cluster.settings is not None:
             about["config"] = cluster.settings
         spec["cluster"] = about

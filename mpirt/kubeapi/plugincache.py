@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from mpirt.values import value
 
 # An ExecCredential with a certificate is a few KB.
 ANSWER_LIMIT = 1024 * 1024
+# Answers hold for hours at most.
+_LEFT_OVER = 7 * 24 * 3600
 # The process's own place in its shell. Everything else may decide who a plugin logs in as.
 _PASSING = frozenset({"_", "SHLVL"})
 
@@ -73,6 +76,7 @@ class SharedAnswers:
             with open(draft, "wb", opener=_private) as file:
                 file.write(output)
             Path(draft).replace(self._path("json"))
+            self._clean_up()
         except OSError:
             # They run it themselves.
             return
@@ -80,6 +84,13 @@ class SharedAnswers:
     def lock(self) -> Lock:
         """The lock of this plugin, not taken yet. Raises OSError."""
         return Lock(os.open(self._path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+    def _clean_up(self) -> None:
+        """Remove what other configurations have left; a lock that is in use is only made again."""
+        oldest = time.time() - _LEFT_OVER
+        for path in [] if self._folder is None else self._folder.glob("plugin-*"):
+            if path.lstat().st_mtime < oldest:
+                path.unlink(missing_ok=True)
 
     def _path(self, ending: str) -> str:
         return f"{self._folder}/{self._name}.{ending}"
@@ -94,11 +105,13 @@ class Lock:
         self._fd = fd
 
     def take(self) -> bool:
-        """Try to take it, without waiting. Raises OSError where there are no locks."""
+        """Try to take it, without waiting. Where there are no locks everybody has it."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError:
+            return True
         return True
 
     def close(self) -> None:

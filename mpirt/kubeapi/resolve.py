@@ -32,19 +32,21 @@ def by_name(host: str, port: int) -> Sequence[Address]:
 
 
 def resolve(
-    host: str, port: int, deadline: Deadline, *, look_up: GetAddrInfo = by_name
+    host: str, port: int, deadline: Deadline, *, what: str, look_up: GetAddrInfo = by_name
 ) -> Steps[Sequence[Address]]:
-    """Find the addresses of a host, in the order to try them. Raises Unreachable."""
+    """Find the addresses of a host, in the order to try them. `what` names it. Raises Unreachable."""
     try:
         # As bytes: text would bring in the tables of international names, for a millisecond; a number has none.
         number = host.encode("ascii")
         numbers = _socket.getaddrinfo(number, port, type=_socket.SOCK_STREAM, flags=_socket.AI_NUMERICHOST)
     except (_socket.gaierror, UnicodeError):
-        return (yield from _in_thread(host, port, deadline, look_up))
+        return (yield from _in_thread(host, port, deadline, what, look_up))
     return _addresses(numbers)
 
 
-def _in_thread(host: str, port: int, deadline: Deadline, look_up: GetAddrInfo) -> Steps[Sequence[Address]]:
+def _in_thread(
+    host: str, port: int, deadline: Deadline, what: str, look_up: GetAddrInfo
+) -> Steps[Sequence[Address]]:
     # In a pod the API server is a number: only people's own machines and kubeconfigs with names get here.
     import threading  # noqa: PLC0415
 
@@ -67,14 +69,14 @@ def _in_thread(host: str, port: int, deadline: Deadline, look_up: GetAddrInfo) -
     try:
         while not has_ended.is_set():
             if deadline.passed():
-                raise TimedOut(f"the API server's name {host} was not resolved within {deadline}; is DNS up?")
+                raise TimedOut(f"{what} was not resolved within {deadline}; is DNS up?")
             yield Wait(reading, select.POLLIN, deadline)
     finally:
         os.close(reading)
     if failed:
         error = failed[0]
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a usable name"
-        raise Unreachable(f"the API server's name {host} can't be resolved: {reason}") from error
+        raise Unreachable(f"{what} can't be resolved: {reason}") from error
     return found[0]
 
 

@@ -19,7 +19,9 @@ from mpirt.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.tlslib import Context
+    from collections.abc import Callable
+
+    from mpirt.kubeapi.tlslib import TlsSocket
 
 # A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
@@ -48,7 +50,7 @@ class Peer:
     """Who is meant to be at the other end."""
 
     name: str
-    """For messages: host and port."""
+    """For messages: host and port, and the proxy on the way."""
     server_name: str
     """What its certificate must be for."""
     trust: str
@@ -65,7 +67,8 @@ class TlsStream:
     )
     # fmt: on
 
-    def __init__(self, address: Address, context: Context, peer: Peer) -> None:
+    def __init__(self, address: Address, wrap: Callable[[tlslib.Socket], TlsSocket], peer: Peer) -> None:
+        """`wrap` puts TLS on the socket, before it is connected."""
         self.peer = peer
         self.opened = False
         self._address = address
@@ -80,7 +83,7 @@ class TlsStream:
         except OSError as error:
             raise self._error(error, "connecting") from error
         try:
-            self._tls = tlslib.wrap(context, self._socket, peer.server_name)
+            self._tls = wrap(self._socket)
             self._begin()
         except (OSError, ValueError) as error:
             self._socket.close()

@@ -37,6 +37,14 @@ def tls_context(authority: PemFile | PemText | None, certificate: Certificate | 
     return context
 
 
+def proxy_context(authority: PemFile | PemText | None) -> Context:
+    """Make a context for a proxy: it trusts the system's authorities and `authority`, and shows no certificate."""
+    context = tls_context(None, None)
+    if authority is not None:
+        _trust(context, authority)
+    return context
+
+
 def _trust(context: Context, authority: PemFile | PemText) -> None:
     where = f"{authority.field} {authority.path}" if isinstance(authority, PemFile) else authority.field
     try:

@@ -33,6 +33,8 @@ SSLWantReadError = _ssl.SSLWantReadError
 SSLWantWriteError = _ssl.SSLWantWriteError
 SSLZeroReturnError = _ssl.SSLZeroReturnError
 
+MemoryBIO = _ssl.MemoryBIO
+
 VERIFY_X509_STRICT = _ssl.VERIFY_X509_STRICT
 VERIFY_X509_PARTIAL_CHAIN = _ssl.VERIFY_X509_PARTIAL_CHAIN
 
@@ -50,9 +52,18 @@ def client_context() -> Context:
     return context
 
 
+def wrap_bytes(context: Context, incoming: MemoryBIO, outgoing: MemoryBIO, name: str) -> TlsSocket:
+    """Put TLS on bytes that somebody else carries."""
+    wrapped: TlsSocket = context._wrap_bio(incoming, outgoing, False, _wire_name(name))  # type: ignore[attr-defined]  # noqa: FBT003, SLF001  see above
+    return wrapped
+
+
 def wrap(context: Context, plain: Socket, name: str) -> TlsSocket:
     """Put TLS on a socket, connected or not, for a peer whose certificate must be for `name`."""
-    # The tables of international names are dear, so they are left to who needs them.
-    wire = name if name.isascii() else name.encode("idna").decode("ascii")
-    wrapped: TlsSocket = context._wrap_socket(plain, False, wire)  # type: ignore[attr-defined]  # noqa: FBT003, SLF001  see above
+    wrapped: TlsSocket = context._wrap_socket(plain, False, _wire_name(name))  # type: ignore[attr-defined]  # noqa: FBT003, SLF001  see above
     return wrapped
+
+
+def _wire_name(name: str) -> str:
+    # The tables of international names are dear, so they are left to who needs them.
+    return name if name.isascii() else name.encode("idna").decode("ascii")

@@ -95,14 +95,13 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     )
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
-    log, remark = _log(asked, environ, begin), _on_proxies(environ)
+    log = _log(asked, environ, begin)
     if log is not None:
-        found = f"{endpoint.name}, by {endpoint.origin}"
-        told = f"pod {asked.pod} in namespace {namespace} at {found}{f'; {remark}' if remark else ''}"
-        _say(log.line(told, time.monotonic()))
+        found = f"{endpoint.route}, by {endpoint.origin}"
+        _say(log.line(f"pod {asked.pod} in namespace {namespace} at {found}", time.monotonic()))
     relay = Relay(
         Session(task, now=time.monotonic(), jitter=_jitter),
-        ExecApi(Dialer(endpoint, remark=remark)),
+        ExecApi(Dialer(endpoint)),
         signals,
         namespace=namespace,
         pod=asked.pod,
@@ -170,14 +169,6 @@ def _log(asked: Invocation, environ: Mapping[str, str], begin: float) -> Log | N
     from mpirt.rsh.log import Log  # noqa: PLC0415
 
     return Log(begin)
-
-
-def _on_proxies(environ: Mapping[str, str]) -> str:
-    """What to tell somebody whose API server can be reached through a proxy only."""
-    for name in ("HTTPS_PROXY", "https_proxy"):
-        if environ.get(name):
-            return f"{name} is set, but mpirt connects directly"
-    return ""
 
 
 def _open_what_is_closed() -> None:

@@ -1,31 +1,91 @@
-"""A proxy is never used: who counts on one is told so."""
+"""A proxy that the environment or the kubeconfig names is on the way, and its name in what is said."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from mpirt.errors import ExitCode
+from tests.apiserver.certificates import HOST
+from tests.apiserver.proxy import Proxy
 from tests.protocol.rsh.agent import Ground
 
-_REMARK = "HTTPS_PROXY is set, but mpirt connects directly"
-_SETTINGS = {"HTTPS_PROXY": "http://proxy.example:3128"}
+
+@pytest.fixture
+def proxy(ground: Ground) -> Iterator[Proxy]:
+    """A proxy before the server."""
+    made = Proxy((HOST, ground.server.port))
+    yield made
+    made.stop()
 
 
-def test_the_line_of_a_connection_that_fails_names_it(ground: Ground) -> None:
-    ground.server.stop()
+def change_cluster(ground: Ground, **fields: str) -> None:
+    path = Path(ground.kubeconfig)
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["clusters"][0]["cluster"] |= {name.replace("_", "-"): text for name, text in fields.items()}
+    path.write_text(json.dumps(config), encoding="utf-8")
 
-    ended = ground.run("-o", "ConnectionAttempts=1", "w-0", "true", env=_SETTINGS)
+
+@pytest.fixture
+def far_away(ground: Ground) -> None:
+    """The server has a name that only the proxy knows, for nobody's proxy leads to this machine."""
+    change_cluster(ground, server=f"https://api.example:{ground.server.port}", tls_server_name=HOST)
+
+
+@pytest.mark.usefixtures("far_away")
+def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, proxy: Proxy) -> None:
+    ended = ground.run("w-0", "echo out; sleep 1.2", env={"HTTPS_PROXY": proxy.url})
+
+    assert (ended.code, ended.output, ended.errors) == (0, b"out\n", "")
+    assert {line for line, _ in proxy.asked} == {f"CONNECT api.example:{ground.server.port} HTTP/1.1"}
+    # The second one is for the pod's watch.
+    assert len(proxy.asked) == ground.server.connections == 2
+
+
+def test_a_command_goes_through_the_proxy_of_the_kubeconfig(ground: Ground, proxy: Proxy) -> None:
+    change_cluster(ground, proxy_url=proxy.with_user("me:s3cret"))
+
+    ended = ground.run("w-0", "exit 3", env={"HTTPS_PROXY": "http://127.0.0.1:1", "MPIRT_LOG": "debug"})
+
+    assert (ended.code, len(proxy.asked)) == (3, 1)
+    assert f"at 127.0.0.1:{ground.server.port} through the proxy {proxy.url}, by context" in ended.lines[0]
+    assert "s3cret" not in ended.errors
+
+
+def test_this_machine_is_reached_without_the_proxy_of_the_environment(ground: Ground, proxy: Proxy) -> None:
+    ended = ground.run("w-0", "true", env={"HTTPS_PROXY": proxy.url})
+
+    assert (ended.code, ended.errors, proxy.asked) == (0, "", [])
+
+
+def test_the_line_of_a_connection_that_fails_names_the_proxy(ground: Ground, proxy: Proxy) -> None:
+    change_cluster(ground, proxy_url=proxy.with_user("me:s3cret"))
+    url = proxy.url
+    proxy.stop()
+
+    ended = ground.run("-o", "ConnectionAttempts=1", "w-0", "true")
 
     assert ended.code == ExitCode.UNREACHABLE
-    assert _REMARK in ended.line
+    assert f"127.0.0.1:{ground.server.port} through the proxy {url}: Connection refused" in ended.line
 
 
-def test_the_log_names_it(ground: Ground) -> None:
-    ended = ground.run("w-0", "true", env={**_SETTINGS, "MPIRT_LOG": "debug"})
+def test_a_proxy_that_can_not_connect_now_is_asked_again(ground: Ground, proxy: Proxy) -> None:
+    change_cluster(ground, proxy_url=proxy.url)
+    proxy.answers = [b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"]
 
-    assert ended.code == 0
-    assert ended.lines[0].endswith(f"; {_REMARK}")
+    ended = ground.run("w-0", "exit 3")
+
+    assert (ended.code, len(proxy.asked)) == (3, 2)
 
 
-def test_otherwise_nothing_is_said_of_it(ground: Ground) -> None:
-    ended = ground.run("w-0", "true", env=_SETTINGS)
+def test_a_proxy_that_wants_a_password_is_not_asked_again(ground: Ground, proxy: Proxy) -> None:
+    change_cluster(ground, proxy_url=proxy.url)
+    proxy.answer = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
 
-    assert (ended.code, ended.errors) == (0, "")
+    ended = ground.run("w-0", "true")
+
+    assert (ended.code, len(proxy.asked)) == (ExitCode.CONFIG, 1)
+    assert f"the proxy {proxy.url} asks for a user and password" in ended.line

@@ -224,12 +224,6 @@ class TestRefusals:
                 id="insecure-skip-tls-verify",
             ),
             pytest.param(
-                config(cluster={"proxy-url": "http://p:1"}),
-                f"{CLUSTER}.proxy-url: a proxy is not supported; "
-                "connect directly, or through a tunnel with tls-server-name",
-                id="proxy-url",
-            ),
-            pytest.param(
                 config(cluster={"server": "http://localhost:8001"}),
                 f"{CLUSTER}.server: does not begin with https://; the API server is always spoken to in TLS",
                 id="http",

@@ -161,7 +161,7 @@ class TestAddresses:
         def never(host: str, port: int) -> Sequence[Address]:
             raise AssertionError(host, port)
 
-        assert run(resolve(host, 6443, Deadline(1.0), look_up=never)) == [address]
+        assert run(resolve(host, 6443, Deadline(1.0), what="the name", look_up=never)) == [address]
 
     def test_of_names_are_looked_up(self) -> None:
         address = Address(socket.AF_INET, ("10.0.0.1", 6443))
@@ -172,11 +172,13 @@ class TestAddresses:
             asked.append((host, port))
             return [address]
 
-        assert run(resolve("api.example", 6443, Deadline(20.0), look_up=look_up)) == [address]
+        assert run(resolve("api.example", 6443, Deadline(20.0), what="the name", look_up=look_up)) == [address]
         assert asked == [("api.example", 6443)]
 
     def test_of_this_machine_need_no_network(self) -> None:
-        assert Address(socket.AF_INET, ("127.0.0.1", 6443)) in run(resolve("localhost", 6443, Deadline(20.0)))
+        assert Address(socket.AF_INET, ("127.0.0.1", 6443)) in run(
+            resolve("localhost", 6443, Deadline(20.0), what="the name")
+        )
 
     @pytest.mark.parametrize(
         ("error", "text"),
@@ -190,7 +192,7 @@ class TestAddresses:
             raise error
 
         with pytest.raises(Unreachable, match=text):
-            run(resolve("api.example", 6443, Deadline(20.0), look_up=fails))
+            run(resolve("api.example", 6443, Deadline(20.0), what="the name", look_up=fails))
 
     def test_of_a_name_server_that_is_silent_are_not_waited_for(self) -> None:
         never = threading.Event()
@@ -199,8 +201,8 @@ class TestAddresses:
             never.wait(60)
             return []
 
-        with pytest.raises(TimedOut, match=r"api\.example was not resolved within 0\.2 s; is DNS up\?"):
-            run(resolve("api.example", 6443, Deadline(0.2), look_up=waits))
+        with pytest.raises(TimedOut, match=r"the name was not resolved within 0\.2 s; is DNS up\?"):
+            run(resolve("api.example", 6443, Deadline(0.2), what="the name", look_up=waits))
 
         never.set()
 

@@ -83,6 +83,7 @@ class TestWhatItIsTold:
                         "server": "https://api.example:6443",
                         "certificate-authority-data": "Q0E=",
                         "tls-server-name": "kubernetes",
+                        "proxy-url": "http://proxy.example:3128",
                         "extensions": [
                             {"name": "other", "extension": 1},
                             {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}},
@@ -108,6 +109,7 @@ class TestWhatItIsTold:
                 "server": "https://api.example:6443",
                 "certificate-authority-data": "Q0E=",
                 "tls-server-name": "kubernetes",
+                "proxy-url": "http://proxy.example:3128",
                 "config": {"audience": "me"},
             },
         }

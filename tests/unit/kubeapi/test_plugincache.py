@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections.abc import Callable
@@ -108,6 +109,16 @@ class TestAnAnswer:
         ask(process)
 
         process.renew()
+        ask(process)
+
+        assert home.runs == 2
+
+    def test_that_was_not_accepted_twice_is_not_taken_again_either(self, home: Home) -> None:
+        process = home.process()
+        ask(process)
+
+        for _ in range(2):
+            process.renew()
         ask(process)
 
         assert home.runs == 2
@@ -230,6 +241,17 @@ class TestTheFolder:
         ask(home.process())
 
         assert home.runs == 2
+
+    def test_loses_what_other_configurations_have_left(self, home: Home) -> None:
+        ask(home.process())
+        old = sorted(home.shared.iterdir())
+        for path in old:
+            os.utime(path, (1.0, 1.0))
+
+        ask(home.process(args=["other"]))
+
+        assert not set(old) & set(home.shared.iterdir())
+        assert len(list(home.shared.iterdir())) == 2
 
     def test_is_not_needed(self, tmp_path: Path) -> None:
         home = Home(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.wire import Head, ResponseReader, escaped, get_request, query
+from mpirt.kubeapi.wire import Head, ResponseReader, escaped, query, request
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (
@@ -27,14 +27,14 @@ def in_pieces(data: bytes, size: int) -> list[bytes]:
 
 class TestRequests:
     def test_are_written_line_by_line(self) -> None:
-        data = get_request("/api?x=1", [("Host", "h:1"), ("Accept", "a/b")])
+        data = request("GET", "/api?x=1", [("Host", "h:1"), ("Accept", "a/b")])
 
         assert data == b"GET /api?x=1 HTTP/1.1\r\nHost: h:1\r\nAccept: a/b\r\n\r\n"
 
     @pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\rb"])
     def test_can_not_be_given_more_headers_by_a_value(self, value: str) -> None:
         with pytest.raises(ValueError, match="line break"):
-            get_request("/", [("Host", value)])
+            request("GET", "/", [("Host", value)])
 
     def test_quote_everything_that_is_not_plainly_safe(self) -> None:
         assert escaped("aZ9-._~/ +&=%\n\x00é") == "aZ9-._~%2F%20%2B%26%3D%25%0A%00%C3%A9"

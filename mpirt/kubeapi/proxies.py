@@ -1,0 +1,126 @@
+"""
+The proxy on the way to the API server, as the environment or a kubeconfig names it.
+
+Owns: the URL of a proxy, and what NO_PROXY excludes, both as client-go reads them. No I/O. Imported only where a
+proxy is named.
+"""
+
+from __future__ import annotations
+
+import _socket
+import binascii
+
+from mpirt.errors import ConfigError
+from mpirt.kubeapi.credentials import Secret
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PORTS = {"http": 80, "https": 443}
+_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
+
+
+@value
+class Proxy:
+    """A proxy that is asked to CONNECT."""
+
+    scheme: str
+    host: str
+    port: int
+    authorization: Secret | None
+    """What follows `Basic`, where the URL has a user."""
+    origin: str
+    """Who named it, for messages: `HTTPS_PROXY`."""
+
+    @property
+    def url(self) -> str:
+        """For messages: without user and password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def proxy_of_environment(environ: Mapping[str, str], host: str, port: int) -> Proxy | None:
+    """The proxy that the environment wants for this server, if any. Raises ConfigError."""
+    excluded = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        if text := environ.get(name, ""):
+            return None if is_excluded(host, port, excluded) else read_proxy(text, name)
+    return None
+
+
+def read_proxy(text: str, origin: str) -> Proxy:
+    """Read the URL of a proxy; without a scheme it is http. Raises ConfigError that does not repeat the URL."""
+    # Who goes through a proxy has the time.
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415
+
+    try:
+        url = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = url.hostname or "", url.port
+    except ValueError as error:
+        raise ConfigError(f"{origin}: not the URL of a proxy; expected http://HOST:PORT") from error
+    if url.scheme.startswith("socks"):
+        raise ConfigError(
+            f"{origin}: SOCKS proxies are not supported; expected http://HOST:PORT or https://HOST:PORT"
+        )
+    usable = host.isascii() and host.isprintable() and " " not in host and port != 0
+    if url.scheme not in _PORTS or not host or not usable:
+        raise ConfigError(f"{origin}: not the URL of a proxy; expected http://HOST:PORT or https://HOST:PORT")
+    authorization = None
+    if url.username is not None:
+        pair = f"{unquote(url.username)}:{unquote(url.password or '')}".encode()
+        authorization = Secret(binascii.b2a_base64(pair, newline=False).decode())
+    return Proxy(url.scheme, host, port or _PORTS[url.scheme], authorization, origin)
+
+
+def is_excluded(host: str, port: int, excluded: str) -> bool:
+    """Whether NO_PROXY excludes the server. This machine itself is never reached through a proxy."""
+    host, number = host.lower().rstrip("."), _number(host)
+    if host == "localhost" or (number is not None and _is_loopback(number)):
+        return True
+    entries = (entry.strip().lower() for entry in excluded.split(","))
+    return any(_matches(entry, host, number, port) for entry in entries if entry)
+
+
+def _matches(entry: str, host: str, number: bytes | None, port: int) -> bool:
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return number is not None and _is_within(number, entry)
+    # The colons of an IPv6 address without brackets are not before a port.
+    if _number(entry) is None:
+        name, colon, digits = entry.rpartition(":")
+        if colon and digits.isascii() and digits.isdigit():
+            if int(digits) != port:
+                return False
+            entry = name
+    named = _number(entry)
+    if number is not None or named is not None:
+        return number == named
+    if entry.startswith("*."):
+        entry = entry[1:]
+    return host.endswith(entry) if entry.startswith(".") else host == entry or host.endswith(f".{entry}")
+
+
+def _is_within(number: bytes, network: str) -> bool:
+    text, _, digits = network.partition("/")
+    base = _number(text)
+    if base is None or len(base) != len(number) or not (digits.isascii() and digits.isdigit()):
+        return False
+    rest = 8 * len(base) - int(digits[:4])
+    return rest >= 0 and int.from_bytes(base) >> rest == int.from_bytes(number) >> rest
+
+
+def _is_loopback(number: bytes) -> bool:
+    return number[0] == 127 if len(number) == 4 else number == bytes(15) + b"\1"  # noqa: PLR2004  127.0.0.0/8, ::1
+
+
+def _number(text: str) -> bytes | None:
+    """The bytes of an IP address; None for a name."""
+    for family in _FAMILIES:
+        try:
+            return _socket.inet_pton(family, text.strip("[]"))
+        except (OSError, ValueError):
+            continue
+    return None
