@@ -14,6 +14,7 @@ import time
 
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError, UsageError, our_mistake
+from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
@@ -73,6 +74,8 @@ def _main(words: Sequence[str]) -> int:
 
 def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     begin = time.monotonic()
+    # While that is looked up, a signal may end us as it ends any program.
+    pod = _pod_at(asked, environ) if asked.is_address else asked.pod
     signals = Signals()
     words = launchers.prepared(asked.words)
     # The command that we were given, byte by byte: Python has made text of it as the locale has it.
@@ -85,7 +88,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         shell=environ.get(names.SHELL_VARIABLE) or SHELL,
     )
     task = Task(
-        asked.pod,
+        pod,
         order,
         container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
@@ -98,20 +101,34 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     log, remark = _log(asked, environ, begin), _on_proxies(environ)
     if log is not None:
         found = f"{endpoint.name}, by {endpoint.origin}"
-        told = f"pod {asked.pod} in namespace {namespace} at {found}{f'; {remark}' if remark else ''}"
+        told = f"pod {pod} in namespace {namespace} at {found}{f'; {remark}' if remark else ''}"
         _say(log.line(told, time.monotonic()))
     relay = Relay(
         Session(task, now=time.monotonic(), jitter=_jitter),
         ExecApi(Dialer(endpoint, remark=remark)),
         signals,
         namespace=namespace,
-        pod=asked.pod,
+        pod=pod,
         jitter=_jitter,
         log=log,
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
         parent=os.getppid() if launchers.starts_daemon(words) else 0,
     )
     return relay.run()
+
+
+def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
+    """The name of the pod with that address: an exec goes by names only."""
+    # Launchers call pods by names.
+    from mpirt.rsh.hostlookup import find_pod  # noqa: PLC0415
+
+    endpoint = find_endpoint(environ, context=asked.context)
+    api = ExecApi(Dialer(endpoint, remark=_on_proxies(environ)))
+    deadline = Deadline(_connect_seconds(asked, environ))
+    try:
+        return find_pod(api.list_pods, asked.namespace or endpoint.namespace, asked.pod, deadline)
+    finally:
+        api.close()
 
 
 def _tell(wants: Wants) -> int:
