@@ -43,8 +43,8 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 RESOURCES: Mapping[str, Resource] = {
     one.kind: one
     for one in (
-        # Of some 100 kB each.
-        Resource("v1", CONFIG_MAP, "configmaps", page=50),
+        # The keeper in it makes each of them some 100 kB long.
+        Resource("v1", CONFIG_MAP, "configmaps", page=20),
         Resource("v1", SERVICE_ACCOUNT, "serviceaccounts"),
         Resource(_RBAC, ROLE, "roles"),
         Resource(_RBAC, ROLE_BINDING, "rolebindings"),

@@ -49,6 +49,10 @@ class Unauthorized(ApiError, Refused):
     """401: the API server doesn't know who is asking."""
 
 
+class CertificateRefused(Refused):
+    """The API server does not accept our client certificate."""
+
+
 class Forbidden(ApiError, Refused):
     """403 with a reason: the Role lacks something."""
 
@@ -79,6 +83,10 @@ class Overloaded(ApiError, Unreachable):
 
 class ServerFailed(ApiError, Unreachable):
     """Any other 5xx: the API server tried and could not, often because of the node behind it."""
+
+
+# What other credentials may cure.
+NOT_ACCEPTED = (Unauthorized, CertificateRefused)
 
 
 class TimedOut(Unreachable):

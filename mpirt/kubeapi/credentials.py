@@ -17,10 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from mpirt.kubeapi.exchange import Steps
+
     class CredentialSource(Protocol):
         """Where credentials come from; asked at every connection."""
 
-        def credentials(self, deadline: Deadline) -> Credentials:
+        def credentials(self, deadline: Deadline) -> Steps[Credentials]:
             """Whatever is valid now. Raises ConfigError."""
 
         def renew(self) -> None:
@@ -112,8 +114,9 @@ class StoredCredentials:
         self._certificate = certificate
         self._key = key
 
-    def credentials(self, deadline: Deadline) -> Credentials:  # noqa: ARG002  files don't keep anybody waiting
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  files don't keep anybody waiting
         """Read the files anew."""
+        yield from ()
         token = self._token
         if self._token_file is not None:
             token = as_token(self._token_file.read(), f"{self._token_file.field} {self._token_file.path}")

@@ -44,7 +44,6 @@ class Dialer:
 
     def credentials(self, deadline: Deadline) -> Steps[Credentials]:
         """Who we are at this moment. Raises ConfigError."""
-        yield from ()
         return self.endpoint.source.credentials(deadline)
 
     def open(self, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:

@@ -14,7 +14,7 @@ import select
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.answers import ConnectionLost, TimedOut
-from mpirt.kubeapi.credentials import Credentials
+from mpirt.kubeapi.credentials import Certificate, Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.wire import OK, ResponseReader
@@ -164,23 +164,24 @@ def _read_unframed(stream: TlsStream, reader: ResponseReader, deadline: Deadline
 class Kept:
     """The connection that is kept for the next request, if any."""
 
-    __slots__ = ("_stream",)
+    __slots__ = ("_certificate", "_stream")
 
     def __init__(self) -> None:
         self._stream: TlsStream | None = None
+        self._certificate: Certificate | None = None
 
-    def put(self, stream: TlsStream, credentials: Credentials) -> None:  # noqa: ARG002  the next commit
+    def put(self, stream: TlsStream, credentials: Credentials) -> None:
         """Keep an open connection on which nothing is awaited."""
         self.close()
-        self._stream = stream
+        self._stream, self._certificate = stream, credentials.certificate
 
-    def take(self, credentials: Credentials) -> TlsStream | None:  # noqa: ARG002  the next commit
-        """The connection that was kept, unless it has ended meanwhile."""
+    def take(self, credentials: Credentials) -> TlsStream | None:
+        """The connection that was kept, unless it has ended or showed another client certificate."""
         stream, self._stream = self._stream, None
         if stream is None:
             return None
         try:
-            if stream.read() is None:
+            if self._certificate == credentials.certificate and stream.read() is None:
                 return stream
         except (ConnectionLost, PeerError):
             pass

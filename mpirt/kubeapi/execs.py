@@ -45,19 +45,26 @@ class ExecApi(Api):
 
     __slots__ = ()
 
-    def open_exec(self, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> Upgraded:
+    def open_exec(
+        self, ask: Ask, protocols: Sequence[str], deadline: Deadline, *, credentials_by: Deadline | None = None
+    ) -> Upgraded:
         """
         Turn a connection into the WebSocket of an exec.
 
+        A credential plugin may need longer than a connection: with `credentials_by` it has until then, and the
+        `deadline` is for everything else.
+
         Raises ProtocolRefused where none of the sub-protocols is spoken, and what get() raises.
         """
-        return run(self.upgrade(ask, protocols, deadline))
+        return run(self.upgrade(ask, protocols, deadline, credentials_by))
 
-    def upgrade(self, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> Steps[Upgraded]:
+    def upgrade(
+        self, ask: Ask, protocols: Sequence[str], deadline: Deadline, credentials_by: Deadline | None = None
+    ) -> Steps[Upgraded]:
         """The same in steps."""
         key = new_key(os.urandom(16))
 
-        def once(credentials: Credentials) -> Steps[Upgraded]:
+        def once(credentials: Credentials, deadline: Deadline) -> Steps[Upgraded]:
             request = self.dialer.request(ask.target, credentials, upgrade_headers(key, protocols))
             stream, reader = yield from self._exchange(request, credentials, deadline)
             if reader.head is not None and reader.head.status == SWITCHING_PROTOCOLS:
@@ -68,7 +75,7 @@ class ExecApi(Api):
                     raise
             raise self._upgrade_error(ask, *self._settled(stream, reader, credentials), protocols)
 
-        return self._with_credentials(once, deadline)
+        return self._with_credentials(once, deadline, credentials_by)
 
     def _upgrade_error(self, ask: Ask, head: Head, body: bytes, protocols: Sequence[str]) -> Exception:
         if head.status == OK:
@@ -94,9 +101,17 @@ class ExecDial(Pending):
 
     __slots__ = ("_upgraded",)
 
-    def __init__(self, api: ExecApi, ask: Ask, protocols: Sequence[str], deadline: Deadline) -> None:
+    def __init__(
+        self,
+        api: ExecApi,
+        ask: Ask,
+        protocols: Sequence[str],
+        deadline: Deadline,
+        *,
+        credentials_by: Deadline | None = None,
+    ) -> None:
         self._upgraded: Upgraded | None = None
-        super().__init__(self._open(api.upgrade(ask, protocols, deadline)))
+        super().__init__(self._open(api.upgrade(ask, protocols, deadline, credentials_by)))
 
     def step(self) -> Upgraded | None:
         """Do what can be done without waiting."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.kubeapi import asks
 from mpirt.kubeapi.answers import (
+    NOT_ACCEPTED,
     ConnectionLost,
     Expired,
     JsonObject,
-    Unauthorized,
     failure_error,
     parse_object,
     read_failure,
@@ -58,7 +58,7 @@ class Api:
     def get(self, ask: Ask, deadline: Deadline) -> JsonObject:
         """Ask for one object."""
 
-        def once(credentials: Credentials) -> Steps[JsonObject]:
+        def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
             request = self.dialer.request(ask.target, credentials)
             stream, reader = yield from self._exchange(request, credentials, deadline)
             head, body = self._settled(stream, reader, credentials)
@@ -116,17 +116,30 @@ class Api:
                 raise PeerError(f"could not {ask.doing}: the list goes round in a circle")
             after = part.following
 
-    def _with_credentials(self, once: Callable[[Credentials], Steps[_T]], deadline: Deadline) -> Steps[_T]:
+    def _with_credentials(
+        self,
+        once: Callable[[Credentials, Deadline], Steps[_T]],
+        deadline: Deadline,
+        credentials_by: Deadline | None = None,
+    ) -> Steps[_T]:
         """Tokens are replaced under a running program: when one isn't accepted, use the next if there is one."""
-        used = yield from self.dialer.credentials(deadline)
+        used, rest = yield from self._credentials(deadline, credentials_by)
         try:
-            return (yield from once(used))
-        except Unauthorized:
+            return (yield from once(used, rest))
+        except NOT_ACCEPTED:
             self.dialer.endpoint.source.renew()
-            fresh = yield from self.dialer.credentials(deadline)
+            fresh, rest = yield from self._credentials(rest, credentials_by)
             if fresh == used:
                 raise
-        return (yield from once(fresh))
+        return (yield from once(fresh, rest))
+
+    def _credentials(
+        self, deadline: Deadline, credentials_by: Deadline | None
+    ) -> Steps[tuple[Credentials, Deadline]]:
+        """Credentials, and the deadline for the rest; with `credentials_by` their time does not count for it."""
+        left = deadline.left()
+        credentials = yield from self.dialer.credentials(credentials_by or deadline)
+        return credentials, credentials_by.within(left) if credentials_by else deadline
 
     def _exchange(
         self, request: bytes, credentials: Credentials, deadline: Deadline

@@ -1,7 +1,8 @@
 """
 Credentials from a program: the exec plugin of a kubeconfig (client.authentication.k8s.io/v1 and v1beta1).
 
-Owns: what the program is told, how long it may take, what it answers, and until when the answer holds.
+Owns: what the program is told, how long it may take, what it answers, and until when the answer holds. One process
+of a user runs it, under a lock, and the others take its answer where it holds.
 Imported only when a kubeconfig is used.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -21,12 +23,27 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.answers import one_line
 from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret, as_token
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.exchange import Wait
 from mpirt.kubeapi.fields import Fields
+from mpirt.kubeapi.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
 from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.kubeapi.exchange import Steps
+
+    # What it says, and until when that holds.
+    _Answered = tuple[Credentials, float | None]
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 # Cloud providers' programs take one to five seconds; one that takes longer has lost its network.
 _LONGEST = 60.0
+# A plugin that fails is run once more, after so long.
+_PAUSE = 0.5
+# How often to see whether another process has the answer.
+_LOOK_AGAIN = 0.05
+# How long an answer that does not say how long it holds is taken from another process, the margin included.
+_UNTIMED = 70.0
 # A token that is about to expire is as good as expired: the request that carries it still has to arrive.
 _MARGIN = 10.0
 
@@ -56,26 +73,76 @@ class Plugin:
 
 
 class PluginCredentials:
-    """Runs the plugin when its last answer has expired, or was not accepted."""
+    """Runs the plugin when its last answer has expired, or was not accepted, and no other process has a newer."""
 
-    __slots__ = ("_expires", "_held", "_now", "_plugin")
+    __slots__ = ("_expires", "_held", "_now", "_plugin", "_refused", "_shared")
 
     def __init__(self, plugin: Plugin, *, now: Callable[[], float] = time.time) -> None:
         self._plugin = plugin
         self._now = now
         self._held: Credentials | None = None
         self._expires: float | None = None
+        self._refused: Credentials | None = None
+        words = (plugin.path, *plugin.args, plugin.version)
+        self._shared = SharedAnswers(folder_for(plugin.environ), words, plugin.environ)
 
-    def credentials(self, deadline: Deadline) -> Credentials:
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:
         """What the plugin said last, or says now."""
-        if self._held is None or (self._expires is not None and self._now() >= self._expires - _MARGIN):
-            output = _run(self._plugin, deadline)
-            self._held, self._expires = _read_answer(output, self._plugin)
+        if self._held is None or _has_expired(self._expires, self._now()):
+            time_left = deadline.within(_LONGEST)
+            self._held, self._expires = yield from self._newer(time_left)
         return self._held
 
     def renew(self) -> None:
-        """Have the plugin run again the next time."""
-        self._held = None
+        """Have the plugin run again the next time, unless it has meanwhile answered another process."""
+        self._refused, self._held = self._held, None
+
+    def _newer(self, deadline: Deadline) -> Steps[_Answered]:
+        lock = self._lock()
+        if lock is None:
+            return _read_answer((yield from _answer(self._plugin, deadline)), self._plugin)
+        try:
+            while (found := self._from_another()) is None:
+                if lock.take():
+                    # It may have been written a moment before the lock was given back.
+                    return self._from_another() or (yield from self._answered(deadline))
+                if deadline.passed():
+                    raise ConfigError(
+                        f"{_name(self._plugin)} did not answer another process, which runs it, within {deadline}"
+                    )
+                yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))
+            return found
+        finally:
+            lock.close()
+
+    def _answered(self, deadline: Deadline) -> Steps[_Answered]:
+        output = yield from _answer(self._plugin, deadline)
+        answered = _read_answer(output, self._plugin)
+        self._shared.write(output)
+        return answered
+
+    def _lock(self) -> Lock | None:
+        """The lock under which the plugin runs; None where nothing can be shared."""
+        try:
+            return self._shared.lock() if self._shared.is_usable() else None
+        except OSError:
+            return None
+
+    def _from_another(self) -> _Answered | None:
+        """What the plugin has told another process, if it holds."""
+        shared = self._shared.read()
+        if shared is None:
+            return None
+        try:
+            found, expires = _read_answer(shared.output, self._plugin)
+        except ConfigError:
+            return None
+        holds_until = shared.at + _UNTIMED if expires is None else expires
+        return None if found == self._refused or _has_expired(holds_until, self._now()) else (found, expires)
+
+
+def _has_expired(moment: float | None, now: float) -> bool:
+    return moment is not None and now >= moment - _MARGIN
 
 
 def plugin_source(
@@ -121,46 +188,83 @@ def _exec_info(version: str, cluster: ClusterInfo | None) -> str:
     return json.dumps({"apiVersion": version, "kind": "ExecCredential", "spec": spec})
 
 
-def _run(plugin: Plugin, deadline: Deadline) -> bytes:
+def _answer(plugin: Plugin, deadline: Deadline) -> Steps[bytes]:
+    """Run it, and once more if it fails: cloud providers have bad moments."""
+    for pause in (_PAUSE, 0.0):
+        code, output, errors = yield from _run(plugin, deadline)
+        if code == 0:
+            return output
+        if not pause or deadline.left() <= pause:
+            break
+        again = deadline.within(pause)
+        while not again.passed():
+            yield Wait(-1, 0, again)
+    said = one_line(errors.decode("utf-8", "replace"))
+    raise ConfigError(f"{_name(plugin)} failed with code {code}{f' ({said})' if said else ''}")
+
+
+def _run(plugin: Plugin, deadline: Deadline) -> Steps[tuple[int, bytes, bytes]]:
     """Run it without a terminal and the job's stdin. What it prints to stderr is shown only when it fails."""
-    time_left = deadline.within(_LONGEST)
-    name = f"{plugin.field}: the credential plugin {plugin.command}"
-    try:
-        with subprocess.Popen(
-            [plugin.path, *plugin.args],
-            env=plugin.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as program:
-            try:
-                output, errors = program.communicate(timeout=time_left.left())
-            except subprocess.TimeoutExpired as error:
-                raise ConfigError(
-                    f"{name} did not answer within {time_left}; run it by hand to see why"
-                ) from error
-            finally:
-                _end(program)
-    except OSError as error:
-        hint = f"; {plugin.hint}" if plugin.hint else ""
-        raise ConfigError(f"{name} can't be run: {error.strerror}{hint}") from error
-    if program.returncode != 0:
-        said = one_line(errors.decode("utf-8", "replace"))
-        raise ConfigError(f"{name} failed with code {program.returncode}{f' ({said})' if said else ''}")
-    return output
+    with os.fdopen(os.memfd_create("mpirt-plugin"), "w+b") as errors:
+        try:
+            # The `with` of a Popen waits.
+            program = subprocess.Popen(
+                [plugin.path, *plugin.args],
+                env=plugin.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            hint = f"; {plugin.hint}" if plugin.hint else ""
+            raise ConfigError(f"{_name(plugin)} can't be run: {error.strerror}{hint}") from error
+        try:
+            output = yield from _output(program, plugin, deadline)
+        finally:
+            _end(program)
+        errors.seek(0)
+        return program.returncode, output, errors.read(ANSWER_LIMIT)
+
+
+def _output(program: subprocess.Popen[bytes], plugin: Plugin, deadline: Deadline) -> Steps[bytes]:
+    """Everything that it prints until it has ended."""
+    output = bytearray()
+    is_open, fd = True, -1 if program.stdout is None else program.stdout.fileno()
+    os.set_blocking(fd, False)
+    while is_open or program.poll() is None:
+        if deadline.passed():
+            raise ConfigError(f"{_name(plugin)} did not answer within {deadline}; run it by hand to see why")
+        if not is_open:
+            # It has closed its output, and will end soon.
+            yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))
+            continue
+        yield Wait(fd, select.POLLIN, deadline)
+        try:
+            piece = os.read(fd, 64 * 1024)
+        except BlockingIOError:
+            continue
+        is_open = bool(piece)
+        output += piece
+        if len(output) > ANSWER_LIMIT:
+            raise ConfigError(f"{_name(plugin)} printed more than {ANSWER_LIMIT} bytes")
+    return bytes(output)
+
+
+def _name(plugin: Plugin) -> str:
+    return f"{plugin.field}: the credential plugin {plugin.command}"
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
     """Leave none of it behind: it may have started programs of its own that hold its output open."""
     if program.poll() is None:
         os.killpg(program.pid, 9)
-        for pipe in (program.stdout, program.stderr):
-            if pipe is not None:
-                pipe.close()
+        program.wait()
+    if program.stdout is not None:
+        program.stdout.close()
 
 
-def _read_answer(output: bytes, plugin: Plugin) -> tuple[Credentials, float | None]:
+def _read_answer(output: bytes, plugin: Plugin) -> _Answered:
     origin = f"{plugin.field}: the answer of the credential plugin {plugin.command}"
     try:
         value = json.loads(output)

@@ -12,9 +12,9 @@ import errno
 import os
 import select
 
-from mpirt.errors import MpirtError, PeerError, Refused
+from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.answers import ConnectionLost, Untrusted
+from mpirt.kubeapi.answers import CertificateRefused, ConnectionLost, Untrusted
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -222,7 +222,8 @@ class TlsStream:
         ):
             return ConnectionLost(f"{server} closed the connection during {doing}")
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
-            return Refused(f"{server} does not accept our client certificate ({_words(reason)}); has it expired?")
+            said = _words(reason)
+            return CertificateRefused(f"{server} does not accept our client certificate ({said}); has it expired?")
         if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
             return PeerError(f"{server} does not speak TLS; is the port right?")
         return PeerError(f"TLS with {server} failed during {doing}: {_words(reason)}")

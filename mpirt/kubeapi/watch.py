@@ -50,6 +50,8 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.25, 10.0
 _POLL_SECONDS = 3.0
 # And where something has happened to it, which the API server may not have heard yet.
 _HURRIED_SECONDS = 0.2
+# Polling goes on for so long after a refusal, which may pass: a Role may come late.
+_WATCH_AGAIN_SECONDS = 60.0
 # Where nothing is allowed at all: somebody may still create the Role.
 _REFUSED_SECONDS = 30.0
 
@@ -105,6 +107,7 @@ class PodWatch:
         "_reader",
         "_seconds",
         "_version",
+        "_watch_again",
         "due",
         "expires",
         "reusable",
@@ -123,6 +126,7 @@ class PodWatch:
         self._jitter = jitter
         self._version = since
         self._may_watch = True
+        self._watch_again = now
         self._poll_seconds = _POLL_SECONDS
         self._failures = 0
         self._reader: ResponseReader | None = None
@@ -135,6 +139,7 @@ class PodWatch:
     def ask(self, now: float) -> Ask:
         """Begin the next question; its answer belongs to receive()."""
         namespace, name = self._namespace, self._name
+        self._may_watch = self._may_watch or now >= self._watch_again
         if not self._may_watch:
             self._question, self._ask = _Question.GET, asks.get_pod(namespace, name)
         elif not self._version:
@@ -205,13 +210,19 @@ class PodWatch:
                 self._poll_again(now)
                 return [News(Kind.GONE)]
             case Forbidden():
-                # Ask for less at once, or for everything again after a while.
-                kind = Kind.REFUSED if self._may_watch else Kind.HIDDEN
-                self.due = now if self._may_watch else now + _REFUSED_SECONDS
-                self._may_watch = not self._may_watch
-                return [News(kind, error=error)]
+                return [News(self._ask_for_less(now), error=error)]
         self._retry(now, retry_after=error.failure.retry_after if isinstance(error, ApiError) else None)
         return [News(Kind.SILENT, error=error)]
+
+    def _ask_for_less(self, now: float) -> Kind:
+        """Poll at once, and watch again after a while; where that is refused too, try everything later."""
+        # Of the version that was listed a watch would tell what polling has already seen.
+        self._version = ""
+        if self._may_watch:
+            self._may_watch, self.due, self._watch_again = False, now, now + _WATCH_AGAIN_SECONDS
+            return Kind.REFUSED
+        self._may_watch, self.due = True, now + _REFUSED_SECONDS
+        return Kind.HIDDEN
 
     def look(self, now: float) -> None:
         """Read the pod anew at once, because something looks wrong; on a new connection, this one may be dead."""

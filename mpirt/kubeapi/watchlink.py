@@ -8,7 +8,7 @@ fileno() for `wants`, for at most timeout() seconds, and then calls step().
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import Unauthorized
+from mpirt.kubeapi.answers import NOT_ACCEPTED
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.exchange import Kept, Pending, Wait
@@ -69,7 +69,7 @@ class WatchLink:
             self._question = None
             self._news += self._watch.failed(error, now)
         for piece in self._news:
-            if isinstance(piece.error, Unauthorized):
+            if isinstance(piece.error, NOT_ACCEPTED):
                 self._dialer.endpoint.source.renew()
         return self._news
 

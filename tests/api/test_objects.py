@@ -17,6 +17,7 @@ import pytest
 from mpirt.controller.actions import Patch
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.drift import correction
+from mpirt.controller.keepers import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import role, role_binding, service_account
@@ -29,7 +30,7 @@ from tests.e2e.ground import Namespace
 
 Body = dict[str, Any]
 
-SETTINGS = Settings(runtime_image="mpirt-test/runtime:dev")
+SETTINGS = Settings(runtime_image="mpirt-test/runtime:dev", keepers=keeper_files())
 
 # In the ways that Kubernetes rewrites: quantities, empty fields, fields that it doesn't know, defaults.
 ODD = {
@@ -124,6 +125,9 @@ def patch(kind: str, *operations: Body) -> Callable[[Namespace], None]:
 EDITS: list[tuple[str, str, Callable[[Namespace], None]]] = [
     ("a hostfile", "ConfigMap", patch("ConfigMap", {"op": "add", "path": "/data/hostfile", "value": "x"})),
     ("a file more", "ConfigMap", patch("ConfigMap", {"op": "add", "path": "/data/more", "value": "x"})),
+    ("another keeper", "ConfigMap", patch("ConfigMap", {
+        "op": "add", "path": "/binaryData/keeper-1-amd64", "value": "AAAA"})),
+    ("no keeper", "ConfigMap", patch("ConfigMap", {"op": "remove", "path": "/binaryData"})),
     ("a label gone", "ServiceAccount", edit("label", "serviceaccount", "odd-launcher", "app-")),
     ("a rule more", "Role", patch("Role", {"op": "add", "path": "/rules/-", "value": {
         "apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}})),

@@ -66,6 +66,8 @@ class ApiServer:
         self.complaints: list[str] = []
         """What a client did that it must not."""
         self.connections = 0
+        self.client_names: list[str] = []
+        """Of the connections that showed a certificate: its common name."""
         self._steps: dict[str, deque[Step]] = defaultdict(deque)
         self._always: dict[str, Step] = {}
         self._door: deque[DoorFault] = deque()
@@ -207,6 +209,7 @@ class ApiServer:
             connection = Connection(wrapped, self._stopping)
             with self._changed:
                 self._open.add(connection)
+                self.client_names += [connection.client_name] if connection.client_name else []
             try:
                 self._serve(connection)
             finally:

@@ -10,15 +10,16 @@ import pytest
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.credentials import Credentials, PemText, Secret
+from mpirt.kubeapi.credentials import Certificate, Credentials, PemText, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.execs import ExecApi
-from tests.apiserver.certificates import HOST
+from tests.apiserver.certificates import HOST, Pem
 from tests.apiserver.server import ApiServer
 
 if TYPE_CHECKING:
     from mpirt.kubeapi.credentials import CredentialSource
+    from mpirt.kubeapi.exchange import Steps
 
 Connect = Callable[[Endpoint], ExecApi]
 ReadPod = Callable[[], JsonObject]
@@ -44,18 +45,34 @@ class Said:
         return caught.value
 
 
-class Rotating:
-    """Credentials that are replaced: each renewal brings the next token, the last one stays. "" is none."""
+class _Replaced:
+    """Credentials that are replaced: each renewal brings the next ones, the last stay."""
 
-    def __init__(self, *tokens: str) -> None:
-        self._tokens = list(tokens)
+    def __init__(self, *found: Credentials) -> None:
+        self._found = list(found)
 
-    def credentials(self, deadline: Deadline) -> Credentials:  # noqa: ARG002  the protocol has it
-        return Credentials(Secret(self._tokens[0]) if self._tokens[0] else None)
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  the protocol has it
+        yield from ()
+        return self._found[0]
 
     def renew(self) -> None:
-        if len(self._tokens) > 1:
-            self._tokens.pop(0)
+        if len(self._found) > 1:
+            self._found.pop(0)
+
+
+class Rotating(_Replaced):
+    """Tokens. "" is none."""
+
+    def __init__(self, *tokens: str) -> None:
+        super().__init__(*(Credentials(Secret(token) if token else None) for token in tokens))
+
+
+class Certificates(_Replaced):
+    """Client certificates."""
+
+    def __init__(self, *pems: Pem) -> None:
+        shown = [Certificate(pem.chain, Secret(pem.key), "client-certificate-data") for pem in pems]
+        super().__init__(*(Credentials(None, certificate) for certificate in shown))
 
 
 def endpoint_of(server: ApiServer, source: CredentialSource | None = None, *, host: str = HOST) -> Endpoint:

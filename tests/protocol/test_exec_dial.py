@@ -7,14 +7,17 @@ import select
 import socket
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mpirt.errors import PeerError, Unreachable
 from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
 from mpirt.kubeapi.asks import exec_in_pod
+from mpirt.kubeapi.credentials import Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.exchange import Wait
 from mpirt.kubeapi.execs import ExecApi, ExecDial, Upgraded
 from mpirt.kubeapi.resolve import by_name
 from mpirt.kubeapi.stream import Address
@@ -25,8 +28,25 @@ from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Connect, Rotating, endpoint_of
 
+if TYPE_CHECKING:
+    from mpirt.kubeapi.exchange import Steps
+
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
 SHORT = 0.4
+
+
+class Slow(Rotating):
+    """A token that takes its time, as a credential plugin does."""
+
+    def __init__(self, token: str, seconds: float) -> None:
+        super().__init__(token)
+        self._seconds = seconds
+
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:
+        ready = deadline.within(self._seconds)
+        while not ready.passed():
+            yield Wait(-1, 0, ready)
+        return (yield from super().credentials(deadline))
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +126,19 @@ class TestAnOpenExec:
             client = with_addresses(apiserver, deaf.getsockname(), ("127.0.0.1", apiserver.port))
 
             opened(dial(client, 2 * SHORT)).stream.close()
+
+
+class TestCredentials:
+    def test_may_take_longer_than_the_connection(self, apiserver: ApiServer, connect: Connect) -> None:
+        client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))
+
+        opened(ExecDial(client, ASK, [V4], Deadline(SHORT), credentials_by=Deadline(20.0))).stream.close()
+
+    def test_have_the_time_of_the_connection_otherwise(self, apiserver: ApiServer, connect: Connect) -> None:
+        client = connect(endpoint_of(apiserver, Slow(apiserver.token, SHORT)))
+
+        with pytest.raises(TimedOut):
+            opened(dial(client, SHORT))
 
 
 class TestAStep:

@@ -15,26 +15,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mpirt.errors import ConfigError, PeerError, Refused
 from mpirt.kubeapi.answers import Untrusted
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret
+from mpirt.kubeapi.credentials import PemFile, PemText, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint
 from tests.apiserver.certificates import HOST, Authority, Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Connect, ReadPod, Rotating
-
-
-class Shown:
-    """Credentials that are a client certificate."""
-
-    def __init__(self, pem: Pem) -> None:
-        self._credentials = Credentials(None, Certificate(pem.chain, Secret(pem.key), "client-certificate-data"))
-
-    def credentials(self, deadline: Deadline) -> Credentials:  # noqa: ARG002  the protocol has it
-        return self._credentials
-
-    def renew(self) -> None:
-        """There is no other."""
+from tests.protocol.clients import Certificates, Connect, ReadPod, Rotating, endpoint_of
 
 
 def endpoint(server: ApiServer, *, host: str = HOST, ca: PemFile | PemText | None, name: str = "") -> Endpoint:
@@ -132,17 +119,41 @@ class TestTheClient:
                 host=HOST,
                 port=apiserver.port,
                 ca=ca_of(apiserver),
-                source=Shown(apiserver.authority.client()),
+                source=Certificates(apiserver.authority.client()),
                 origin="the test",
             )
         )
 
         assert client.get_pod("ml", "w-0", deadline)["kind"] == "Pod"
 
+    def test_shows_a_renewed_certificate_on_a_new_connection(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        apiserver.world.put(pod("w-0"))
+        source = Certificates(apiserver.authority.client("first"), apiserver.authority.client("second"))
+        client = connect(endpoint_of(apiserver, source))
+        client.get_pod("ml", "w-0", deadline)
+
+        source.renew()
+        for _ in range(2):
+            client.get_pod("ml", "w-0", deadline)
+
+        assert apiserver.client_names == ["first", "second"]
+
+    def test_reads_a_certificate_again_that_is_not_accepted(
+        self, apiserver: ApiServer, connect: Connect, deadline: Deadline
+    ) -> None:
+        apiserver.world.put(pod("w-0"))
+        source = Certificates(apiserver.authority.strange_client(), apiserver.authority.client("second"))
+
+        connect(endpoint_of(apiserver, source)).get_pod("ml", "w-0", deadline)
+
+        assert apiserver.client_names == ["second"]
+
     def test_with_a_strangers_certificate_is_refused(
         self, apiserver: ApiServer, connect: Connect, deadline: Deadline
     ) -> None:
-        source = Shown(apiserver.authority.strange_client())
+        source = Certificates(apiserver.authority.strange_client())
         client = connect(
             Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
         )
@@ -164,7 +175,7 @@ class TestTheClient:
     ) -> None:
         ours, other = apiserver.authority.client(), apiserver.authority.client("other")
         words = {"nothing": "x", "ours": ours.chain, "other": other.key, "encrypted": encrypted(ours.key)}
-        source = Shown(Pem(words[chain], words[key]))
+        source = Certificates(Pem(words[chain], words[key]))
         client = connect(
             Endpoint(host=HOST, port=apiserver.port, ca=ca_of(apiserver), source=source, origin="the test")
         )

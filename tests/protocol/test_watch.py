@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,7 +46,10 @@ from tests.apiserver.faults import (
 from tests.apiserver.pods import pod
 from tests.apiserver.routes import event
 from tests.apiserver.server import ApiServer
-from tests.protocol.clients import Rotating, endpoint_of
+from tests.protocol.clients import Certificates, Rotating, endpoint_of
+
+if TYPE_CHECKING:
+    from mpirt.kubeapi.credentials import CredentialSource
 
 
 class Watcher:
@@ -58,12 +61,13 @@ class Watcher:
         *,
         since: str = "",
         tokens: tuple[str, ...] = (),
+        source: CredentialSource | None = None,
         addresses: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.news: list[News] = []
         self.now = 100.0
         self.pauses: list[float] = []
-        source = Rotating(*(tokens or (server.token,)))
+        source = source or Rotating(*(tokens or (server.token,)))
         self.watch = PodWatch("ml", "w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test", since=since)
         endpoint = endpoint_of(server, source, host="localhost" if addresses else HOST)
         found = [Address(socket.AF_INET, address) for address in addresses]
@@ -88,7 +92,7 @@ class Watcher:
         """Turn until something holds."""
         end = time.monotonic() + 20.0
         while not wanted():
-            assert time.monotonic() < end, f"only this was learned: {[piece.kind for piece in self.news]}"
+            assert time.monotonic() < end, f"only this was learned: {[piece.kind for piece in self.news[:20]]}"
             self.turn()
 
     def next(self, *kinds: Kind) -> list[News]:
@@ -315,6 +319,19 @@ class TestFaults:
 
         assert isinstance(news[0].error, Unauthorized)
 
+    def test_of_a_client_certificate_is_cured_by_the_next_one(
+        self, apiserver: ApiServer, begin: Callable[..., Watcher]
+    ) -> None:
+        apiserver.rules -= {("watch", "pods")}
+        source = Certificates(apiserver.authority.client("first"), apiserver.authority.client("second"))
+        renewed = begin(source=source)
+        renewed.next(Kind.SEEN, Kind.REFUSED, Kind.SEEN)
+
+        source.renew()
+        renewed.next(Kind.SEEN)
+
+        assert apiserver.client_names == ["first", "second"]
+
     def test_that_say_when_are_taken_at_their_word(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.on("list", Status(429, retry_after=7))
 
@@ -399,6 +416,16 @@ class TestALesserRole:
         assert "must hold watch on pods" in str(news[1].error)
         assert watcher.pauses == [2.25, 2.25]
         assert apiserver.connections == 1
+
+    def test_that_gets_watch_after_all_watches_within_a_minute(
+        self, apiserver: ApiServer, watcher: Watcher
+    ) -> None:
+        apiserver.on("watch", Status(403, "Forbidden", "not yet"))
+        watcher.next(Kind.SEEN, Kind.REFUSED)
+
+        watcher.until(lambda: watcher.news and watcher.news[-1].kind is Kind.OPEN)
+
+        assert 57.0 <= sum(watcher.pauses) <= 63.0
 
     def test_without_list_polls_too(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.rules -= {("list", "pods"), ("watch", "pods")}

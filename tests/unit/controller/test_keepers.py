@@ -20,6 +20,7 @@ from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.observe import read_live, slim
+from mpirt.rsh.greeting import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
 from tests.unit.controller.world import World, writes
 from tests.unit.layers import PROJECT
@@ -238,6 +239,12 @@ class TestWorkers:
             }
         ]
         assert made["containers"][0]["volumeMounts"] == [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]
+
+    def test_the_agent_looks_for_them_there(self) -> None:
+        [container] = stateful_set(parsed(), WITH)["spec"]["template"]["spec"]["containers"]
+        place = f"{container['volumeMounts'][0]['mountPath']}/{keeper.file_name('$mpirt_arch')}"
+
+        assert f'"{place}"'.encode() in greeting("nonce1234", Keepers({}))
 
     def test_launchers_have_no_use_for_them(self) -> None:
         assert launcher_job(parsed(), WITH) == launcher_job(parsed(), SETTINGS)

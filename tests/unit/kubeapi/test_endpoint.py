@@ -10,6 +10,7 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.credentials import PemFile, PemText, Secret, StoredCredentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
+from mpirt.kubeapi.exchange import run
 
 IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT_HTTPS": "6443"}
 KUBECONFIG = """
@@ -49,10 +50,10 @@ class TestInAPod:
 
     def test_the_token_is_read_at_every_connection(self, account: Path) -> None:
         source = in_cluster(IN_A_POD, service_account=str(account)).source
-        first = source.credentials(Deadline(1.0))
+        first = run(source.credentials(Deadline(1.0)))
         (account / "token").write_text("second")
 
-        second = source.credentials(Deadline(1.0))
+        second = run(source.credentials(Deadline(1.0)))
 
         assert (first.token, second.token) == (Secret("first"), Secret("second"))
 
@@ -118,7 +119,7 @@ class TestInAPod:
         (account / "token").write_text(text)
 
         with pytest.raises(ConfigError) as caught:
-            source.credentials(Deadline(1.0))
+            run(source.credentials(Deadline(1.0)))
 
         assert str(caught.value).startswith(f"the service account's token {account}/token {problem}")
         assert text.strip() == "" or text not in str(caught.value)
@@ -128,7 +129,7 @@ class TestInAPod:
         source = in_cluster(IN_A_POD, service_account=str(account)).source
 
         with pytest.raises(ConfigError, match="is not text: is it the right file"):
-            source.credentials(Deadline(1.0))
+            run(source.credentials(Deadline(1.0)))
 
 
 class TestTheOrder:

@@ -17,6 +17,7 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.kubeconfig import from_kubeconfigs
 
 Config = dict[str, Any]
@@ -67,7 +68,7 @@ def read(path: Path, value: Config | str, context: str = "") -> Endpoint:
 
 
 def credentials(endpoint: Endpoint) -> Credentials:
-    return endpoint.source.credentials(Deadline(1.0))
+    return run(endpoint.source.credentials(Deadline(1.0)))
 
 
 @contextmanager

@@ -279,7 +279,7 @@ class TestSecrets:
         source = StoredCredentials()
         source.renew()
 
-        assert source.credentials(Deadline(1.0)).token is None
+        assert run(source.credentials(Deadline(1.0))).token is None
 
 
 class TestFields:

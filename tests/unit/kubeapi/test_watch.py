@@ -246,6 +246,19 @@ class TestALesserRole:
         assert made.receive(no(404), 101.0) == [News(Kind.GONE)]
         assert made.due == 103.25
 
+    def test_is_asked_for_watch_again_after_a_minute(self) -> None:
+        made = watching()
+        made.tick(1000.0)
+        made.ask(1000.0)
+        made.receive(no(403), 1000.0)
+
+        targets = []
+        for moment in (1000.0, 1059.9, 1060.0):
+            targets.append(target(made, moment))
+            made.receive(answer(POD), moment)
+
+        assert targets == ["/w-0", "/w-0", "?fieldSelector=metadata.name%3Dw-0"]
+
     def test_that_holds_nothing_is_tried_again_from_the_start(self) -> None:
         made = watch()
         for _ in range(2):

@@ -1,0 +1,145 @@
+/*
+ * Bytes between the exec's stdin and stdout and the keeper's connection.
+ *
+ * Understands nothing of them. The exec's streams belong to others too, so they stay blocking: they are read when
+ * there is something, and written a page at a time when there is room for one.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CARRIED = 65536,
+    PAGE = 4096,             /* PIPE_BUF: a pipe that polls writable takes so much at once */
+    LAST_WRITES = 30000,
+    LAST_BREATH = 1000,      /* a keeper that has closed the connection may be about to end */
+};
+
+struct lane {
+    int from, to;
+    size_t begin, end, at_once;
+    bool is_over;            /* nothing more comes */
+    u8 bytes[CARRIED];
+};
+
+bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t put = write(fd, bytes, length);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return true;
+}
+
+static bool is_empty(const struct lane *lane)
+{
+    return lane->begin == lane->end;
+}
+
+static bool is_passing(int error)
+{
+    return error == EAGAIN || error == EINTR;
+}
+
+static void load(struct lane *lane)
+{
+    ssize_t got = read(lane->from, lane->bytes, sizeof lane->bytes);
+    if (got > 0) {
+        lane->begin = 0;
+        lane->end = (size_t)got;
+    } else if (got == 0 || !is_passing(errno)) {
+        lane->is_over = true;
+    }
+}
+
+/* False: nobody takes it any more. */
+static bool unload(struct lane *lane)
+{
+    size_t length = lane->end - lane->begin;
+    ssize_t put = write(lane->to, lane->bytes + lane->begin, length < lane->at_once ? length : lane->at_once);
+    if (put > 0)
+        lane->begin += (size_t)put;
+    return put >= 0 || is_passing(errno);
+}
+
+/* False: the exec's side is gone. A keeper that takes nothing any more may still have sent its last words. */
+static bool carry_once(struct lane *inward, struct lane *outward, int limit)
+{
+    bool loads_in = is_empty(inward) && !inward->is_over;
+    bool loads_out = is_empty(outward) && !outward->is_over;
+    struct pollfd watched[] = {
+        {.fd = loads_in ? inward->from : -1, .events = POLLIN},
+        {.fd = is_empty(inward) ? -1 : inward->to, .events = POLLOUT},
+        {.fd = loads_out ? outward->from : -1, .events = POLLIN},
+        {.fd = outward->to, .events = is_empty(outward) ? 0 : POLLOUT},
+    };
+    if (poll(watched, sizeof watched / sizeof *watched, limit) < 0)
+        return true;
+    if (watched[0].revents)
+        load(inward);
+    if (watched[1].revents && !unload(inward))
+        inward->end = inward->begin;
+    if (watched[2].revents)
+        load(outward);
+    if (watched[3].revents & POLLOUT)
+        return unload(outward);
+    return !(watched[3].revents & (POLLERR | POLLNVAL));
+}
+
+/* As a zombie it would stay in a container whose first process reaps nobody's children. */
+static void reap(pid_t keeper)
+{
+    if (keeper < 0)
+        return;
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    struct timespec limit = {.tv_sec = LAST_BREATH / 1000};
+    if (waitpid(keeper, NULL, WNOHANG) == 0 && sigtimedwait(&children, NULL, &limit) == SIGCHLD)
+        waitpid(keeper, NULL, WNOHANG);
+}
+
+static void await_children_by_mask(void)
+{
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &children, NULL);
+}
+
+int bridge_carry(int connection, pid_t keeper)
+{
+    static struct lane inward, outward;
+    inward.from = STDIN_FILENO;
+    inward.to = connection;
+    inward.at_once = CARRIED;
+    outward.from = connection;
+    outward.to = STDOUT_FILENO;
+    outward.at_once = PAGE;
+    signal(SIGPIPE, SIG_IGN);
+    await_children_by_mask();
+
+    i64 until = NEVER;
+    while (!(inward.is_over && is_empty(&inward)) && !(outward.is_over && is_empty(&outward))) {
+        i64 now = clock_now();
+        if (until == NEVER && (inward.is_over || outward.is_over))
+            until = now + LAST_WRITES;
+        if (now >= until || !carry_once(&inward, &outward, until == NEVER ? -1 : (int)(until - now)))
+            break;
+    }
+    /* What the keeper sent is written; what it would have read it has, by the end of the connection at the latest. */
+    close(connection);
+    reap(keeper);
+    return 0;
+}

@@ -1,0 +1,150 @@
+/*
+ * Connections that have not said yet what they are: the agent's next one, or another keeper's fence.
+ *
+ * Their first frame is read and not a byte more, so that what follows ATTACH is left to the connection.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CALLERS = 8, PATIENCE = 10000 };
+
+struct caller {
+    int fd;
+    int ticket;
+    i64 until;
+    bool is_waiting;         /* for the end of this keeper */
+    size_t length;
+    u8 bytes[HEADER + JOB_LIMIT];
+};
+
+static struct caller callers[CALLERS];
+static int door = -1, door_ticket;
+
+static struct caller *free_slot(void)
+{
+    for (int number = 0; number < CALLERS; number++)
+        if (callers[number].fd < 0)
+            return &callers[number];
+    return NULL;
+}
+
+static void take_in(struct caller *caller, int fd, i64 until)
+{
+    *caller = (struct caller){.fd = fd, .ticket = -1, .until = until};
+}
+
+/* The bridge that made this session may take its time: nobody else has its end. */
+void callers_begin(int own_connection, int listener)
+{
+    for (int number = 0; number < CALLERS; number++)
+        callers[number].fd = -1;
+    take_in(&callers[0], own_connection, NEVER);
+    door = listener;
+}
+
+/* While no slot is free, who calls waits. */
+void callers_watch(void)
+{
+    door_ticket = watch(free_slot() ? door : -1, POLLIN);
+    for (int number = 0; number < CALLERS; number++) {
+        struct caller *caller = &callers[number];
+        caller->ticket = watch(caller->is_waiting ? -1 : caller->fd, POLLIN);
+    }
+}
+
+static void dismiss(struct caller *caller)
+{
+    close(caller->fd);
+    caller->fd = -1;
+}
+
+static bool fences_us(const struct frame *frame)
+{
+    return *session.job && frame->number > session.attempt && frame->length == strlen(session.job)
+        && memcmp(frame->payload, session.job, frame->length) == 0;
+}
+
+/* What the frame asks for is done. */
+static void hear_out(struct caller *caller, const struct frame *frame, i64 now)
+{
+    if (frame->type == ATTACH) {
+        int fd = caller->fd;
+        caller->fd = -1;
+        connection_adopt(fd, frame, now);
+    } else if (frame->type == FENCE && fences_us(frame)) {
+        caller->is_waiting = true;
+        caller->until = NEVER;
+        session_fence(now);
+    } else {
+        dismiss(caller);
+    }
+}
+
+static size_t missing(const struct caller *caller)
+{
+    if (caller->length < HEADER)
+        return HEADER - caller->length;
+    return HEADER + (size_t)get16(caller->bytes + 2) - caller->length;
+}
+
+static bool is_hopeless(enum parsed parsed, const struct frame *frame, size_t length)
+{
+    return parsed == BROKEN || (length >= HEADER && frame->type != ATTACH && frame->type != FENCE);
+}
+
+static void listen_to(struct caller *caller, i64 now)
+{
+    struct frame frame = {0};
+    ssize_t got = read(caller->fd, caller->bytes + caller->length, missing(caller));
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0) {
+        dismiss(caller);
+        return;
+    }
+    caller->length += (size_t)got;
+    enum parsed parsed = frame_parse(caller->bytes, caller->length, &frame);
+    if (is_hopeless(parsed, &frame, caller->length))
+        dismiss(caller);
+    else if (parsed == WHOLE)
+        hear_out(caller, &frame, now);
+}
+
+static void open_door(i64 now)
+{
+    struct caller *caller = free_slot();
+    int fd = caller ? accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (fd < 0)
+        return;
+    if (peer_is_ours(fd))
+        take_in(caller, fd, now + PATIENCE);
+    else
+        close(fd);
+}
+
+void callers_serve(i64 now)
+{
+    for (int number = 0; number < CALLERS; number++) {
+        struct caller *caller = &callers[number];
+        if (caller->fd >= 0 && seen(caller->ticket))
+            listen_to(caller, now);
+        if (caller->fd >= 0 && now >= caller->until)
+            dismiss(caller);
+    }
+    if (seen(door_ticket))
+        open_door(now);
+}
+
+i64 callers_deadline(void)
+{
+    i64 deadline = NEVER;
+    for (int number = 0; number < CALLERS; number++)
+        if (callers[number].fd >= 0)
+            deadline = sooner(deadline, callers[number].until);
+    return deadline;
+}

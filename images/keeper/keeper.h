@@ -1,0 +1,233 @@
+/*
+ * What the keeper's files have in common. The contract is docs/keeper.md: its words are used here.
+ *
+ * No file uses stdio or malloc: all memory is static, and a page of it that nothing touched costs nothing.
+ * Every time is in milliseconds of CLOCK_MONOTONIC and is handed in, so that one pass of the loop has one time.
+ */
+#ifndef KEEPER_H
+#define KEEPER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+#define NEVER INT64_MAX
+
+enum {
+    HEADER = 16,
+    PAYLOAD_LIMIT = 32768,
+    FRAME_LIMIT = HEADER + PAYLOAD_LIMIT,
+    JOB_LIMIT = 512,             /* longer than any namespace, name and uid */
+    START_LIMIT = 2 << 20,
+    OUTPUT_KEPT = 1 << 20,       /* of each stream */
+    STDIN_KEPT = 256 << 10,
+    SILENCE = 40000,             /* an agent that says nothing for so long is gone */
+};
+
+enum frame_type {
+    ATTACH = 1, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, FENCE,
+    ATTACHED = 33, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, BEAT_BACK, FAILED,
+};
+
+/* frames.c: layout, no state. */
+struct frame {
+    u8 type;
+    u16 length;
+    u32 epoch;
+    u64 number;
+    const u8 *payload;
+};
+enum parsed { PARTIAL, WHOLE, BROKEN };
+enum parsed frame_parse(const u8 *bytes, size_t size, struct frame *frame);
+size_t frame_write(u8 *to, enum frame_type type, u32 epoch, u64 number, const void *payload, size_t length);
+u16 get16(const u8 *at);
+u32 get32(const u8 *at);
+u64 get64(const u8 *at);
+void put64(u8 *at, u64 value);
+
+/* ring.c: the bytes begin...end of a stream, counted from its start. */
+struct ring {
+    u8 *bytes;
+    u64 size;
+    u64 begin, end;
+};
+u64 ring_room(const struct ring *ring);
+ssize_t ring_fill(struct ring *ring, int fd, u64 most);
+ssize_t ring_drain(struct ring *ring, int fd);
+void ring_put(struct ring *ring, const u8 *bytes, size_t length);
+void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length);
+
+/* text.c: what stdio would have done. */
+struct text {
+    char bytes[512];
+    size_t length;
+};
+void text_add(struct text *text, const char *more);
+void text_add_number(struct text *text, u64 number);
+bool text_fits(const struct text *text);
+ssize_t read_file(const char *path, char *to, size_t size);
+
+/* watch.c: what one pass of the loop waits for. */
+void watch_clear(void);
+int watch(int fd, short events);
+short seen(int ticket);
+void watch_wait(i64 now, i64 until, const sigset_t *mask);
+i64 clock_now(void);
+i64 sooner(i64 one, i64 other);
+
+/* place.c: the session's folder and its socket. */
+enum { PLACES = 3 };
+const char *place_root(int number);
+bool nonce_is_valid(const char *nonce);
+int place_make(const char *nonce);
+void place_remove(void);
+bool place_exists(void);
+const char *place_name(void);
+int place_connect(const char *root, const char *name);
+void place_remove_at(const char *root, const char *name);
+bool peer_is_ours(int fd);
+
+/* bridge.c */
+int bridge_carry(int connection, pid_t keeper);
+bool write_all(int fd, const char *bytes, size_t length);
+
+/* keeper.c: the session, and the loop over it. */
+enum phase {
+    WAITING,    /* for START */
+    FENCING,    /* for the keepers of earlier attempts to end */
+    STARTING,   /* for execve */
+    RUNNING,    /* the command, or what is left of it, or its output */
+    ENDED,      /* EXIT waits for DONE */
+    UNSTARTED,  /* FAILED waits to be told */
+    FENCED,     /* by a later attempt: nothing of this one may be left */
+};
+struct session {
+    enum phase phase;
+    u32 lease, grace;
+    bool has_stdin;
+    u64 attempt;
+    char job[JOB_LIMIT];
+    pid_t pid;              /* the command */
+    bool command_ended;
+    i64 ended_at;
+    int status;             /* as waitpid tells it */
+    bool output_was_held;
+    int error;              /* why there is no command */
+    struct text problem;
+};
+extern struct session session;
+bool session_has_started(void);
+_Noreturn void keep(int own_connection, int listener);
+void session_begin(i64 now);
+void session_fence(i64 now);
+_Noreturn void session_over(void);
+void session_fail(int error, const char *problem, const char *what);
+
+/* start.c: START's bytes, and what they say. */
+struct start {
+    char **argv;
+    char **environment;
+};
+bool start_collect(const u8 *bytes, size_t length);
+int start_parse(struct start *start);
+void start_forget(void);
+
+/* command.c: its process and its pipes. */
+void command_start(const struct start *start);
+void command_watch(void);
+void command_serve(void);
+void command_reap(i64 now);
+bool command_has_children(void);
+
+/* streams.c: stdin, stdout and stderr between the pipes and the connection. */
+enum { STDOUT, STDERR, OUTPUTS };
+void streams_open(int in, int out, int err);
+void streams_watch(void);
+void streams_serve(void);
+bool stdin_accept(u64 offset, const u8 *bytes, size_t length);
+bool stdin_end(u64 length);
+u64 stdin_taken(void);
+bool stdin_is_closed(void);
+bool output_acknowledge(const u64 received[OUTPUTS]);
+void output_rewind(void);
+size_t output_next(int *stream, u64 *offset, u8 *to);
+u64 output_length(int stream);
+/* Once the command has ended: true when its output is over. */
+bool streams_settle(i64 now, i64 *wake);
+
+/* connection.c: the agent's frames. */
+void connection_adopt(int fd, const struct frame *attach, i64 now);
+void connection_begin(i64 now);
+bool connection_exists(void);
+i64 connection_heard_at(void);
+void connection_watch(void);
+void connection_serve(i64 now);
+void connection_tell(i64 now);
+
+/* telling.c: the keeper's frames, out of its state. */
+void telling_begin(u32 epoch);
+void telling_beat(u64 number);
+bool telling_write(int fd);
+bool telling_is_held_up(void);
+bool failure_is_told(void);
+
+/* control.c: CONTROL, once and in order. */
+bool control_do(const struct frame *frame, i64 now);
+u64 controls_done(void);
+void control_give_pending(void);
+
+/* callers.c: connections that have not said yet what they are. */
+void callers_begin(int own_connection, int listener);
+void callers_watch(void);
+void callers_serve(i64 now);
+i64 callers_deadline(void);
+
+/* fence.c: the end of earlier attempts. */
+void fence_begin(i64 now);
+void fence_watch(void);
+void fence_serve(void);
+bool fence_is_over(i64 now);
+i64 fence_deadline(void);
+
+/* processes.c: /proc as a table. */
+struct process {
+    pid_t pid, parent, group;
+    u64 start;               /* with the pid, it is one process for good */
+    bool is_dead;            /* and not reaped */
+    bool is_member, is_known, is_told;
+    bool has_child, has_new_child;
+};
+struct table {
+    struct process *rows;
+    size_t count;
+};
+bool processes_read(struct table *table);
+bool processes_are_visible(void);
+struct process *process_find(const struct table *table, pid_t pid);
+bool is_waiting_shell(const struct process *process, int signal);
+
+/* tree.c: signals to the command's processes. */
+void signal_group(int signal);
+int signal_descendants(int signal, bool anew);
+
+/* ending.c: END, whoever wants it. */
+void ending_begin(int signal, i64 grace, i64 now);
+void ending_demand(int signal, i64 grace, i64 now);
+bool ending_is_on(void);
+bool ending_is_complete(void);
+void ending_step(i64 now);
+i64 ending_deadline(void);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * The keeper's command line: probe, bridge and attach.
+ *
+ * Owns: the first line on stdout, and which process does what. The file has neither an interpreter nor libraries,
+ * for it runs in images that may have none.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { OK = 0, NOT_MADE = 1, MISUSED = 2, BUSY_PAUSE = 20 };
+
+/* The exec's standard streams are open, nothing else is: no descriptor of the runtime's gets to the command. */
+static void tidy_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd < 3);
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) == 0)
+        return;
+#endif
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (int number = 3; number < 65536 && (rlim_t)number < limit.rlim_cur; number++)
+        close(number);
+}
+
+static bool greet(const char *nonce, const char *what)
+{
+    struct text line = {0};
+    text_add(&line, "\001mpirt-");
+    text_add(&line, nonce);
+    text_add(&line, what);
+    return write_all(STDOUT_FILENO, line.bytes, line.length);
+}
+
+/* From here on this process is the keeper: nobody's terminal, nobody's pipes. */
+static _Noreturn void become_keeper(int connection, int listener)
+{
+    setsid();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        null = open("/", O_RDONLY | O_CLOEXEC);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    close(null);
+    keep(connection, listener);
+}
+
+static int bridge(const char *nonce)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return NOT_MADE;
+    /* Made before the first line is written: who has read it can attach. */
+    int listener = place_make(nonce);
+    pid_t keeper = fork();
+    if (keeper == 0) {
+        close(ends[0]);
+        become_keeper(ends[1], listener);
+    }
+    close(ends[1]);
+    if (keeper < 0) {
+        place_remove();
+        return NOT_MADE;
+    }
+    close(listener);
+    if (!greet(nonce, " KEEPER 1\n"))
+        return NOT_MADE;
+    return bridge_carry(ends[0], keeper);
+}
+
+/* A keeper that is there but has no time for us now is not gone. */
+static int connect_patiently(const char *root, const char *name)
+{
+    int fd;
+    while ((fd = place_connect(root, name)) < 0 && errno == EAGAIN)
+        poll(NULL, 0, BUSY_PAUSE);
+    return fd;
+}
+
+static int attach(const char *nonce)
+{
+    struct text name = {0};
+    text_add(&name, "mpirt-");
+    text_add(&name, nonce);
+    int connection = -1;
+    for (int number = 0; connection < 0 && number < PLACES; number++)
+        connection = connect_patiently(place_root(number), name.bytes);
+    if (connection < 0)
+        return greet(nonce, " GONE\n") ? OK : NOT_MADE;
+    if (!greet(nonce, " KEEPER 1\n"))
+        return NOT_MADE;
+    return bridge_carry(connection, -1);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "probe") == 0)
+        return OK;
+    if (argc != 3 || !nonce_is_valid(argv[2]))
+        return MISUSED;
+    tidy_descriptors();
+    if (strcmp(argv[1], "bridge") == 0)
+        return bridge(argv[2]);
+    if (strcmp(argv[1], "attach") == 0)
+        return attach(argv[2]);
+    return MISUSED;
+}

@@ -1,0 +1,174 @@
+/* /proc as a table, and what else it tells of a process. */
+#include "keeper.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    ROWS = 32768,
+    PARENT_FIELD = 1, GROUP_FIELD = 2, START_FIELD = 19,    /* behind the name and the state */
+};
+
+/* Two, for what was so last time is compared. */
+static struct process storage[2][ROWS];
+static int present;
+
+static const char *const shells[] = {
+    "sh", "ash", "bash", "dash", "fish", "ksh", "ksh93", "lksh", "mksh", "oksh", "pdksh", "posh", "rbash", "tcsh",
+    "yash", "zsh",
+};
+
+static u64 number_at(const char **at)
+{
+    u64 number = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++)
+        number = number * 10 + (u64)(**at - '0');
+    return number;
+}
+
+static struct text path_of(pid_t pid, const char *file)
+{
+    struct text path = {0};
+    text_add(&path, "/proc/");
+    text_add_number(&path, (u64)pid);
+    text_add(&path, file);
+    return path;
+}
+
+/* False: it has ended meanwhile. */
+static bool read_process(pid_t pid, struct process *process)
+{
+    char stat[1024];
+    struct text path = path_of(pid, "/stat");
+    if (read_file(path.bytes, stat, sizeof stat) <= 0)
+        return false;
+    /* The name may hold anything; the last bracket ends it. */
+    const char *at = strrchr(stat, ')');
+    if (!at || at[1] != ' ' || !at[2] || at[3] != ' ')
+        return false;
+    *process = (struct process){.pid = pid, .is_dead = strchr("ZXx", at[2]) != NULL};
+    at += 4;
+    for (int field = PARENT_FIELD; *at && field <= START_FIELD; field++) {
+        at += *at == '-';
+        u64 number = number_at(&at);
+        if (field == PARENT_FIELD)
+            process->parent = (pid_t)number;
+        else if (field == GROUP_FIELD)
+            process->group = (pid_t)number;
+        else if (field == START_FIELD)
+            process->start = number;
+        at += *at == ' ';
+    }
+    return true;
+}
+
+/* False too where it is another pid namespace's. */
+bool processes_are_visible(void)
+{
+    char own[24];
+    ssize_t length = readlink("/proc/self", own, sizeof own - 1);
+    if (length <= 0)
+        return false;
+    own[length] = 0;
+    const char *at = own;
+    return number_at(&at) == (u64)getpid();
+}
+
+/* Rows are in the order of their pids, as the kernel lists them. The table before the last one is lost. */
+bool processes_read(struct table *table)
+{
+    static char entries[8192] __attribute__((aligned(8)));
+    int folder = processes_are_visible() ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (folder < 0)
+        return false;
+    present = !present;
+    *table = (struct table){storage[present], 0};
+    pid_t last = 0;
+    long size;
+    while ((size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+        for (long place = 0; place < size && table->count < ROWS;) {
+            const struct dirent *entry = (const struct dirent *)(entries + place);
+            const char *at = entry->d_name;
+            place += entry->d_reclen;
+            pid_t pid = (pid_t)number_at(&at);
+            if (*at || pid <= last || !read_process(pid, &table->rows[table->count]))
+                continue;
+            table->count++;
+            last = pid;
+        }
+    close(folder);
+    return true;
+}
+
+struct process *process_find(const struct table *table, pid_t pid)
+{
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->rows[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < table->count && table->rows[low].pid == pid ? &table->rows[low] : NULL;
+}
+
+static bool handles(pid_t pid, int signal)
+{
+    static char status[65536];
+    struct text path = path_of(pid, "/status");
+    if (read_file(path.bytes, status, sizeof status) <= 0)
+        return false;
+    const char *caught = strstr(status, "\nSigCgt:");
+    return caught && strtoull(caught + sizeof "\nSigCgt:", NULL, 16) >> (signal - 1) & 1;
+}
+
+static bool is_named_as_a_shell(const char *path, size_t length)
+{
+    const char *name = path;
+    for (size_t at = 0; at < length; at++)
+        if (path[at] == '/')
+            name = path + at + 1;
+    length -= (size_t)(name - path);
+    if (length && *name == '-') {
+        name++;
+        length--;
+    }
+    for (size_t number = 0; number < sizeof shells / sizeof *shells; number++)
+        if (length == strlen(shells[number]) && memcmp(name, shells[number], length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_shell(pid_t pid)
+{
+    char program[4096], words[512];
+    struct text path = path_of(pid, "/exe");
+    ssize_t length = readlink(path.bytes, program, sizeof program - 1);
+    if (length < 0)
+        return false;
+    program[length] = 0;
+    char *deleted = strstr(program, " (deleted)");
+    if (deleted)
+        *deleted = 0;
+    if (!strstr(program, "box"))
+        return is_named_as_a_shell(program, strlen(program));
+    /* One program of many names: busybox sh, or sh. */
+    path = path_of(pid, "/cmdline");
+    ssize_t size = read_file(path.bytes, words, sizeof words);
+    if (size <= 0)
+        return false;
+    size_t first = strlen(words);
+    return is_named_as_a_shell(words, first)
+        || ((ssize_t)first + 1 < size && strstr(words, "box") && is_named_as_a_shell(words + first + 1, strlen(words + first + 1)));
+}
+
+/* It would be killed by the signal, and with it what it has to do once its child has dealt with that. */
+bool is_waiting_shell(const struct process *process, int signal)
+{
+    return process->has_child && is_shell(process->pid) && !handles(process->pid, signal);
+}

@@ -1,0 +1,127 @@
+/*
+ * Signals to the command's processes, found in /proc. Where that shows nothing, to its process group.
+ *
+ * Owns: who gets a signal. `command; more` in a shell has to go on with `more` when the command has handled the
+ * signal, so a shell that waits for a process which gets it too is spared.
+ */
+#include "keeper.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static struct table last;
+
+static bool is_in_group(const struct process *process)
+{
+    return process->group == session.pid;
+}
+
+static void mark_group(struct table *table)
+{
+    for (size_t number = 0; number < table->count; number++)
+        table->rows[number].is_member = is_in_group(&table->rows[number]);
+}
+
+/* A child may have a lower pid than its parent, so this goes on until nothing changes. */
+static void mark_descendants(struct table *table)
+{
+    bool changes = true;
+    pid_t self = getpid();
+    while (changes) {
+        changes = false;
+        for (size_t number = 0; number < table->count; number++) {
+            struct process *process = &table->rows[number];
+            if (process->is_member)
+                continue;
+            const struct process *parent = process_find(table, process->parent);
+            process->is_member = process->parent == self || (parent && parent->is_member);
+            changes |= process->is_member;
+        }
+    }
+}
+
+static void mark_known(struct table *table)
+{
+    for (size_t number = 0; number < table->count; number++) {
+        struct process *process = &table->rows[number];
+        const struct process *earlier = process_find(&last, process->pid);
+        process->is_known = earlier && earlier->is_member && earlier->start == process->start;
+        process->is_told = process->is_known && earlier->is_told;
+    }
+}
+
+static void mark_parents(struct table *table)
+{
+    for (size_t number = 0; number < table->count; number++) {
+        const struct process *process = &table->rows[number];
+        struct process *parent = process_find(table, process->parent);
+        if (!process->is_member || process->is_dead || !parent)
+            continue;
+        parent->has_child = true;
+        parent->has_new_child |= !process->is_known;
+    }
+}
+
+/* A shell that was spared goes on being so, unless it goes on with something new. */
+static bool is_spared(const struct process *process, int signal)
+{
+    if (process->is_known)
+        return !process->has_new_child;
+    return is_waiting_shell(process, signal);
+}
+
+void signal_group(int signal)
+{
+    struct table table;
+    if (!processes_read(&table)) {
+        kill(-session.pid, signal);
+        return;
+    }
+    mark_group(&table);
+    mark_parents(&table);
+    for (size_t number = 0; number < table.count; number++) {
+        const struct process *process = &table.rows[number];
+        if (process->is_member && !process->is_dead && !is_waiting_shell(process, signal))
+            kill(process->pid, signal);
+    }
+    last.count = 0;
+}
+
+static int signal_blindly(int signal)
+{
+    if (session.pid <= 0 || kill(-session.pid, signal) < 0)
+        return 0;
+    kill(-session.pid, SIGCONT);
+    return 1;
+}
+
+/*
+ * Gives it to every descendant that has not had it yet; `anew` forgets who has. KILL is for all and as often as it
+ * takes. Returns how many could be given a signal.
+ */
+int signal_descendants(int signal, bool anew)
+{
+    struct table table;
+    int reached = 0;
+    if (anew)
+        last.count = 0;
+    if (!processes_read(&table))
+        return anew || signal == SIGKILL ? signal_blindly(signal) : 1;
+    mark_descendants(&table);
+    mark_known(&table);
+    mark_parents(&table);
+    for (size_t number = 0; number < table.count; number++) {
+        struct process *process = &table.rows[number];
+        if (!process->is_member || process->is_dead)
+            continue;
+        bool is_due = signal == SIGKILL || !(process->is_told || is_spared(process, signal));
+        if (is_due)
+            process->is_told = true;
+        if (kill(process->pid, is_due ? signal : 0) == 0)
+            reached++;
+        if (!process->is_known && signal != SIGKILL)
+            kill(process->pid, SIGCONT);
+    }
+    last = table;
+    return reached;
+}

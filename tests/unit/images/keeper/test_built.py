@@ -1,0 +1,138 @@
+"""The keeper's files as they are built: small static programs, for the processors that they are named after."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mpirt import keeper
+from mpirt.rsh import keeperframes
+from mpirt.rsh.keeperframes import Frame, FrameReader, Kind
+from tests.unit.layers import PROJECT
+
+FOLDER = PROJECT / "mpirt/keeper"
+# How ELF, uname and QEMU call the processors.
+MACHINES = {"amd64": (62, "x86_64"), "arm64": (183, "aarch64")}
+EACH = pytest.mark.parametrize("architecture", keeper.ARCHITECTURES)
+
+PT_LOAD, PT_INTERP, PT_GNU_STACK = 1, 3, 0x6474E551
+EXECUTABLE, WRITABLE = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    kind: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """What the headers of a program say."""
+
+    machine: int
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def read(cls, data: bytes) -> Elf:
+        """Of 64 bits, little endian: other programs are refused."""
+        assert data[:6] == b"\x7fELF\x02\x01", "run: make keeper"
+        machine, table, size, count = *struct.unpack_from("<18xH", data), *struct.unpack_from("<32xQ14xHH", data)
+        found = (struct.unpack_from("<II", data, table + size * index) for index in range(count))
+        return cls(machine, tuple(Segment(kind, flags) for kind, flags in found))
+
+
+def path_of(architecture: str) -> Path:
+    return FOLDER / keeper.file_name(architecture)
+
+
+def elf(architecture: str) -> Elf:
+    return Elf.read(path_of(architecture).read_bytes())
+
+
+def runner(architecture: str) -> list[str]:
+    """What runs a program of that architecture here: the processor itself, or QEMU."""
+    machine = MACHINES[architecture][1]
+    if machine == os.uname().machine:
+        return []
+    found = shutil.which(f"qemu-{machine}-static")
+    assert found, "as root: apt-get install qemu-user-static"
+    return [found]
+
+
+@EACH
+class TestTheFile:
+    def test_is_small_enough_for_a_config_map_of_every_job(self, architecture: str) -> None:
+        assert path_of(architecture).stat().st_size <= 65536
+
+    def test_is_for_its_processor(self, architecture: str) -> None:
+        assert elf(architecture).machine == MACHINES[architecture][0]
+
+    def test_needs_no_loader_and_no_library(self, architecture: str) -> None:
+        assert [one for one in elf(architecture).segments if one.kind == PT_INTERP] == []
+
+    def test_has_no_memory_that_is_both_written_and_executed(self, architecture: str) -> None:
+        loaded = [one.flags for one in elf(architecture).segments if one.kind == PT_LOAD]
+
+        assert len(loaded) > 1
+        assert [flags for flags in loaded if flags & EXECUTABLE and flags & WRITABLE] == []
+
+    def test_has_a_stack_that_is_not_executed(self, architecture: str) -> None:
+        [stack] = [one.flags for one in elf(architecture).segments if one.kind == PT_GNU_STACK]
+
+        assert stack & EXECUTABLE == 0
+
+
+@EACH
+class TestTheProgram:
+    """Of the other architecture as well, and that one really: by QEMU."""
+
+    def test_says_that_it_can_be_executed(self, architecture: str) -> None:
+        done = subprocess.run([*runner(architecture), path_of(architecture), "probe"], check=False, timeout=60)
+
+        assert done.returncode == 0
+
+    def test_holds_a_command_from_its_start_to_its_end(self, architecture: str) -> None:
+        frames = session(architecture, "echo said; exit 7")
+
+        written = b"".join(one.payload for one in frames if one.kind is Kind.OUT)
+        assert written == b"said\n"
+        assert keeperframes.read_exit(frames[-1]).code == 7
+
+
+def session(architecture: str, command: str) -> list[Frame]:
+    """All that a keeper says of a shell command, up to its end."""
+    order = keeperframes.start(
+        [b"/bin/sh", b"-c", command.encode()], {}, lease=0, grace=1, has_stdin=False, fence=("", 0)
+    )
+    frames: list[Frame] = []
+    with subprocess.Popen(
+        [*runner(architecture), path_of(architecture), "bridge", "built0test"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"\1mpirt-built0test KEEPER {keeper.PROTOCOL}\n".encode()
+        process.stdin.write(keeperframes.frame(Kind.ATTACH, 1, 0, keeperframes.lengths(0, 0)))
+        for number, control in enumerate(keeperframes.start_controls(order), 1):
+            process.stdin.write(keeperframes.frame(Kind.CONTROL, 1, number, control))
+        process.stdin.flush()
+        reader = FrameReader()
+        while not frames or frames[-1].kind not in (Kind.EXIT, Kind.FAILED):
+            data = os.read(process.stdout.fileno(), 65536)
+            assert data, "the connection ended before the command's end was told"
+            frames += reader.feed(data)
+        process.stdin.write(keeperframes.frame(Kind.DONE, 1))
+        process.stdin.close()
+        assert process.wait(60) == 0
+    return frames
+
+
+def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
+    assert keeperframes.PROTOCOL == keeper.PROTOCOL
