@@ -78,18 +78,9 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     pod = _pod_at(asked, environ) if asked.is_address else asked.pod
     signals = Signals()
     words = launchers.prepared(asked.words)
-    # The command that we were given, byte by byte: Python has made text of it as the locale has it.
-    command = command_line(words, encoding=sys.getfilesystemencoding())
-    order = Order(
-        _nonce(),
-        command,
-        has_stdin=not asked.null_stdin and _has_stdin(),
-        environment=_exported(asked, environ),
-        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
-    )
     task = Task(
         pod,
-        order,
+        _order(asked, words, environ),
         container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
@@ -115,6 +106,17 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         parent=os.getppid() if launchers.starts_daemon(words) else 0,
     )
     return relay.run()
+
+
+def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) -> Order:
+    return Order(
+        _nonce(),
+        # The command that we were given, byte by byte: Python has made text of it as the locale has it.
+        command_line(words, encoding=sys.getfilesystemencoding()),
+        has_stdin=not asked.null_stdin and _has_stdin(),
+        environment=_exported(asked, environ),
+        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
+    )
 
 
 def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
