@@ -100,6 +100,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         signals,
         namespace=namespace,
         pod=pod,
+        service=asked.service,
         jitter=_jitter,
         log=log,
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.

@@ -142,3 +142,56 @@ class TestAddresses:
         assert ended.code == 243
         assert "can't be looked up" in ended.line
         assert "must hold list on pods" in ended.line
+
+
+LABEL = "batch.kubernetes.io/job-name"
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+class TestHostNames:
+    def test_a_pod_of_an_indexed_job_is_found(self, ground: Ground) -> None:
+        ground.server.world.put(pod("train-0-x7k2p", labels={LABEL: "train", INDEX: "0"}))
+
+        ended = ground.run("train-0.train", "printf out")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
+        assert [name for name, _ in ground.server.requests] == ["exec", "list", "exec"]
+        assert "/pods/train-0-x7k2p/exec" in ground.server.asked("exec")[-1].target
+
+    def test_the_pod_that_was_found_is_the_one_that_is_watched(self, ground: Ground) -> None:
+        ground.server.world.put(pod("train-0-x7k2p", labels={LABEL: "train", INDEX: "0"}))
+
+        agent = ground.start("train-0", "exec sleep 600")
+        ground.server.wait_for("watch")
+        ground.server.world.delete("train-0-x7k2p")
+
+        ended = agent.wait()
+        assert (ended.code, ended.line) == (246, "pod train-0 was deleted")
+
+    def test_a_host_name_that_nobody_has_is_looked_up_once(self, ground: Ground) -> None:
+        ended = ground.run("-o", "ConnectionAttempts=3", "train-0", "true")
+
+        assert ended.code == 243
+        assert (
+            'pods "train-0" not found; no pod in namespace "ml" has the host name train-0; gave up' in ended.line
+        )
+        assert len(ground.server.asked("exec")) == 3
+        assert len(ground.server.asked("list")) == 2
+
+    def test_without_the_right_to_list(self, ground: Ground) -> None:
+        ground.server.rules = frozenset({("get", "pods/exec"), ("create", "pods/exec")})
+
+        ended = ground.run("-o", "ConnectionAttempts=1", "train-0", "true")
+
+        assert ended.code == 243
+        assert "the host name train-0 can't be looked up" in ended.line
+        assert "must hold list on pods" in ended.line
+
+    def test_that_several_pods_have(self, ground: Ground) -> None:
+        for name in ("train-0-a", "train-0-b"):
+            ground.server.world.put(pod(name, labels={LABEL: "train", INDEX: "0"}))
+
+        ended = ground.run("train-0", "true")
+
+        assert (ended.code, len(ground.server.asked("exec"))) == (243, 1)
+        assert ended.line == "host train-0 may be any of the pods train-0-a, train-0-b; name the pod that is meant"
