@@ -129,9 +129,7 @@ class Link:
         data = memoryview(b"".join(bytes(frame) for frame in frames))
         deadline = time.monotonic() + DEADLINE
         while data:
-            readable, writable, _ = select.select(
-                [self._from], [self._to], [], max(0, deadline - time.monotonic())
-            )
+            readable, writable, _ = select.select([self._from], [self._to], [], max(0, deadline - time.monotonic()))
             assert readable or writable, "the bridge takes nothing"
             if readable:
                 self._read_some(deadline)
