@@ -39,11 +39,13 @@ def get_pod(namespace: str, name: str) -> Ask:
     )
 
 
-def list_pods(namespace: str, *, labels: str = "", name: str = "", limit: int = 0, after: str = "") -> Ask:
-    """Pods by label, or one by its name; `limit` of them at most, going on `after` a continue token."""
+def list_pods(
+    namespace: str, *, labels: str = "", fields: str = "", name: str = "", limit: int = 0, after: str = ""
+) -> Ask:
+    """Pods by label or field, or one by its name; `limit` of them at most, going on `after` a continue token."""
     wanted = [
         ("labelSelector", labels),
-        ("fieldSelector", f"metadata.name={name}" if name else ""),
+        ("fieldSelector", f"metadata.name={name}" if name else fields),
         ("limit", str(limit) if limit else ""),
         ("continue", after),
     ]

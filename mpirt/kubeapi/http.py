@@ -75,31 +75,39 @@ class Api:
         deadline: Deadline,
         *,
         labels: str = "",
+        fields: str = "",
         page: int = PAGE,
     ) -> list[_T]:
         """
-        Read all pods with the labels, page by page: either all of them or an error.
+        Read all pods with the labels and fields, page by page: either all of them or an error.
 
         `keep` makes of each pod what is worth keeping, so that thousands of them never stand in memory whole.
         """
         for _ in range(_FRESH_STARTS - 1):
             try:
-                return self._list_once(namespace, keep, deadline, labels, page)
+                return self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
             except Expired:
                 continue
-        return self._list_once(namespace, keep, deadline, labels, page)
+        return self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
 
     def close(self) -> None:
         """Close the connection that was kept, if any."""
         self._kept.close()
 
     def _list_once(
-        self, namespace: str, keep: Callable[[JsonObject], _T], deadline: Deadline, labels: str, page: int
+        self,
+        namespace: str,
+        keep: Callable[[JsonObject], _T],
+        deadline: Deadline,
+        *,
+        labels: str,
+        fields: str,
+        page: int,
     ) -> list[_T]:
         found: list[_T] = []
         after = ""
         while True:
-            ask = asks.list_pods(namespace, labels=labels, limit=page, after=after)
+            ask = asks.list_pods(namespace, labels=labels, fields=fields, limit=page, after=after)
             part = read_page(self.get(ask, deadline), ask)
             found += [keep(item) for item in part.items]
             if not part.following:

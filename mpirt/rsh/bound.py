@@ -67,7 +67,7 @@ class Bound(Machine):
         moments = (self._liveness.wake, doubt, self._report.wake, termination, self._watch_at, self._flush_at)
         return min(moment for moment in moments if moment is not None)
 
-    def _happened(self, event: events.Event, now: float) -> None:
+    def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
         match event:
             case events.Tick():
                 self._tick(now)

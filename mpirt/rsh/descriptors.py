@@ -1,9 +1,9 @@
 """
 Our own stdin, stdout and stderr, opened anew where they are shared.
 
-Owns: how to read and write them without ever waiting. They belong to others too (mpirun's output is ours), so they
-can't be made non-blocking; but a pipe or a terminal can be opened a second time through /proc, and that one is ours
-alone. Where it can't, and with files and sockets, poll has to say when they are ready.
+Owns: how to read and write them without ever waiting. They belong to others too (mpirun's output is ours), so
+they can't be made non-blocking; but a pipe or a terminal can be opened a second time through /proc, and that one
+is ours alone. Where it can't, and with files and sockets, poll has to say when they are ready.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Stdin:
         self._fd = fd if anew is None else anew
 
     def fileno(self) -> int:
-        """The descriptor to poll; -1 while it must be left alone: a terminal stops who reads it in the background."""
+        """The descriptor to poll; -1 while it must be left alone, as a terminal in the background."""
         if self._is_terminal and not self._is_in_the_foreground():
             return -1
         return self._fd

@@ -109,7 +109,7 @@ class Held(Machine):
     def _is_attached(self) -> bool:
         return self._reattaching is None
 
-    def _happened(self, event: events.Event, now: float) -> None:
+    def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
         match event:
             case events.Tick():
                 self._tick(now)

@@ -11,8 +11,9 @@ Kubernetes selects by label, but by no host name, so what no label leads to is l
 
 from __future__ import annotations
 
-from mpirt.errors import NoPod
-from mpirt.kubeapi.answers import Forbidden
+from mpirt.errors import MpirtError, NoPod
+from mpirt.kubeapi.answers import Forbidden, NotFound
+from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.objects import rows, table, text
 from mpirt.values import value
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from mpirt.kubeapi.answers import JsonObject
-    from mpirt.kubeapi.deadline import Deadline
 
     class Lists(Protocol):
         """Api.list_pods."""
@@ -47,6 +47,8 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 _LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 _ENDED = ("Failed", "Succeeded")
 _MOST_NAMED = 5
+# Nothing else goes on meanwhile.
+_SECONDS = 5.0
 
 
 class Ambiguous(NoPod):
@@ -128,22 +130,58 @@ def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, ser
     Raises Ambiguous, NoPod, and what list_pods raises; where listing is not allowed, a NoPod that says so.
     """
     dead: set[str] = set()
+    what = f"{'address' if _is_address(host) else 'host name'} {host}"
     for question in questions(host):
         try:
             pods = lists(namespace, read_candidate, deadline, labels=question.labels, fields=question.fields)
         except Forbidden as error:
-            raise NoPod(f"{_none(host, namespace)}, and host names can't be looked up: {error}") from error
+            raise NoPod(f"the {what} can't be looked up: {error}") from error
         if found := choose(host, pods, service=service):
             return found
         dead |= {pod.end for pod in _matching(host, pods, service)}
-    if _is_address(host):
-        raise NoPod(f'no pod in namespace "{namespace}" has the address {host}')
-    living = f" that lives: {', '.join(sorted(dead)[:_MOST_NAMED])}" if dead else ""
-    raise NoPod(f"{_none(host, namespace)}, and none with that host name{living}")
+    if dead:
+        ends = ", ".join(sorted(dead)[:_MOST_NAMED])
+        raise NoPod(f'no pod in namespace "{namespace}" that lives has the {what}: {ends}')
+    raise NoPod(f'no pod in namespace "{namespace}" has the {what}')
 
 
-def _none(host: str, namespace: str) -> str:
-    return f'no pod "{host}" in namespace "{namespace}"'
+class HostName:
+    """A name that the API server knows no pod of, and what came of looking it up."""
+
+    __slots__ = ("_host", "_is_settled", "_lists", "_namespace", "_said", "_service")
+
+    def __init__(self, lists: Lists, namespace: str, host: str, *, service: str = "") -> None:
+        self._lists, self._namespace, self._host, self._service = lists, namespace, host, service
+        self._is_settled = False
+        self._said = ""
+
+    def pod(self, error: NotFound) -> str:
+        """
+        The pod that is meant by the name that `error` says is not found. It is looked up once.
+
+        Raises Ambiguous, and where there is none, the error, with all that is known.
+        """
+        if not self._is_settled:
+            try:
+                return self._look_up()
+            except Ambiguous:
+                raise
+            except NoPod as none:
+                self._said = str(none)
+            except MpirtError:
+                # It may be answered the next time.
+                raise error from None
+        raise NotFound(f"{error}; {self._said}", error.failure) if self._said else error
+
+    def _look_up(self) -> str:
+        deadline = Deadline(_SECONDS)
+        try:
+            found = find_pod(self._lists, self._namespace, self._host, deadline, service=self._service)
+        except NoPod:
+            self._is_settled = True
+            raise
+        self._is_settled = True
+        return found
 
 
 def _matching(host: str, pods: Sequence[Candidate], service: str) -> list[Candidate]:

@@ -14,6 +14,7 @@ import time
 
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError, UsageError, our_mistake
+from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
@@ -73,44 +74,63 @@ def _main(words: Sequence[str]) -> int:
 
 def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     begin = time.monotonic()
+    # While that is looked up, a signal may end us as it ends any program.
+    pod = _pod_at(asked, environ) if asked.is_address else asked.pod
     signals = Signals()
     words = launchers.prepared(asked.words)
-    # The command that we were given, byte by byte: Python has made text of it as the locale has it.
-    command = command_line(words, encoding=sys.getfilesystemencoding())
-    order = Order(
-        _nonce(),
-        command,
-        has_stdin=not asked.null_stdin and _has_stdin(),
-        environment=_exported(asked, environ),
-        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
-    )
     task = Task(
-        asked.pod,
-        order,
+        pod,
+        _order(asked, words, environ),
         container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
         protocol=_protocol(environ),
-        holding=settings.holding(environ),
+        holding=settings.holding(environ, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
     )
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)
     if log is not None:
         found = f"{endpoint.route}, by {endpoint.origin}"
-        _say(log.line(f"pod {asked.pod} in namespace {namespace} at {found}", time.monotonic()))
+        _say(log.line(f"pod {pod} in namespace {namespace} at {found}", time.monotonic()))
     relay = Relay(
         Session(task, now=time.monotonic(), jitter=_jitter),
         ExecApi(Dialer(endpoint)),
         signals,
         namespace=namespace,
-        pod=asked.pod,
+        pod=pod,
+        service=asked.service,
         jitter=_jitter,
         log=log,
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
         parent=os.getppid() if launchers.starts_daemon(words) else 0,
     )
     return relay.run()
+
+
+def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) -> Order:
+    return Order(
+        _nonce(),
+        # The command that we were given, byte by byte: Python has made text of it as the locale has it.
+        command_line(words, encoding=sys.getfilesystemencoding()),
+        has_stdin=not asked.null_stdin and _has_stdin(),
+        environment=_exported(asked, environ),
+        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
+    )
+
+
+def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
+    """The name of the pod with that address: an exec goes by names only."""
+    # Launchers call pods by names.
+    from mpirt.rsh.hostlookup import find_pod  # noqa: PLC0415
+
+    endpoint = find_endpoint(environ, context=asked.context)
+    api = ExecApi(Dialer(endpoint))
+    deadline = Deadline(_connect_seconds(asked, environ))
+    try:
+        return find_pod(api.list_pods, asked.namespace or endpoint.namespace, asked.pod, deadline)
+    finally:
+        api.close()
 
 
 def _tell(wants: Wants) -> int:

@@ -1,8 +1,8 @@
 """
 Our own stdout and stderr, written without ever waiting, and the form of our own lines among a command's.
 
-Where there is no descriptor of our own to write to (descriptors.py), poll says when one takes PIPE_BUF bytes, and no
-more is written at a time.
+Where there is no descriptor of our own to write to (descriptors.py), poll says when one takes PIPE_BUF bytes, and
+no more is written at a time.
 """
 
 from __future__ import annotations

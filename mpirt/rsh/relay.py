@@ -14,6 +14,7 @@ import select
 import time
 
 from mpirt.errors import MpirtError
+from mpirt.kubeapi.answers import NotFound
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecDial
@@ -23,6 +24,7 @@ from mpirt.rsh.ending import SIGNALLED, broken_pipe
 from mpirt.rsh.greeting import BOOTSTRAP
 from mpirt.rsh.machine import PASSED_ON
 from mpirt.rsh.outlets import Outlet
+from mpirt.rsh.states import State
 from mpirt.rsh.transport import ExecLink
 
 TYPE_CHECKING = False
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.kubeapi.execs import ExecApi
+    from mpirt.rsh.hostlookup import HostName
     from mpirt.rsh.log import Log
     from mpirt.rsh.lookout import Lookout
     from mpirt.rsh.session import Session
@@ -50,8 +53,9 @@ class Relay:
 
     # fmt: off
     __slots__ = (
-        "_api", "_dialing", "_exec", "_finish", "_ended_by", "_jitter", "_listening", "_log", "_namespace",
-        "_outlets", "_parent", "_pod", "_session", "_signals", "_stdin", "_stdout_is_lost", "_watch", "_written",
+        "_api", "_dial_again", "_dialing", "_ended_by", "_exec", "_finish", "_host_name", "_jitter", "_listening",
+        "_log", "_namespace", "_outlets", "_parent", "_pod", "_service", "_session", "_signals", "_stdin",
+        "_stdout_is_lost", "_watch", "_written",
     )
     # fmt: on
 
@@ -64,12 +68,19 @@ class Relay:
         namespace: str,
         pod: str,
         jitter: Callable[[], float],
+        service: str = "",
         log: Log | None = None,
         parent: int = 0,
     ) -> None:
-        """With a `parent`, the session ends when we are not its child any more."""
+        """
+        With a `parent`, the session ends when we are not its child any more.
+
+        `service` is the second label of a host name: no pod may have its first as a name.
+        """
         self._session, self._api, self._signals = session, api, signals
-        self._namespace, self._pod = namespace, pod
+        self._namespace, self._pod, self._service = namespace, pod, service
+        self._host_name: HostName | None = None
+        self._dial_again: events.Dial | None = None
         self._jitter, self._log, self._parent = jitter, log, parent
         self._dialing: ExecDial | None = None
         self._exec: ExecLink | None = None
@@ -262,7 +273,7 @@ class Relay:
 
     def _dial(self, dial: events.Dial) -> None:
         ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
-        self._dialing = ExecDial(self._api, ask, [dial.protocol], Deadline(dial.seconds))
+        self._dialing, self._dial_again = ExecDial(self._api, ask, [dial.protocol], Deadline(dial.seconds)), dial
 
     def _step_dialing(self, ready: dict[int, int]) -> None:
         dialing = self._dialing
@@ -272,13 +283,36 @@ class Relay:
             upgraded = dialing.step()
         except MpirtError as error:
             self._dialing = None
-            self._happened(events.NotOpened(error))
+            self._not_opened(error)
             return
         if upgraded is not None:
             self._dialing = None
             self._exec = ExecLink(upgraded)
             self._exec.listening = self._listening
             self._happened(events.Opened(upgraded.protocol))
+
+    def _not_opened(self, error: MpirtError) -> None:
+        # A kubelet's 404, which is none of the API server's, comes from a node that knows the pod's name.
+        # One that has entered its pod once looks for no other.
+        is_first = self._session.state is State.DIAL
+        if is_first and isinstance(error, NotFound) and error.failure.is_status and self._dial_again is not None:
+            try:
+                self._pod = self._looked_up(error)
+            except MpirtError as other:
+                error = other
+            else:
+                self._dial(self._dial_again)
+                return
+        self._happened(events.NotOpened(error))
+
+    def _looked_up(self, error: NotFound) -> str:
+        if self._host_name is None:
+            # Most names are those of pods.
+            from mpirt.rsh.hostlookup import HostName  # noqa: PLC0415
+
+            lists = self._api.list_pods
+            self._host_name = HostName(lists, self._namespace, self._pod, service=self._service)
+        return self._host_name.pod(error)
 
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         if self._watch is None:

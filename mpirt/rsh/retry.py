@@ -88,7 +88,14 @@ TABLE = (
     Row(0, "executable file", Next.GIVE_UP, NoShell, _SHELL),
     Row(0, "no such file or directory", Next.GIVE_UP, NoShell, _SHELL),
     Row(0, "exec format error", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "permission denied", Next.GIVE_UP, NoShell, _SHELL),
+    # Denied is what is executed, and nothing else: a socket, a device or a webhook may be denied for a moment.
+    Row(0, '/bin/sh": permission denied', Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, '/bin/sh\\": permission denied', Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "exec /bin/sh: permission denied", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "exec user process caused", Next.GIVE_UP, NoShell, _SHELL),
+    # crun, whatever is wrong with it.
+    Row(0, "`/bin/sh`", Next.GIVE_UP, NoShell, _SHELL),
+    Row(0, "open executable", Next.GIVE_UP, NoShell, _SHELL),
     Row(0, "container not found", Next.WAIT, NoPod),
     Row(0, "CONTAINER_CREATED", Next.WAIT, NoPod),
     Row(0, "CONTAINER_EXITED", Next.WAIT, NoPod),

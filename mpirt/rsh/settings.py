@@ -24,10 +24,20 @@ _LONGEST_SECONDS = 86400
 # A keeper counts what it hears from us: at least three times in a lease.
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
+# A keeper takes silence for our end after 40 s.
+_LARGEST_PAUSE = 10.0
+# ssh's own.
+_ALIVE_COUNT = 3
 
 
-def holding(environ: Mapping[str, str]) -> Holding | None:
-    """How a keeper is to hold the command; None where there is to be none, or there is none to send."""
+def holding(
+    environ: Mapping[str, str], *, alive_seconds: float | None = None, alive_count: int | None = None
+) -> Holding | None:
+    """
+    How a keeper is to hold the command; None where the environment wants none.
+
+    `alive_seconds` and `alive_count` are ServerAliveInterval and ServerAliveCountMax; None where they aren't given.
+    """
     switch = environ.get(names.KEEPER_VARIABLE) or "on"
     if switch not in ("on", "off"):
         raise UsageError(f"{names.KEEPER_VARIABLE}={switch[:20]}: expected on or off")
@@ -38,15 +48,24 @@ def holding(environ: Mapping[str, str]) -> Holding | None:
         lease=_seconds(environ, names.LEASE_VARIABLE, Patience().lease),
         node=_seconds(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
-    asks = min(ASK_EVERY, patience.lease / _BEATS_PER_LEASE) if patience.lease else ASK_EVERY
     return Holding(
         Keepers(files),
         patience=patience,
-        pace=Pace(asks, DEAD_AFTER),
+        pace=_pace(patience.lease, alive_seconds, alive_count),
         grace=_seconds(environ, names.GRACE_VARIABLE, GRACE),
         orphan_grace=_seconds(environ, names.GRACE_VARIABLE, Holding(Keepers({})).orphan_grace),
         fence=_fence(environ),
     )
+
+
+def _pace(lease: float, seconds: float | None, count: int | None) -> Pace:
+    """How often to ask: as ssh's options have it, and often enough for the keeper to know that we are there."""
+    asked = ASK_EVERY if seconds is None else seconds
+    often_enough = min(asked or ASK_EVERY, _LARGEST_PAUSE, lease / _BEATS_PER_LEASE or _LARGEST_PAUSE)
+    if seconds is None and count is None:
+        return Pace(often_enough, DEAD_AFTER)
+    # 0 switches it off, for either of them.
+    return Pace(often_enough, asked * (_ALIVE_COUNT if count is None else count) or _LONGEST_SECONDS)
 
 
 def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:

@@ -12,7 +12,7 @@ from mpirt.rsh import events
 from mpirt.rsh.channels import V4
 from mpirt.rsh.order import Order
 from mpirt.rsh.pod import Container, Pod, choose_container
-from mpirt.rsh.retry import Attempts, GiveUp, NotAnswered, NotStarted
+from mpirt.rsh.retry import LONGEST_DELAY, Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -48,7 +48,8 @@ class Starting:
     """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
 
     __slots__ = (
-        "_attempts", "_choosing", "_dial_at", "_hello_by", "_opened", "_seen", "_task", "_waits_for", "container",
+        "_attempts", "_choosing", "_dial_at", "_hastened_at", "_hello_by", "_opened", "_seen", "_task",
+        "_waits_for", "container",
     )  # fmt: skip
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
@@ -63,6 +64,7 @@ class Starting:
         self._choosing = False
         self._waits_for = ""
         self._seen: Container | None = None
+        self._hastened_at = now - LONGEST_DELAY
 
     @property
     def wake(self) -> float:
@@ -116,9 +118,10 @@ class Starting:
         before, self._seen = self._seen, pod.container(self.container)
         if not self._seen.running:
             self._waits_for = pod.waits_for
-        # One that ran already, as the pod has it, when the attempt failed runs no better now.
-        elif self._seen != before:
-            self._dial_at = min(self._dial_at, now)
+        # One that ran already, as the pod has it, when the attempt failed runs no better now. And one that is
+        # another at every look keeps its pauses: it crashes, or two API servers don't agree on it.
+        elif self._seen != before and now >= self._hastened_at + LONGEST_DELAY:
+            self._dial_at, self._hastened_at = min(self._dial_at, now), now
         return []
 
     def pod_not_told(self, why: str) -> None:

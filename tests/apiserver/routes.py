@@ -119,10 +119,14 @@ def _list(wanted: Operation, request: Request, world: World) -> Fault:
 
 
 def _selection(wanted: Operation, request: Request) -> Selection:
-    field = request.query.get("fieldSelector", "")
+    fields = [word.split("=", 1) for word in request.query.get("fieldSelector", "").split(",") if word]
     labels = [word.split("=", 1) for word in request.query.get("labelSelector", "").split(",") if word]
-    name = field.removeprefix("metadata.name=") if field else wanted.pod
-    return Selection(wanted.namespace, name, tuple((label, value) for label, value in labels))
+    return Selection(
+        wanted.namespace,
+        wanted.pod,
+        tuple((label, value) for label, value in labels),
+        tuple((field, value) for field, value in fields),
+    )
 
 
 def _json(value: Mapping[str, Any]) -> Answer:

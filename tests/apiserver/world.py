@@ -30,6 +30,8 @@ class Selection:
     namespace: str
     name: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+    """A field's path, with a ! at its end where it must not have the value."""
 
     def matches(self, pod: Pod) -> bool:
         metadata = pod["metadata"]
@@ -37,7 +39,13 @@ class Selection:
             metadata["namespace"] == self.namespace
             and self.name in ("", metadata["name"])
             and all(metadata["labels"].get(name) == value for name, value in self.labels)
+            and all(self._has(pod, path, value) for path, value in self.fields)
         )
+
+    @staticmethod
+    def _has(pod: Pod, path: str, value: str) -> bool:
+        above, field = path.removesuffix("!").split(".")
+        return (pod[above].get(field, "") == value) is not path.endswith("!")
 
 
 class World:

@@ -42,6 +42,12 @@ class TestAList:
 
         assert names == ["w-0", "w-2"]
 
+    def test_holds_the_pods_with_the_fields(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+        apiserver.world.put(pod("w-0"), pod("w-1", phase="Pending"), pod("w-2", phase="Failed"))
+
+        assert api.list_pods("ml", name, deadline, fields="status.phase=Pending") == ["w-1"]
+        assert api.list_pods("ml", name, deadline, fields="status.phase!=Failed") == ["w-0", "w-1"]
+
     def test_may_be_empty(self, api: Api, deadline: Deadline) -> None:
         assert api.list_pods("ml", name, deadline) == []
 

@@ -38,16 +38,15 @@ USERS: Mapping[str, str] = {
     "kubernetes": "mpirt/controller/cluster/link.py",
     "prometheus_client": "mpirt/controller/metrics.py",
     "urllib3": "mpirt/controller/cluster/link.py",
-    "websocket": "mpirt/rsh/transport.py",
     "yaml": "mpirt/kubeapi/",
 }
 
 # Modules that only compute: a test hands them values and needs nothing else. [tool.coverage.report] in
 # pyproject.toml names the same files and wants every branch of them taken.
 _CORE = (
-    "argv bound channels conversation ending entrance events evidence greeting held holding inquest keeperframes "
-    "launchers liveness machine markers options order pod printf reattaching report retry script session "
-    "starting states stdin streams wrapper"
+    "argv bound channels conversation ending entrance environment events evidence greeting held holding "
+    "hostlookup inquest keeperframes launchers liveness machine markers options order pod printf reattaching "
+    "replies report retry script session starting states stdin streams subsystems wrapper"
 )
 _CONTROLLER = (
     "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "

@@ -7,8 +7,11 @@ an answer that goes away is no end at all where trying again may help.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
 from tests.apiserver.faults import (
     Answer,
@@ -221,6 +224,31 @@ class TestAnswersOneAfterTheOther:
 
         assert "did not answer within 1 s" in ended.line
         assert ended.code == 244
+
+
+class Restless:
+    """A list in which the pod's container is another one each time."""
+
+    def __init__(self) -> None:
+        self._lists = 0
+
+    def play(self, exchange: Exchange) -> None:
+        self._lists += 1
+        found = pod("w-0", container_id=f"containerd://{self._lists}")
+        page = {"metadata": {"resourceVersion": str(100 + self._lists)}, "items": [found]}
+        Answer(200, json.dumps(page).encode()).play(exchange)
+
+
+class TestAPodThatIsAnotherAtEveryLook:
+    def test_is_not_asked_for_without_a_pause(self, ground: Ground) -> None:
+        ground.server.always("exec", Text(500, NO_CONTAINER))
+        ground.server.always("list", Restless())
+
+        # Six attempts take 4 s at least; without a pause, far less than one.
+        ended = ground.run("-o", "ConnectTimeout=60", "-o", "ConnectionAttempts=6", "w-0", "true")
+
+        assert "gave up after 6 attempts in " in ended.line
+        assert int(ended.line.rpartition(" attempts in ")[2].split()[0]) >= 2
 
 
 class TestSeveralContainers:

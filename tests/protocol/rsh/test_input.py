@@ -12,6 +12,7 @@ from tests.protocol.rsh.agent import RSH, Agent, Ground, environment
 
 HOST = "mpirt-rsh [options] HOST COMMAND..."
 NO_SSH = "can't be honoured: there is no ssh connection here to use or forward by"
+NO_PORTS = "can't be honoured: no ports are forwarded here; use: kubectl port-forward POD PORT"
 NO_POD = "can't be a pod: a pod's name is of lower-case letters, digits and dashes"
 
 
@@ -24,20 +25,24 @@ NO_POD = "can't be a pod: a pod's name is of lower-case letters, digits and dash
         pytest.param(["w-0", " "], "no command for w-0", id="a blank command"),
         pytest.param(["-Z", "w-0", "true"], "unknown option -Z", id="an unknown option"),
         pytest.param(["--fast", "w-0", "true"], "unknown option '--fast'", id="an unknown long option"),
-        pytest.param(["-L", "80:w-1:80", "w-0", "true"], f"option -L {NO_SSH}", id="-L"),
-        pytest.param(["-R", "80:w-1:80", "w-0", "true"], f"option -R {NO_SSH}", id="-R"),
-        pytest.param(["-D", "1080", "w-0", "true"], f"option -D {NO_SSH}", id="-D"),
-        pytest.param(["-W", "w-1:80", "w-0", "true"], f"option -W {NO_SSH}", id="-W"),
+        pytest.param(["-L", "80:w-1:80", "w-0", "true"], f"option -L {NO_PORTS}", id="-L"),
+        pytest.param(["-R", "80:w-1:80", "w-0", "true"], f"option -R {NO_PORTS}", id="-R"),
+        pytest.param(["-D", "1080", "w-0", "true"], f"option -D {NO_PORTS}", id="-D"),
+        pytest.param(["-W", "w-1:80", "w-0", "true"], f"option -W {NO_PORTS}", id="-W"),
         pytest.param(["-J", "jump", "w-0", "true"], f"option -J {NO_SSH}", id="-J"),
         pytest.param(["-f", "w-0", "true"], f"option -f {NO_SSH}", id="-f"),
         pytest.param(["-o", "ProxyJump=w-1", "w-0", "true"], f"-o ProxyJump {NO_SSH}", id="ProxyJump"),
-        pytest.param(["-o", "ConnectTimeout=soon", "w-0", "true"], "expected a number", id="a time in words"),
-        pytest.param(["-o", "ConnectTimeout=1\n2", "w-0", "true"], "expected a number", id="a time in two lines"),
+        pytest.param(["-o", "ConnectTimeout=soon", "w-0", "true"], "expected a time", id="a time in words"),
+        pytest.param(["-o", "ConnectTimeout=1\n2", "w-0", "true"], "expected a time", id="a time in two lines"),
         pytest.param(["W_0", "true"], NO_POD, id="a name in capitals"),
         pytest.param(["w-0/../w-1", "true"], NO_POD, id="a name with slashes"),
         pytest.param(["-w-0-", "true"], f"option -w {NO_SSH}", id="a name with a dash"),
         pytest.param(["w" * 64, "true"], NO_POD, id="a name that is too long"),
         pytest.param(["wörker", "true"], NO_POD, id="a name that is not ASCII"),
+        pytest.param(["-s", "w-0", "netconf"], "-s knows sftp only", id="a subsystem"),
+        pytest.param(["-o", "SetEnv=A", "w-0", "true"], "expected NAME=VALUE", id="a variable without a value"),
+        pytest.param(["-o", "SendEnv=A=1", "w-0", "true"], "expected names of variables", id="a value to send"),
+        pytest.param(["--namespace", "M", "w-0", "true"], "--namespace 'M' can't be", id="no namespace"),
         pytest.param(["@w-0", "true"], "has no user before the @", id="no user"),
     ],
 )
@@ -53,6 +58,13 @@ def test_an_unknown_protocol_is_refused_with_those_that_are_known(ground: Ground
     ended = ground.run("w-0", "true", env={"MPIRT_PROTOCOL": text})
 
     assert ended.line == f"MPIRT_PROTOCOL={text}: expected v4 or v5"
+    assert (ended.code, ground.server.connections) == (240, 0)
+
+
+def test_a_shell_that_is_no_path_is_refused(ground: Ground) -> None:
+    ended = ground.run("w-0", "true", env={"MPIRT_SHELL": "bash"})
+
+    assert ended.line == "'bash' can't be a shell: expected a path such as /bin/bash"
     assert (ended.code, ground.server.connections) == (240, 0)
 
 

@@ -14,10 +14,10 @@ OURS = {
         ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".argv", ".channels", ".ending", ".entrance", ".entry", ".events", ".greeting", ".holding",
-        ".keeperframes", ".launchers", ".liveness", ".machine", ".main", ".markers", ".options", ".order",
-        ".outlets", ".pod", ".relay", ".retry", ".session", ".settings", ".signals", ".starting", ".states",
-        ".transport",
+        "", ".argv", ".channels", ".descriptors", ".ending", ".entrance", ".entry", ".events", ".greeting",
+        ".holding", ".keeperframes", ".launchers", ".liveness", ".machine", ".main", ".markers", ".options",
+        ".order", ".outlets", ".pod", ".relay", ".retry", ".session", ".settings", ".signals", ".starting",
+        ".states", ".transport",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.

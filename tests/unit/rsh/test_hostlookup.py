@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from mpirt.errors import NoPod, Refused
-from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject
+from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject, NotFound, TimedOut
 from mpirt.kubeapi.deadline import Deadline
-from mpirt.rsh.hostlookup import Ambiguous, Candidate, Question, choose, find_pod, questions, read_candidate
+from mpirt.rsh.hostlookup import (
+    Ambiguous,
+    Candidate,
+    HostName,
+    Question,
+    choose,
+    find_pod,
+    questions,
+    read_candidate,
+)
 
 LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 
@@ -176,7 +185,7 @@ class TestALookUp:
         with pytest.raises(NoPod) as caught:
             find("train-0", [], [body("a")])
 
-        assert str(caught.value) == 'no pod "train-0" in namespace "ml", and none with that host name'
+        assert str(caught.value) == 'no pod in namespace "ml" has the host name train-0'
 
     def test_by_address_that_finds_nobody_says_so(self) -> None:
         with pytest.raises(NoPod) as caught:
@@ -194,7 +203,7 @@ class TestALookUp:
             find("train-0", dead, [])
 
         assert str(caught.value) == (
-            'no pod "train-0" in namespace "ml", and none with that host name that lives: '
+            'no pod in namespace "ml" that lives has the host name train-0: '
             "train-0-a is being deleted, train-0-b is Failed"
         )
 
@@ -205,7 +214,56 @@ class TestALookUp:
         with pytest.raises(NoPod) as caught:
             find("train-0", refusal)
 
-        assert (
-            str(caught.value) == f'no pod "train-0" in namespace "ml", and host names can\'t be looked up: {said}'
-        )
+        assert str(caught.value) == f"the host name train-0 can't be looked up: {said}"
         assert not isinstance(caught.value, Refused)
+
+
+UNKNOWN = NotFound('could not exec (404): pods "train-0" not found', Failure(404, "", "", None, is_status=True))
+
+
+class TestAHostName:
+    """What becomes of an exec's 404."""
+
+    def test_is_looked_up_for_the_first_that_comes(self) -> None:
+        lists = Lists([body("train-0-x", job="train", index="0")])
+
+        assert HostName(lists, "ml", "train-0").pod(UNKNOWN) == "train-0-x"
+
+    def test_is_looked_up_with_its_service(self) -> None:
+        lists = Lists([body(service, hostname="master", subdomain=service) for service in ("one", "two")])
+
+        assert HostName(lists, "ml", "master", service="two").pod(UNKNOWN) == "two"
+
+    def test_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
+        lists = Lists([], [])
+        name = HostName(lists, "ml", "train-0")
+
+        for _ in range(2):
+            with pytest.raises(NotFound) as caught:
+                name.pod(UNKNOWN)
+            assert str(caught.value) == f'{UNKNOWN}; no pod in namespace "ml" has the host name train-0'
+            assert caught.value.failure is UNKNOWN.failure
+        assert len(lists.asked) == 2
+
+    def test_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
+        name = HostName(Lists([body("train-0-x", job="train", index="0")]), "ml", "train-0")
+        name.pod(UNKNOWN)
+
+        with pytest.raises(NotFound) as caught:
+            name.pod(UNKNOWN)
+
+        assert caught.value is UNKNOWN
+
+    def test_of_several_pods_is_no_404(self) -> None:
+        lists = Lists([body(name, hostname="master") for name in ("a", "b")])
+
+        with pytest.raises(Ambiguous):
+            HostName(lists, "ml", "master").pod(UNKNOWN)
+
+    def test_is_looked_up_again_where_there_was_no_answer(self) -> None:
+        name = HostName(Lists(TimedOut("no answer"), [body("x", job="train", index="0")]), "ml", "train-0")
+        with pytest.raises(NotFound) as caught:
+            name.pod(UNKNOWN)
+        assert caught.value is UNKNOWN
+
+        assert name.pod(UNKNOWN) == "x"

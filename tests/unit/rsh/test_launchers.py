@@ -35,7 +35,7 @@ class TestTheAgentsName:
             ('"mpirt-rsh"', '"mpirt-rsh : sh"'),
             ("mpirt-rsh", '"mpirt-rsh : sh"'),
             ('"/etc/mpi/kubexec.sh"', '"/etc/mpi/kubexec.sh : sh"'),
-            ('"mpirt-rsh --direct"', '"mpirt-rsh --direct : sh"'),
+            ('"mpirt-rsh --namespace ml"', '"mpirt-rsh --namespace ml : sh"'),
             ('"mpirt-rsh : sh"', '"mpirt-rsh : sh"'),
             ('"ssh : rsh"', '"ssh : rsh"'),
             ('""', '""'),

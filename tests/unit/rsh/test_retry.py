@@ -133,9 +133,6 @@ class TestTheTable:
                 not_started("w", Failed("", "exec format error"), ""), Next.GIVE_UP, id="a foreign shell"
             ),
             pytest.param(
-                not_started("w", Failed("", "permission denied"), ""), Next.GIVE_UP, id="a forbidden shell"
-            ),
-            pytest.param(
                 not_started("w", Failed("InternalError", NO_RUNTIME), ""),
                 Next.AGAIN,
                 id="a runtime that is being restarted",
@@ -162,6 +159,73 @@ class TestTheTable:
     )
     def test_what_an_answer_means(self, error: MpirtError, expected: Next) -> None:
         assert advice(error).next is expected
+
+
+RUNC = "OCI runtime exec failed: exec failed: unable to start container process"
+
+
+class TestADeniedPermission:
+    @pytest.mark.parametrize(
+        "said",
+        [
+            pytest.param(f'{RUNC}: exec: "/bin/sh": permission denied: unknown', id="runc before it executes"),
+            pytest.param(f"{RUNC}: exec /bin/sh: permission denied: unknown", id="runc as it executes"),
+            pytest.param(
+                "OCI runtime exec failed: exec failed: container_linux.go:349: starting container process caused "
+                '"exec: \\"/bin/sh\\": permission denied": unknown',
+                id="runc up to 1.0",
+            ),
+            pytest.param(
+                'standard_init_linux.go:211: exec user process caused "permission denied"', id="a container's own"
+            ),
+            pytest.param("the path `/bin/sh` exists but it is not executable: Operation not permitted", id="crun"),
+            pytest.param("crun: open `/bin/sh`: Permission denied: OCI permission denied", id="crun at a folder"),
+            pytest.param("exec container process `/bin/sh`: Permission denied", id="crun as it executes"),
+            pytest.param(
+                "exec container process (missing dynamic library?) `/bin/sh`: No such file or directory",
+                id="crun without a loader",
+            ),
+            pytest.param("crun: open executable: Permission denied: OCI permission denied", id="crun up to 1.8"),
+        ],
+    )
+    def test_to_execute_a_shell_is_no_shell(self, said: str) -> None:
+        channel = advice(not_started("w", Failed("InternalError", said), ""))
+        answered = advice(answer(ServerFailed, 500, f"error executing command in container: {said}"))
+
+        assert (channel.next, channel.error) == (Next.GIVE_UP, NoShell)
+        assert (answered.next, answered.error) == (Next.GIVE_UP, NoShell)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            pytest.param(
+                'rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: '
+                'dial unix /run/containerd/containerd.sock: connect: permission denied"',
+                id="a runtime's socket",
+            ),
+            pytest.param(f"{RUNC}: open /dev/pts/0: permission denied: unknown", id="a device"),
+            pytest.param("failed to create exec io: open /run/containerd/fifo/1: permission denied", id="a pipe"),
+            pytest.param("dial tcp 10.0.0.9:10250: connect: permission denied", id="a node"),
+            pytest.param('failed calling webhook "x.example": permission denied', id="a webhook"),
+            pytest.param("permission denied", id="nothing that is named"),
+        ],
+    )
+    def test_to_do_something_else_may_pass(self, said: str) -> None:
+        assert advice(not_started("w", Failed("InternalError", said), "")).next is Next.AGAIN
+        assert advice(answer(ServerFailed, 500, said)).next is Next.AGAIN
+
+    def test_to_enter_the_working_directory_is_told_as_that(self) -> None:
+        said = f'{RUNC}: chdir to cwd ("/root") set in config.json failed: permission denied: unknown'
+
+        plan = attempts().failed(not_started("w", Failed("InternalError", said), ""), 0.0)
+
+        assert isinstance(plan, GiveUp)
+        assert str(plan.error).endswith("is there the worker's workingDir, and may its user enter it?")
+
+    def test_by_the_api_server_is_a_refusal(self) -> None:
+        refusal = answer(Forbidden, 403, 'admission webhook "x.example" denied the request: permission denied')
+
+        assert attempts().failed(refusal, 0.0) == GiveUp(refusal)
 
 
 class TestWhatItIsCalled:
@@ -199,9 +263,9 @@ class TestWhatItIsCalled:
         ("error", "kind", "message"),
         [
             pytest.param(
-                not_started("w", Failed("", "permission denied"), ""),
+                not_started("w", Failed("", 'exec: "/bin/sh": permission denied'), ""),
                 NoShell,
-                "the command could not be started in pod w: permission denied; "
+                'the command could not be started in pod w: exec: "/bin/sh": permission denied; '
                 "mpirt needs a /bin/sh in the worker's image",
                 id="by the table's name, with its remedy",
             ),

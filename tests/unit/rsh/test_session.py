@@ -34,6 +34,7 @@ from mpirt.rsh.events import (
     Write,
 )
 from mpirt.rsh.order import Order
+from mpirt.rsh.pod import Pod
 from mpirt.rsh.states import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.sessions import (
@@ -231,9 +232,39 @@ class TestWaitingForThePod:
         assert run.after(0.4) == []
         assert run.after(0.1) == [Dial(V4, "", 15.0)]
 
+    @pytest.mark.parametrize(
+        "looks",
+        [
+            pytest.param((pods.HEALTHY, pods.RESTARTED), id="two API servers of which one is behind"),
+            pytest.param((pods.PENDING, pods.HEALTHY), id="runs and runs not"),
+        ],
+    )
+    def test_one_that_is_another_at_every_look_is_not_dialled_without_a_pause(
+        self, looks: tuple[Pod, Pod]
+    ) -> None:
+        run = Run()
+        run.feed(Tick())
+        while run.now < 3.0 and run.count(Dial) < 20:
+            dials = run.count(Dial)
+            run.feed(NotOpened(UNSCHEDULED), *map(PodSeen, looks))
+            while run.count(Dial) == dials:
+                run.after(0.05)
+
+        assert run.count(Dial) <= 6
+
+    def test_attempts_are_not_used_up_by_one_that_is_another_at_every_look(self) -> None:
+        run = Run(attempts=5)
+        for look in (pods.HEALTHY, pods.RESTARTED, pods.HEALTHY, pods.RESTARTED):
+            run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(look))
+
+        assert run.finish is None
+        assert run.count(Dial) == 2
+
     def test_one_that_was_started_again_meanwhile_is_dialled_at_once(self) -> None:
         run = Run()
         run.feed(Tick(), NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY), NotOpened(UNSCHEDULED))
+        while run.now < 6.0:
+            run.after(0.25, NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY))
 
         assert run.feed(PodSeen(pods.RESTARTED)) == [Dial(V4, "", 15.0)]
 
