@@ -36,7 +36,7 @@ def holding(
     """
     How a keeper is to hold the command; None where the environment wants none.
 
-    `alive_seconds` and `alive_count` are ServerAliveInterval and ServerAliveCountMax; None where they aren't given.
+    `alive_seconds` and `alive_count`: ServerAliveInterval and ServerAliveCountMax, None where they are not given.
     """
     switch = environ.get(names.KEEPER_VARIABLE) or "on"
     if switch not in ("on", "off"):
