@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,9 +39,11 @@ static bool make_pipes(struct pipes *pipes)
 
 static void restore_signals(void)
 {
+    /* The kernel's own form of a default action. musl's signal() leaves out the numbers that it keeps for itself. */
+    static const unsigned long by_default[4];
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+        syscall(SYS_rt_sigaction, number, by_default, NULL, sizeof(unsigned long));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
