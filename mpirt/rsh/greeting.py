@@ -8,6 +8,9 @@ A greeting is one line for `eval`. Where a keeper can be executed, the shell bec
 on stdout; only frames follow. Where there is none, the shell says HELLO on stderr with the processor's name, and
 evaluates one more line: an `upload`, or the wrapper's script. A file that can't be executed ends the shell that
 tries to become it, or worse, is read as a script: so the name comes from /proc/cpuinfo, and `probe` is run first.
+
+The keeper's bridge must have the exec's stderr open, though it never writes to it: containerd ends an exec's stdin
+as soon as one of its outputs ends.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ vendor_id*) mpirt_arch=amd64; break;; "CPU implementer"*) mpirt_arch=arm64; brea
 case $mpirt_arch in DIGESTS *) mpirt_d=none;; esac;
 for mpirt_x in "MOUNTED" FOLDERS; do case $mpirt_x in /etc/mpi/*) ;; *) mpirt_x=$mpirt_x/mpirt-keeper-$mpirt_d;
 [ -O "$mpirt_x" ] && [ ! -h "$mpirt_x" ] || continue; mpirt_x=$mpirt_x/keeper;; esac;
-[ -x "$mpirt_x" ] && "$mpirt_x" probe && exec "$mpirt_x" VERB NONCE; done 2>/dev/null;
+[ -x "$mpirt_x" ] && "$mpirt_x" probe 2>/dev/null && exec "$mpirt_x" VERB NONCE; done;
 printf '\001mpirt-NONCE HELLO %s\n' "$mpirt_arch" >&2; IFS= read -r mpirt && eval "$mpirt"
 """
 
@@ -46,11 +49,11 @@ _FOLDERS = '"${TMPDIR:-/tmp}" /tmp /var/tmp "${HOME:-/tmp}"'
 
 # The file is whole before it has its name, so whoever finds it can execute it.
 _UPLOAD = r"""
-mpirt_umask=$(umask); umask 077; for mpirt_x in FOLDERS; do mpirt_x=$mpirt_x/mpirt-keeper-DIGEST; mkdir "$mpirt_x";
+mpirt_umask=$(umask); umask 077; for mpirt_x in FOLDERS; do mpirt_x=$mpirt_x/mpirt-keeper-DIGEST; mkdir "$mpirt_x" 2>/dev/null;
 [ -d "$mpirt_x" ] && [ -O "$mpirt_x" ] && [ ! -h "$mpirt_x" ] || continue;
-printf "$mpirt_elf" >"$mpirt_x/NONCE" && chmod 700 "$mpirt_x/NONCE" && "$mpirt_x/NONCE" probe &&
-mv -f "$mpirt_x/NONCE" "$mpirt_x/keeper" && umask "$mpirt_umask" && exec "$mpirt_x/keeper" VERB NONCE;
-rm -f "$mpirt_x/NONCE"; rmdir "$mpirt_x"; done 2>/dev/null; umask "$mpirt_umask"; unset mpirt_elf;
+{ printf "$mpirt_elf" >"$mpirt_x/NONCE" && chmod 700 "$mpirt_x/NONCE" && "$mpirt_x/NONCE" probe &&
+mv -f "$mpirt_x/NONCE" "$mpirt_x/keeper"; } 2>/dev/null && umask "$mpirt_umask" && exec "$mpirt_x/keeper" VERB NONCE;
+{ rm -f "$mpirt_x/NONCE"; rmdir "$mpirt_x"; } 2>/dev/null; done; umask "$mpirt_umask"; unset mpirt_elf;
 printf '\001mpirt-NONCE HELLO none\n' >&2; IFS= read -r mpirt && eval "$mpirt"
 """
 

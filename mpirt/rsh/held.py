@@ -224,6 +224,7 @@ class Held(Machine):
             self._not_attached(not_started(self._task.pod, status, how), now)
             return
         self._drop_connection()
+        self._actions.append(events.Note(f"the connection is lost: {how}"))
         self._inquest.closed, self._inquest.status = how, status
         self._step(Step.LOSE)
         from mpirt.rsh.reattaching import Reattaching  # noqa: PLC0415  most connections last
@@ -281,6 +282,7 @@ class Held(Machine):
         if isinstance(error, ProtocolRefused):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
+        self._actions.append(events.Note(f"the keeper was not reached: {error}"))
         self._reattaching.failed(error, now)
 
     def _attached(self, now: float) -> None:

@@ -220,6 +220,9 @@ class Session:
         data = os.read(descriptor, _LARGEST)
         if not data:
             del self._outputs[descriptor]
+            # So does containerd, though the process may still read.
+            self._for_stdin.clear()
+            self._close_stdin()
         if not data or not self._is_connected:
             return
         cut = self._shell.cut
