@@ -49,10 +49,12 @@ _FOLDERS = '"${TMPDIR:-/tmp}" /tmp /var/tmp "${HOME:-/tmp}"'
 
 # The file is whole before it has its name, so whoever finds it can execute it.
 _UPLOAD = r"""
-mpirt_umask=$(umask); umask 077; for mpirt_x in FOLDERS; do mpirt_x=$mpirt_x/mpirt-keeper-DIGEST; mkdir "$mpirt_x" 2>/dev/null;
+mpirt_umask=$(umask); umask 077; for mpirt_x in FOLDERS; do mpirt_x=$mpirt_x/mpirt-keeper-DIGEST;
+mkdir "$mpirt_x" 2>/dev/null;
 [ -d "$mpirt_x" ] && [ -O "$mpirt_x" ] && [ ! -h "$mpirt_x" ] || continue;
 { printf "$mpirt_elf" >"$mpirt_x/NONCE" && chmod 700 "$mpirt_x/NONCE" && "$mpirt_x/NONCE" probe &&
-mv -f "$mpirt_x/NONCE" "$mpirt_x/keeper"; } 2>/dev/null && umask "$mpirt_umask" && exec "$mpirt_x/keeper" VERB NONCE;
+mv -f "$mpirt_x/NONCE" "$mpirt_x/keeper"; } 2>/dev/null && umask "$mpirt_umask" &&
+exec "$mpirt_x/keeper" VERB NONCE;
 { rm -f "$mpirt_x/NONCE"; rmdir "$mpirt_x"; } 2>/dev/null; done; umask "$mpirt_umask"; unset mpirt_elf;
 printf '\001mpirt-NONCE HELLO none\n' >&2; IFS= read -r mpirt && eval "$mpirt"
 """

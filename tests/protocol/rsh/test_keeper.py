@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,9 +71,3 @@ def test_term_lets_the_command_say_its_last_words(held: Ground) -> None:
     ended = agent.wait()
 
     assert (ended.code, ended.output) == (9, b"bye\n")
-
-
-def test_nothing_of_it_is_left(held: Ground) -> None:
-    held.run("w-0", "true", env=HELD)
-
-    assert subprocess.run(["pgrep", "-f", "mpirt-keeper-.*bridge"], check=False).returncode == 1
