@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +19,8 @@ enum {
     PAGE = 4096,             /* PIPE_BUF: a pipe that polls writable takes so much at once */
     LAST_WRITES = 30000,
     LAST_BREATH = 200,       /* a keeper that has closed the connection may be about to end */
+    ATTEMPTS = 100,
+    BETWEEN_ATTEMPTS = 20,
 };
 
 struct lane {
@@ -96,17 +99,31 @@ static bool carry_once(struct lane *inward, struct lane *outward, int limit)
     return !(watched[3].revents & (POLLERR | POLLNVAL));
 }
 
+/* What a keeper leaves that was killed: its children are ours then, and nobody else would end them. */
+static void end_what_is_left(void)
+{
+    for (int attempt = 0; attempt < ATTEMPTS && signal_descendants(SIGKILL, attempt == 0) > 0; attempt++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        poll(NULL, 0, BETWEEN_ATTEMPTS);
+    }
+}
+
 /* As a zombie it would stay in a container whose first process reaps nobody's children. */
 static void reap(pid_t keeper)
 {
+    int status = 0;
+    sigset_t children;
     if (keeper < 0)
         return;
-    sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     struct timespec limit = {.tv_nsec = LAST_BREATH * 1000000L};
-    if (waitpid(keeper, NULL, WNOHANG) == 0 && sigtimedwait(&children, NULL, &limit) == SIGCHLD)
-        waitpid(keeper, NULL, WNOHANG);
+    pid_t reaped = waitpid(keeper, &status, WNOHANG);
+    if (reaped == 0 && sigtimedwait(&children, NULL, &limit) == SIGCHLD)
+        reaped = waitpid(keeper, &status, WNOHANG);
+    if (reaped == keeper && WIFSIGNALED(status))
+        end_what_is_left();
 }
 
 static void await_children_by_mask(void)
@@ -128,6 +145,7 @@ int bridge_carry(int connection, pid_t keeper)
     outward.to = STDOUT_FILENO;
     outward.at_once = PAGE;
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
     await_children_by_mask();
 
     i64 until = NEVER;

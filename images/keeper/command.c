@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,6 +53,8 @@ static void restore_signals(void)
 static _Noreturn void become_command(const struct start *start, const struct pipes *pipes)
 {
     setsid();
+    /* A keeper that is killed takes it along, where no bridge is left to do so. */
+    prctl(PR_SET_PDEATHSIG, (long)SIGKILL, 0L, 0L, 0L);
     if (session.has_stdin)
         dup2(pipes->in[0], STDIN_FILENO);
     dup2(pipes->out[1], STDOUT_FILENO);

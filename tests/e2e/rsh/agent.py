@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +57,39 @@ class Agent:
         self._ended_at = time.monotonic()
 
 
+class Lines:
+    """Reads an agent's output as it comes."""
+
+    def __init__(self, running: Agent) -> None:
+        self._running = running
+        self._news = threading.Condition()
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def until(self, happened: Callable[[list[str]], bool], *, within: float = 120) -> None:
+        """Wait until the lines are as they should be."""
+        with self._news:
+            assert self._news.wait_for(lambda: happened(self.lines), within), self.lines[-5:]
+
+    def whole(self) -> list[str]:
+        """All lines, once there is an end of them."""
+        self._reader.join(60)
+        return self.lines
+
+    def _read(self) -> None:
+        while line := self._running.line():
+            with self._news:
+                self.lines.append(line)
+                self._news.notify_all()
+
+
 @contextmanager
-def rsh(namespace: Namespace, *words: str, account: str = "") -> Iterator[Agent]:
+def rsh(
+    namespace: Namespace, *words: str, account: str = "", env: Mapping[str, str] | None = None
+) -> Iterator[Agent]:
     """Start mpirt-rsh with these words, as the administrator or as a service account."""
-    variables = {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account))}
+    variables = {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account)), **(env or {})}
     with _started([str(RSH), *words], variables) as agent:
         yield agent
 

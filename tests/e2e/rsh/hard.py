@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.e2e.ground import Namespace
@@ -16,15 +17,24 @@ COMMAND = (
 )
 
 
+SHORT_LEASE = {"MPIRT_LEASE": "4", "MPIRT_GRACE": "1"}
+"""An agent that is gone leaves its command for so long."""
+SHORT_LEASE_SECONDS = 5.0
+NOTHING: Mapping[str, str] = {}
+
+
 def is_running(namespace: Namespace, pod: str) -> bool:
     """Whether a process of it is in the pod."""
     return f"sleep {SECONDS}" in namespace.kubectl.execute(pod, "ps", "-o", "args")
 
 
-def start_in_launcher(namespace: Namespace, pod: str, **spec: Any) -> None:
+def start_in_launcher(
+    namespace: Namespace, pod: str, *, variables: Mapping[str, str] = NOTHING, **spec: Any
+) -> None:
     """Start it through an agent in a launcher pod, in the background there; `spec` is of that pod."""
     name = launcher.start(namespace, "openmpi4", workers=[pod], **spec)
-    line = f"nohup mpirt-rsh {pod} {_quoted(COMMAND)} > /tmp/said 2>&1 < /dev/null &"
+    setting = "".join(f"{key}={text} " for key, text in variables.items())
+    line = f"{setting}nohup mpirt-rsh {pod} {_quoted(COMMAND)} > /tmp/said 2>&1 < /dev/null &"
     namespace.kubectl.execute(name, "sh", "-c", line)
 
 

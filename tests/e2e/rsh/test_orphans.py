@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -21,13 +21,23 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
 @pytest.mark.oldest
-def test_killing_the_agent_ends_the_command(namespace: Namespace, workers: Workers) -> None:
+@pytest.mark.parametrize(
+    ("env", "within"),
+    [
+        pytest.param(hard.SHORT_LEASE, hard.SHORT_LEASE_SECONDS + 5, id="after lease and grace"),
+        pytest.param({"MPIRT_LEASE": "0", "MPIRT_GRACE": "1"}, 5, id="without a lease"),
+        pytest.param({"MPIRT_KEEPER": "off"}, 5, id="without a keeper"),
+    ],
+)
+def test_killing_the_agent_ends_the_command(
+    namespace: Namespace, workers: Workers, env: Mapping[str, str], within: float
+) -> None:
     [pod] = workers(1, "busybox")
-    with agent.rsh(namespace, pod, hard.COMMAND) as running:
+    with agent.rsh(namespace, pod, hard.COMMAND, env=env) as running:
         assert running.line() == "running"
         running.process.kill()
 
-    until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
+    until(lambda: not hard.is_running(namespace, pod), within=within, what="the command's end")
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
@@ -58,25 +68,37 @@ def test_a_signal_to_the_agent_reaches_the_command(
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
-def test_a_command_that_kills_its_wrapper_is_ended_and_told_of(namespace: Namespace, workers: Workers) -> None:
+KILLED_FROM_OUTSIDE = "mpirt-rsh: something in pod {pod} ended the command from outside (code 137, signal 9)\n"
+KEEPER_GONE = (
+    "mpirt-rsh: the keeper of the command in pod {pod} is gone: something has killed it, or its lease was over\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("keeper", "code", "line"),
+    [("on", 251, KEEPER_GONE), ("off", 128 + signal.SIGKILL, KILLED_FROM_OUTSIDE)],
+    ids=["keeper", "wrapper"],
+)
+def test_a_command_that_kills_who_holds_it_is_ended_and_told_of(
+    namespace: Namespace, workers: Workers, keeper: str, code: int, line: str
+) -> None:
     [pod] = workers(1, "busybox")
-    with agent.rsh(namespace, pod, f"sleep {hard.SECONDS} & kill -9 $PPID; exec sleep {hard.SECONDS}") as running:
+    command = f"sleep {hard.SECONDS} & kill -9 $PPID; exec sleep {hard.SECONDS}"
+    with agent.rsh(namespace, pod, command, env={"MPIRT_KEEPER": keeper}) as running:
         began = time.monotonic()
         ended = running.end(within=20, since=began)
 
-    assert ended.code == 128 + signal.SIGKILL
-    assert ended.errors == (
-        f"mpirt-rsh: something in pod {pod} ended the command from outside (code 137, signal 9)\n"
-    )
+    assert (ended.code, ended.errors) == (code, line.format(pod=pod))
     assert ended.seconds < 5
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
 def test_deleting_the_launcher_ends_the_command(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
-    hard.start_in_launcher(namespace, pod)
+    hard.start_in_launcher(namespace, pod, variables=hard.SHORT_LEASE)
     until(lambda: hard.is_running(namespace, pod), within=20, what="the command's start")
 
     namespace.kubectl("delete", "pod", "launcher", "--grace-period=0", "--force")
 
-    until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
+    seconds = hard.SHORT_LEASE_SECONDS + 5
+    until(lambda: not hard.is_running(namespace, pod), within=seconds, what="the command's end")
