@@ -19,7 +19,10 @@ Workers = Callable[[int, str], list[str]]
 pytestmark = pytest.mark.alone
 
 # It writes its pid and numbers until the file is there, and then how many there were.
-COMMAND = "echo running; n=0; until [ -e /tmp/enough ]; do n=$((n + 1)); echo $$ $n; sleep 0.1; done; echo last $n; exit 3"
+COMMAND = (
+    "echo running; n=0; until [ -e /tmp/enough ]; do n=$((n + 1)); echo $$ $n; sleep 0.1; done; "
+    "echo last $n; exit 3"
+)
 
 
 def goes_on(namespace: Namespace, pod: str, outage: Callable[[], None]) -> None:
