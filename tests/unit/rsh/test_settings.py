@@ -12,8 +12,8 @@ from mpirt.rsh.order import Order
 from mpirt.rsh.settings import holding
 
 
-def held(*, seconds: float | None = None, count: int | None = None, **environ: str) -> Holding:
-    found = holding(environ, alive_seconds=seconds, alive_count=count)
+def held(**environ: str) -> Holding:
+    found = holding(environ)
     assert found is not None
     return found
 
@@ -71,7 +71,9 @@ class TestSeconds:
 class TestThePace:
     @pytest.mark.parametrize(("lease", "every"), [("180", 4), ("12", 4), ("6", 2), ("0.3", 0.1), ("0", 4)])
     def test_has_three_signs_of_life_in_a_lease(self, lease: str, every: float) -> None:
-        assert held(MPIRT_LEASE=lease).pace == Pace(pytest.approx(every), 14)
+        pace = held(MPIRT_LEASE=lease).pace
+
+        assert (pace.ask_every, pace.dead_after) == (pytest.approx(every), 14)
 
     @pytest.mark.parametrize(
         ("seconds", "count", "pace"),
@@ -85,7 +87,10 @@ class TestThePace:
         ],
     )
     def test_follows_the_options_of_ssh(self, seconds: float | None, count: int | None, pace: Pace) -> None:
-        assert held(seconds=seconds, count=count).pace == pace
+        found = holding({}, alive_seconds=seconds, alive_count=count)
+
+        assert found is not None
+        assert found.pace == pace
 
 
 class TestTheFence:
