@@ -35,7 +35,15 @@ from tests.unit.rsh.sessions import V4, err, exit_status, out
 SIGNALS = {10: Signalled("USR1", 10), 12: Signalled("USR2", 12)}
 # Few enough for a control or a header to be cut, and enough for all of it.
 CUTS = st.integers(0, 300) | st.integers(0, 100_000)
-DATA = st.binary(max_size=30) | st.integers(0, 70_000).map(lambda size: bytes(at % 253 for at in range(size)))
+_NUMBERED = bytes(range(251)) * 1200
+
+
+def numbered(size: int) -> bytes:
+    """Bytes of which no two pieces of a frame's length are the same."""
+    return _NUMBERED[:size]
+
+
+DATA = st.binary(max_size=30) | st.integers(0, 70_000).map(numbered)
 
 
 class Happening(Protocol):
@@ -94,8 +102,9 @@ def reads(data: bytes) -> Happening:
     """Our own stdin has so much, and it is read as far as there is room."""
 
     def happen(world: World) -> None:
-        piece = data[: world.run.session.stdin_room]
-        if piece:
+        rest = data
+        while piece := rest[: world.run.session.stdin_room]:
+            rest = rest[len(piece) :]
             world.stdin += piece
             world.run.feed(StdinRead(piece))
 
@@ -136,7 +145,7 @@ def writes_out(world: World) -> None:
 
 HAPPENINGS: st.SearchStrategy[Happening] = st.one_of(
     st.builds(writes, st.sampled_from([1, 2]), DATA),
-    st.builds(reads, DATA),
+    st.builds(reads, DATA | st.integers(30_000, 300_000).map(numbered)),
     st.builds(signals, st.sampled_from(sorted(SIGNALS))),
     st.builds(breaks, CUTS),
     st.builds(comes_back, st.none() | CUTS),
