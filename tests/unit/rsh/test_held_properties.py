@@ -135,6 +135,11 @@ def comes_back(after: int | None) -> Happening:
     return happen
 
 
+def ends_stdin(world: World) -> None:
+    if world.run.session.stdin_room:
+        world.run.feed(StdinRead(b""))
+
+
 def says_nothing(world: World) -> None:
     world.run.carry()
 
@@ -149,7 +154,7 @@ HAPPENINGS: st.SearchStrategy[Happening] = st.one_of(
     st.builds(signals, st.sampled_from(sorted(SIGNALS))),
     st.builds(breaks, CUTS),
     st.builds(comes_back, st.none() | CUTS),
-    st.sampled_from([says_nothing, writes_out]),
+    st.sampled_from([says_nothing, writes_out, ends_stdin]),
 )
 
 
@@ -162,14 +167,15 @@ def test_every_byte_and_every_signal_arrives_once_and_in_order(
     for happening in happenings:
         world.happens(happening)
     world.reconnects()
-    if world.run.session.stdin_room:
-        world.run.feed(StdinRead(b""))
+    world.run.carry()
+    world.happens(ends_stdin)
     world.ends(code)
 
     keeper, run = world.run.keeper, world.run
     assert run.finish == Finish(code)
     assert {1: run.written(1), 2: run.written(2)} == world.output
     assert keeper.stdin == world.stdin
+    assert keeper.stdin_ended
     assert keeper.starts == 1
     assert keeper.controls[1:] == [b"K" + bytes([number]) for number in world.signals]
     assert keeper.is_done
