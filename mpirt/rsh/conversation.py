@@ -92,11 +92,6 @@ class Conversation:
             return 0
         return min(STDIN_WINDOW - len(self._stdin), frames.LARGEST_PAYLOAD)
 
-    @property
-    def has_unsaid(self) -> bool:
-        """Whether there are controls that the keeper has not acknowledged."""
-        return bool(self._controls)
-
     def connect(self) -> bytes:
         """
         The first words on a new connection: what the keeper may not have had yet is said again, at once.

@@ -40,7 +40,7 @@ class Held(Machine):
 
     # fmt: off
     __slots__ = (
-        "_api_heard", "_asked_api", "_can_attach", "_channels", "_end", "_ending", "_entrance", "_holding",
+        "_api_heard", "_asked_api", "_can_attach", "_channels", "_code", "_ending", "_entrance", "_holding",
         "_inquest", "_jitter", "_liveness", "_over_at", "_protocol", "_reattaching", "_talk", "_was_started",
     )
     # fmt: on
@@ -73,7 +73,7 @@ class Held(Machine):
         self._api_heard: float | None = None
         self._was_started = False
         self._can_attach = holding.patience.lease > 0
-        self._end: conversation.Ended | None = None
+        self._code: int = ExitCode.UNKNOWN_END
         self._ending: Ending | None = None
         self._over_at: float | None = None
 
@@ -206,7 +206,7 @@ class Held(Machine):
 
     def _exited(self, end: conversation.Ended, now: float) -> None:
         self._step(Step.EXIT)
-        self._end = end
+        self._code = end.code
         if end.left_open:
             line = f"pod {self._task.pod}: something that the command left behind still has its output open"
             self._actions.append(events.Say(f"{line}; what that writes is lost"))
@@ -379,13 +379,10 @@ class Held(Machine):
         super()._finish(code, line)
 
     def _conclude(self) -> None:
-        end = self._end
-        if end is None:
-            raise ValueError("a command that has not ended has no outcome")
         if self._ending is not None and not self._ending.is_ours:
-            self._finish(*self._ending.after(end.code))
+            self._finish(*self._ending.after(self._code))
         else:
-            self._finish(end.code)
+            self._finish(self._code)
 
 
 def _words(status: Status) -> str:

@@ -124,10 +124,11 @@ def start(
 ) -> bytes:
     """What is to be started, and how it is to be held."""
     job, attempt = fence
+    job_name = job.encode(errors="surrogateescape")
     variables = [name.encode() + b"=" + text for name, text in environment.items()]
     head = _milliseconds(lease) + _milliseconds(grace) + bytes((has_stdin,)) + attempt.to_bytes(8, "little")
     counts = len(argv).to_bytes(2, "little") + len(variables).to_bytes(2, "little")
-    return head + counts + b"".join(word + b"\0" for word in (job.encode(), *argv, *variables))
+    return head + counts + b"".join(word + b"\0" for word in (job_name, *argv, *variables))
 
 
 def _milliseconds(seconds: float) -> bytes:

@@ -46,7 +46,7 @@ class Machine:
         return actions
 
     def _happened(self, event: events.Event, now: float) -> None:
-        raise NotImplementedError
+        """What follows from it: each phase has its own."""
 
     def _step(self, step: Step) -> None:
         following = TRANSITIONS.get((self.state, step))

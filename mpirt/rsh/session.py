@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from mpirt.rsh.bound import Bound
     from mpirt.rsh.held import Held
+    from mpirt.rsh.holding import Holding
     from mpirt.rsh.streams import Streams
 
 
@@ -78,7 +79,7 @@ class Session:
 class _Opening(Machine):
     """Everything before GO: all of it may be repeated."""
 
-    __slots__ = ("_entrance", "_jitter", "_protocol", "_starting", "_streams", "following")
+    __slots__ = ("_jitter", "_protocol", "_starting", "_take", "following")
 
     stdin_room = 0
     bounds_output = False
@@ -89,8 +90,8 @@ class _Opening(Machine):
         self._jitter = jitter
         self._starting = Starting(task, now=now, jitter=jitter)
         self._protocol = V4
-        self._entrance: Entrance | None = None
-        self._streams: Streams | None = None
+        # What a message leads to, once a connection is open.
+        self._take: Callable[[bytes, float], None]
 
     @property
     def wake(self) -> float | None:
@@ -132,11 +133,13 @@ class _Opening(Machine):
         if holding is None:
             from mpirt.rsh import streams, wrapper  # noqa: PLC0415  who has a keeper does without
 
-            self._streams = streams.Streams(order.nonce)
+            parts = streams.Streams(order.nonce)
+            self._take = lambda message, at: self._take_parts(parts, message, at)
             self._tell(wrapper.payload(order))
         else:
-            self._entrance = Entrance(order.nonce, holding.keepers)
-            self._tell(self._entrance.greeting())
+            entrance = Entrance(order.nonce, holding.keepers)
+            self._take = lambda message, at: self._enter(entrance, holding, message, at)
+            self._tell(entrance.greeting())
 
     def _start(self, now: float) -> None:
         overdue = self._starting.overdue(now)
@@ -151,12 +154,6 @@ class _Opening(Machine):
         if self._starting.failed(error, now):
             self._look()
 
-    def _take(self, message: bytes, now: float) -> None:
-        if self._entrance is not None:
-            self._enter(self._entrance, message, now)
-        elif self._streams is not None:
-            self._take_parts(self._streams, message, now)
-
     def _take_parts(self, streams: Streams, message: bytes, now: float) -> None:
         for part in streams.receive(message):
             # What comes before GO isn't the command's: a runtime's complaint, which its status repeats.
@@ -170,12 +167,12 @@ class _Opening(Machine):
             raise PeerError(f"the wrapper in pod {self._task.pod} said {marker} out of turn")
         self._bind(streams, now)
 
-    def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
+    def _enter(self, entrance: Entrance, holding: Holding, message: bytes, now: float) -> None:
         match entrance.receive(message):
             case Say(data):
                 self._tell(data)
             case KeeperFound(leftover):
-                self._hold(entrance, leftover, now)
+                self._hold(entrance, holding, leftover, now)
             case NoKeeper(why):
                 self._go_without(why, now)
             case None | NoSession():
@@ -206,14 +203,11 @@ class _Opening(Machine):
             watching=self._watching,
         )
 
-    def _hold(self, entrance: Entrance, leftover: bytes, now: float) -> None:
+    def _hold(self, entrance: Entrance, holding: Holding, leftover: bytes, now: float) -> None:
         """A keeper runs the command."""
         # Who has no keeper in the pod does without its half of this program.
         from mpirt.rsh.held import Held  # noqa: PLC0415
 
-        holding = self._task.holding
-        if holding is None:
-            raise PeerError(f"a keeper in pod {self._task.pod} answers, which nobody has asked for")
         self._step(Step.HELLO)
         self.following = held = Held(
             self._task,

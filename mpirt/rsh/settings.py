@@ -24,6 +24,7 @@ _LONGEST_SECONDS = 86400
 # A keeper counts what it hears from us: at least three times in a lease.
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
+_MOST_DIGITS = 20
 # A keeper takes silence for our end after 40 s.
 _LARGEST_PAUSE = 10.0
 # ssh's own.
@@ -89,7 +90,8 @@ def _fence(environ: Mapping[str, str]) -> tuple[str, int]:
         return "", 0
     if not colon:
         return job, _attempt()
-    if not (attempt.isascii() and attempt.isdigit() and int(attempt) <= _LARGEST_ATTEMPT):
+    is_number = attempt.isascii() and attempt.isdigit() and len(attempt) <= _MOST_DIGITS
+    if not is_number or int(attempt) > _LARGEST_ATTEMPT:
         raise UsageError(f"{names.FENCE_VARIABLE}={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number")
     return job, int(attempt)
 

@@ -1,0 +1,198 @@
+"""What agent and keeper say to each other: each byte and each control once and in order, over any connections."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.errors import PeerError
+from mpirt.rsh.channels import Output
+from mpirt.rsh.conversation import Answer, Attached, Conversation, Ended, Fact, NotStartable, Started
+from tests.unit.rsh import keepers
+from tests.unit.rsh.keepers import frame, u64
+
+
+def connected() -> Conversation:
+    talk = Conversation()
+    talk.connect()
+    return talk
+
+
+def hears(talk: Conversation, kind: int, number: int = 0, payload: bytes = b"", *, epoch: int = 1) -> list[Fact]:
+    return list(talk.receive(frame(kind, epoch, number, payload)))
+
+
+class TestAConnection:
+    def test_begins_with_attach(self) -> None:
+        assert Conversation().connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0))
+
+    def test_has_the_number_after_the_last_ones_and_asks_for_what_did_not_come(self) -> None:
+        talk = connected()
+        hears(talk, keepers.OUT, 0, b"abc")
+        hears(talk, keepers.ERR, 0, b"d")
+
+        assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(3, 1))
+
+    def test_says_again_what_the_keeper_may_not_have(self) -> None:
+        talk = connected()
+        talk.control(b"S", b"K\x0a", b"K\x0c")
+        talk.stdin(b"abcdef")
+        talk.stdin(b"")
+        hears(talk, keepers.CONTROLLED, 1)
+        hears(talk, keepers.TAKEN, 2, b"\0")
+
+        controls = frame(keepers.CONTROL, 2, 2, b"K\x0a") + frame(keepers.CONTROL, 2, 3, b"K\x0c")
+        stdin = frame(keepers.STDIN, 2, 2, b"cdef") + frame(keepers.STDIN_END, 2, 6)
+        assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(0, 0)) + controls + stdin
+
+    def test_says_much_stdin_in_pieces(self) -> None:
+        talk = Conversation()
+        talk.stdin(b"a" * 32768)
+        talk.stdin(b"b")
+
+        pieces = frame(keepers.STDIN, 1, 0, b"a" * 32768) + frame(keepers.STDIN, 1, 32768, b"b")
+        assert talk.connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0)) + pieces
+
+    def test_forgets_what_was_done_while_nobody_was_connected(self) -> None:
+        talk = connected()
+        talk.control(b"S")
+        talk.stdin(b"abc")
+        talk.connect()
+
+        assert hears(talk, keepers.ATTACHED, 1, b"\1" + u64(3), epoch=2) == [Attached()]
+        assert talk.connect() == frame(keepers.ATTACH, 3, 0, u64(0, 0))
+
+    def test_does_not_go_on_with_half_a_frame_of_the_last(self) -> None:
+        talk = connected()
+        assert list(talk.receive(frame(keepers.OUT, 1, 0, b"abc")[:17])) == []
+        talk.connect()
+
+        assert hears(talk, keepers.OUT, 0, b"abc", epoch=2) == [Output(1, b"abc")]
+
+    def test_of_another_number_is_refused(self) -> None:
+        talk = connected()
+        talk.connect()
+
+        with pytest.raises(PeerError, match="the keeper speaks of connection 1, this is 2"):
+            hears(talk, keepers.ANSWER, epoch=1)
+
+
+class TestWithout:
+    def test_one_nothing_is_said_and_all_of_it_waits(self) -> None:
+        talk = connected()
+        talk.disconnect()
+
+        said = [talk.control(b"S"), talk.stdin(b"x"), talk.stdin(b""), talk.written(10**6, 0)]
+        assert [*said, talk.beat(), talk.done()] == [b""] * 6
+        words = frame(keepers.CONTROL, 2, 1, b"S") + frame(keepers.STDIN, 2, 0, b"x")
+        assert talk.connect().endswith(words + frame(keepers.STDIN_END, 2, 1))
+
+
+class TestWhatWeSay:
+    def test_controls_are_numbered_from_one(self) -> None:
+        talk = connected()
+
+        assert talk.control(b"s", b"S") == frame(keepers.CONTROL, 1, 1, b"s") + frame(keepers.CONTROL, 1, 2, b"S")
+        hears(talk, keepers.CONTROLLED, 1)
+        assert talk.control(b"K\x0a") == frame(keepers.CONTROL, 1, 3, b"K\x0a")
+
+    def test_stdin_says_where_it_stands(self) -> None:
+        talk = connected()
+
+        assert talk.stdin(b"abc") == frame(keepers.STDIN, 1, 0, b"abc")
+        hears(talk, keepers.TAKEN, 2, b"\0")
+        assert talk.stdin(b"d") == frame(keepers.STDIN, 1, 3, b"d")
+        assert talk.stdin(b"") == frame(keepers.STDIN_END, 1, 4)
+
+    def test_there_is_room_for_256_kib_of_stdin(self) -> None:
+        talk = connected()
+        for _ in range(7):
+            talk.stdin(bytes(32768))
+        talk.stdin(bytes(32767))
+        assert talk.stdin_room == 1
+
+        with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
+            talk.stdin(b"ab")
+
+    def test_none_is_read_after_its_end(self) -> None:
+        talk = connected()
+        talk.stdin(b"")
+
+        assert talk.stdin_room == 0
+
+    def test_none_is_read_for_a_command_that_has_closed_it(self) -> None:
+        talk = connected()
+        hears(talk, keepers.TAKEN, 0, b"\1")
+
+        assert talk.stdin_room == 0
+
+    def test_written_output_is_acknowledged_now_and_then(self) -> None:
+        talk = connected()
+
+        assert talk.written(131071, 0) == b""
+        assert talk.written(131071, 1) == frame(keepers.ACK, 1, 0, u64(131071, 1))
+        assert talk.written(131071, 131072) == b""
+        assert talk.written(131072, 131072) == frame(keepers.ACK, 1, 0, u64(131072, 131072))
+
+    def test_beat_and_done_are_bare(self) -> None:
+        talk = connected()
+
+        assert talk.beat() == frame(keepers.BEAT, 1)
+        assert talk.done() == frame(keepers.DONE, 1)
+
+
+class TestWhatTheKeeperSays:
+    def test_started_tells_whether_it_can_be_found_again(self) -> None:
+        assert hears(connected(), keepers.STARTED, 77, b"\1") == [Started(can_attach=True)]
+        assert hears(connected(), keepers.STARTED, 77, b"\0") == [Started(can_attach=False)]
+
+    def test_a_sign_of_life_is_one(self) -> None:
+        assert hears(connected(), keepers.ANSWER) == [Answer()]
+
+    def test_what_could_not_be_started_is_told(self) -> None:
+        assert hears(connected(), keepers.FAILED, 2, b"no \xff") == [NotStartable("no \ufffd")]
+
+    def test_output_that_came_already_does_not_come_again(self) -> None:
+        talk = connected()
+        hears(talk, keepers.OUT, 0, b"abc")
+
+        assert hears(talk, keepers.OUT, 1, b"bcd") == [Output(1, b"d")]
+        assert hears(talk, keepers.OUT, 0, b"abcd") == []
+        assert hears(talk, keepers.ERR, 0, b"e") == [Output(2, b"e")]
+
+    def test_output_that_is_skipped_is_refused(self) -> None:
+        with pytest.raises(PeerError, match="the keeper skips output: byte 1 follows byte 0"):
+            hears(connected(), keepers.OUT, 1, b"x")
+
+    def test_the_end_is_told_once(self) -> None:
+        talk = connected()
+        hears(talk, keepers.OUT, 0, b"abc")
+        end = b"\0\7\1" + u64(3, 0)
+
+        assert hears(talk, keepers.EXIT, 0, end) == [Ended(7, left_open=True)]
+        assert hears(talk, keepers.EXIT, 0, end) == []
+
+    @pytest.mark.parametrize("lengths", [u64(4, 0), u64(2, 0), u64(3, 1)])
+    def test_an_end_without_all_of_the_output_is_refused(self, lengths: bytes) -> None:
+        talk = connected()
+        hears(talk, keepers.OUT, 0, b"abc")
+
+        with pytest.raises(PeerError, match=r"the keeper says that the command wrote . and . bytes, 3 and 0 came"):
+            hears(talk, keepers.EXIT, 0, b"\0\0\0" + lengths)
+
+    @pytest.mark.parametrize("done", [0, 3])
+    def test_controls_that_were_not_said_or_were_done_already_are_refused(self, done: int) -> None:
+        talk = connected()
+        talk.control(b"S", b"K\x0a")
+        hears(talk, keepers.CONTROLLED, 1)
+
+        with pytest.raises(PeerError, match=f"the keeper has done control {done} of 2"):
+            hears(talk, keepers.CONTROLLED, done)
+
+    @pytest.mark.parametrize("taken", [1, 4])
+    def test_stdin_that_was_not_said_or_was_taken_already_is_refused(self, taken: int) -> None:
+        talk = connected()
+        talk.stdin(b"abc")
+        hears(talk, keepers.TAKEN, 2, b"\0")
+
+        with pytest.raises(PeerError, match=f"the keeper has taken {taken} bytes of 3 of stdin"):
+            hears(talk, keepers.TAKEN, taken, b"\0")

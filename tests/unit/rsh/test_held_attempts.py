@@ -1,0 +1,152 @@
+"""The attempts to find a keeper again, and what comes when it does not belong to any."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.errors import ExitCode
+from mpirt.kubeapi.answers import Failure, ProtocolRefused, ServerFailed
+from mpirt.rsh.events import (
+    ApiAnswers,
+    Closed,
+    Dial,
+    Finish,
+    HangUp,
+    NotOpened,
+    Opened,
+    PodSeen,
+    Received,
+    Send,
+    Signalled,
+    StdinBroken,
+)
+from mpirt.rsh.greeting import Keepers, greeting, upload
+from mpirt.rsh.holding import Holding
+from mpirt.rsh.states import State
+from tests.unit.rsh import pods
+from tests.unit.rsh.keepers import HeldRun, keeper_line
+from tests.unit.rsh.sessions import NONCE, SUCCESS, V4, V5, Run, err, failure_status, marker, out
+
+DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+NO_V4 = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
+KEEPERS = Keepers({"amd64": b"program"})
+
+
+def redialled() -> HeldRun:
+    """The connection is lost, and another one is open."""
+    run = HeldRun().begin()
+    run.cut()
+    run.until_dialled()
+    run.feed(Opened(V4))
+    return run
+
+
+def dialled(run: Run) -> list[str]:
+    return [action.protocol for action in run.actions if isinstance(action, Dial)]
+
+
+class TestAnAttempt:
+    @pytest.mark.parametrize("end", [Closed("reset"), SUCCESS, failure_status("lost"), marker("HELLO none")])
+    def test_that_ends_without_the_keepers_word_is_made_again(self, end: Closed | Received) -> None:
+        run = redialled()
+        run.feed(end)
+        assert run.session.state is State.DETACHED
+        assert run.count(HangUp) == 2
+
+        run.after(3.0)
+
+        assert run.count(Dial) == 3
+
+    def test_that_is_not_answered_within_ten_seconds_is_made_again(self) -> None:
+        run = redialled()
+        run.after(9.9)
+        assert run.count(HangUp) == 1
+
+        run.after(0.2)
+        assert run.count(HangUp) == 2
+        run.after(3.0)
+        assert run.count(Dial) == 3
+
+    def test_that_finds_a_shell_without_the_program_sends_it_again(self) -> None:
+        run = Run(holding=Holding(KEEPERS)).open()
+        run.feed(out(keeper_line()), Closed("reset"))
+        run.after(0.3)
+        before = len(run.actions)
+        run.feed(Opened(V4), Received(b"\x01"), err(b"a complaint\n"), marker("HELLO amd64"))
+
+        words = [action.message[1:] for action in run.actions[before:] if isinstance(action, Send)]
+        assert b"".join(words) == greeting(NONCE, KEEPERS, attach=True) + upload(
+            NONCE, KEEPERS, "amd64", attach=True
+        )
+
+    def test_that_is_refused_for_its_protocol_is_made_with_the_other_one(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        for _ in range(2):
+            run.until_dialled()
+            run.feed(NotOpened(NO_V4))
+        run.until_dialled()
+
+        assert dialled(run) == [V4, V4, V5, V4]
+
+    def test_that_a_node_refuses_shows_that_the_api_server_answers(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        while run.finish is None and run.now < 60:
+            run.until_dialled()
+            run.feed(NotOpened(DIALING))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST
+
+
+class TestWhatComesBesides:
+    def test_a_lost_connections_last_words_are_not_heard(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+
+        assert run.feed(out(b"nonsense"), SUCCESS, err(b"x")) == []
+
+    def test_news_of_attempts_that_nobody_makes_change_nothing(self) -> None:
+        run = HeldRun().begin()
+
+        assert run.feed(Opened(V4), NotOpened(DIALING)) == []
+        assert run.session.state is State.RUNNING
+
+    def test_what_a_runtime_writes_beside_the_frames_is_not_the_commands(self) -> None:
+        run = HeldRun().begin()
+
+        assert run.feed(err(b"warning"), Received(b"\x01")) == []
+        assert run.written(2) == b""
+
+    def test_an_api_server_that_answers_while_all_is_well_is_no_news(self) -> None:
+        run = HeldRun().begin()
+
+        assert run.feed(ApiAnswers()) == []
+
+
+class TestAnEnd:
+    def test_by_a_broken_stdin_is_never_a_success(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.feed(StdinBroken("input/output error"))
+        run.carry()
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        line = (
+            "the command was ended because its stdin can't be read: input/output error; the command ended with 0"
+        )
+        assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
+
+    def test_that_was_asked_for_before_the_command_was_started_comes_after_that(self) -> None:
+        run = HeldRun()
+        run.until_dialled()
+        run.connect(breaks_after=1)
+        run.feed(Signalled("TERM", 15))
+        run.until_dialled()
+        run.connect()
+
+        assert run.session.state is State.TERMINATING
+        assert run.keeper.controls[1:] == [b"E\x0f" + (3000).to_bytes(4, "little")]

@@ -1,0 +1,157 @@
+"""The frames between agent and keeper: literal bytes on one side, docs/keeper.md on the other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mpirt.keeper
+from mpirt.errors import PeerError
+from mpirt.rsh import keeperframes as frames
+from mpirt.rsh.keeperframes import Frame, FrameReader, Kind
+
+NUMBER = b"\x08\x07\x06\x05\x04\x03\x02\x01"
+OUT = b"\x25\x00\x02\x00\x07\x00\x00\x00" + NUMBER + b"ab"
+ATTACHED = b"\x21\x00\x09\x00\x01\x00\x00\x00\x03" + bytes(7) + b"\x01\x05" + bytes(7)
+
+
+def only(data: bytes) -> Frame:
+    (found,) = FrameReader().feed(data)
+    return found
+
+
+class TestWhatWeSay:
+    def test_a_frame_is_a_header_and_its_payload(self) -> None:
+        made = frames.frame(Kind.STDIN, 7, 0x0102030405060708, b"ab")
+
+        assert made == b"\x03\x00\x02\x00\x07\x00\x00\x00\x08\x07\x06\x05\x04\x03\x02\x01ab"
+
+    @pytest.mark.parametrize(
+        ("kind", "number"),
+        [
+            *((Kind.ATTACH, 1), (Kind.CONTROL, 2), (Kind.STDIN, 3), (Kind.STDIN_END, 4)),
+            *((Kind.ACK, 5), (Kind.DONE, 6), (Kind.BEAT, 7), (Kind.FENCE, 8)),
+        ],
+    )
+    def test_each_kind_has_its_number(self, kind: Kind, number: int) -> None:
+        assert frames.frame(kind, 1) == bytes([number, 0, 0, 0, 1, 0, 0, 0]) + bytes(8)
+
+    def test_a_frame_takes_32_kib(self) -> None:
+        assert frames.frame(Kind.STDIN, 1, 0, bytes(32768))[:4] == b"\x03\x00\x00\x80"
+        with pytest.raises(ValueError, match="a frame takes 32768 bytes, not 32769"):
+            frames.frame(Kind.STDIN, 1, 0, bytes(32769))
+
+    def test_lengths_are_two_numbers(self) -> None:
+        assert frames.lengths(1, 2**40) == b"\x01" + bytes(7) + bytes(5) + b"\x01\x00\x00"
+
+    def test_a_signal_is_a_letter_and_its_number(self) -> None:
+        assert frames.signal_control(10) == b"K\x0a"
+
+    def test_an_end_is_a_signal_and_a_grace_in_milliseconds(self) -> None:
+        assert frames.end_control(15, 1.5) == b"E\x0f\xdc\x05\x00\x00"
+
+    def test_a_grace_that_is_too_long_for_its_field_is_the_longest(self) -> None:
+        assert frames.end_control(15, 1e9) == b"E\x0f\xff\xff\xff\xff"
+
+
+class TestStart:
+    def test_is_laid_out_as_the_keeper_reads_it(self) -> None:
+        start = frames.start(
+            [b"/bin/sh", b"-c", b"x"], {"A": b"\xff"}, lease=180, grace=0.25, has_stdin=True, fence=("job", 258)
+        )
+
+        head = b"\x20\xbf\x02\x00" + b"\xfa\x00\x00\x00" + b"\x01" + b"\x02\x01" + bytes(6)
+        assert start == head + b"\x03\x00\x01\x00" + b"job\0/bin/sh\0-c\0x\0A=\xff\0"
+
+    def test_without_anything_but_a_program_is_as_short_as_it_gets(self) -> None:
+        start = frames.start([b"x"], {}, lease=0, grace=0, has_stdin=False, fence=("", 0))
+
+        assert start == bytes(4 + 4 + 1 + 8) + b"\x01\x00\x00\x00" + b"\0x\0"
+
+    @pytest.mark.parametrize(
+        ("length", "parts"),
+        [
+            (0, [(b"S", 0)]),
+            (32767, [(b"S", 32767)]),
+            (32768, [(b"s", 32767), (b"S", 1)]),
+            (2 * 32767, [(b"s", 32767), (b"S", 32767)]),
+            (70000, [(b"s", 32767), (b"s", 32767), (b"S", 4466)]),
+        ],
+    )
+    def test_goes_in_as_many_parts_as_it_takes(self, length: int, parts: list[tuple[bytes, int]]) -> None:
+        start = bytes(at % 251 for at in range(length))
+
+        controls = list(frames.start_controls(start))
+
+        assert [(control[:1], len(control) - 1) for control in controls] == parts
+        assert b"".join(control[1:] for control in controls) == start
+
+
+class TestWhatTheKeeperSays:
+    @pytest.mark.parametrize(
+        ("number", "kind"),
+        [
+            *((33, Kind.ATTACHED), (34, Kind.STARTED), (35, Kind.TAKEN), (36, Kind.CONTROLLED), (37, Kind.OUT)),
+            *((38, Kind.ERR), (39, Kind.EXIT), (40, Kind.ANSWER), (41, Kind.FAILED)),
+        ],
+    )
+    def test_each_kind_has_its_number(self, number: int, kind: Kind) -> None:
+        assert only(bytes([number, 0, 0, 0, 1, 0, 0, 0]) + bytes(8)) == Frame(kind, 1, 0, b"")
+
+    def test_a_frame_has_all_its_parts(self) -> None:
+        assert only(OUT) == Frame(Kind.OUT, 7, 0x0102030405060708, b"ab")
+
+    @given(st.lists(st.integers(1, 60), max_size=8))
+    def test_frames_may_be_cut_anywhere(self, sizes: list[int]) -> None:
+        data, reader, found = OUT + ATTACHED + OUT, FrameReader(), []
+        for size in [*sizes, len(data)]:
+            found += list(reader.feed(data[:size]))
+            data = data[size:]
+
+        assert found == [only(OUT), only(ATTACHED), only(OUT)]
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            pytest.param(b"\x01\x00\x00\x00" + bytes(12), id="one of our own kinds"),
+            pytest.param(b"\x20\x00\x00\x00" + bytes(12), id="no kind"),
+            pytest.param(b"\x25\x01\x00\x00" + bytes(12), id="a byte that must be 0"),
+            pytest.param(b"\x25\x00\x01\x80" + bytes(12), id="a payload that is too long"),
+        ],
+    )
+    def test_what_cannot_be_a_frame_is_refused_with_its_header(self, header: bytes) -> None:
+        with pytest.raises(PeerError) as error:
+            list(FrameReader().feed(OUT + header))
+
+        assert str(error.value) == f"invalid frame header from the keeper: {header!r}"
+
+    def test_attached_tells_what_was_done(self) -> None:
+        assert frames.read_attached(only(ATTACHED)) == frames.Attached(3, was_started=True, taken=5)
+
+    @pytest.mark.parametrize(("byte", "flag"), [(b"\0", False), (b"\1", True)])
+    def test_a_flag_is_a_byte(self, byte: bytes, flag: bool) -> None:  # noqa: FBT001
+        assert frames.read_flag(Frame(Kind.STARTED, 1, 77, byte)) is flag
+
+    @pytest.mark.parametrize(
+        ("words", "code", "left_open"),
+        [
+            (b"\0\7\0", 7, False),
+            (b"\0\xff\1", 255, True),
+            (b"\1\x09\0", 137, False),
+            (b"\1\xff\0", 255, False),
+        ],
+    )
+    def test_exit_tells_how_and_how_much(self, words: bytes, code: int, left_open: bool) -> None:  # noqa: FBT001
+        payload = words + b"\x05" + bytes(7) + b"\x00\x01" + bytes(6)
+
+        assert frames.read_exit(Frame(Kind.EXIT, 1, 0, payload)) == frames.Exit(code, left_open, 5, 256)
+
+    @pytest.mark.parametrize("size", [0, 2])
+    def test_a_payload_of_another_size_is_refused(self, size: int) -> None:
+        with pytest.raises(PeerError, match=f"the keeper's STARTED has {size} bytes, not 1"):
+            frames.read_flag(Frame(Kind.STARTED, 1, 77, bytes(size)))
+
+
+def test_the_protocols_number_is_the_files() -> None:
+    assert frames.PROTOCOL == mpirt.keeper.PROTOCOL

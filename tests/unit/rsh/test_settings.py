@@ -1,0 +1,128 @@
+"""What the environment says about holding a command, variable by variable."""
+
+from __future__ import annotations
+
+import pytest
+
+import mpirt.keeper
+from mpirt.errors import UsageError
+from mpirt.rsh.holding import Holding, Patience
+from mpirt.rsh.liveness import Pace
+from mpirt.rsh.order import Order
+from mpirt.rsh.settings import holding
+
+
+def held(**environ: str) -> Holding:
+    found = holding(environ)
+    assert found is not None
+    return found
+
+
+class TestTheSwitch:
+    def test_without_a_word_a_keeper_holds_the_command_as_the_defaults_have_it(self) -> None:
+        found = held()
+
+        assert (found.patience, found.pace) == (Patience(lease=180, node=20), Pace(4, 14))
+        assert (found.grace, found.orphan_grace, found.fence) == (3, 30, ("", 0))
+
+    @pytest.mark.parametrize("text", ["", "on"])
+    def test_on_is_what_it_is_anyway(self, text: str) -> None:
+        assert held(MPIRT_KEEPER=text) == held()
+
+    def test_off_is_off_whatever_else_is_said(self) -> None:
+        assert holding({"MPIRT_KEEPER": "off", "MPIRT_LEASE": "nonsense"}) is None
+
+    @pytest.mark.parametrize("text", ["ON", "0", "yes"])
+    def test_anything_else_is_an_error(self, text: str) -> None:
+        with pytest.raises(UsageError, match=f"MPIRT_KEEPER={text}: expected on or off"):
+            held(MPIRT_KEEPER=text)
+
+    def test_the_keepers_are_those_of_this_installation(self) -> None:
+        built = {arch: data for arch in ("amd64", "arm64") if (data := mpirt.keeper.read(arch)) is not None}
+
+        assert dict(held().keepers.files) == built
+
+
+class TestSeconds:
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [("0", 0), ("1", 1), ("1.5", 1.5), ("2.", 2), ("86400", 86400), ("86399.99999", 86399.99999)],
+    )
+    def test_are_a_number(self, text: str, seconds: float) -> None:
+        assert held(MPIRT_LEASE=text).patience == Patience(lease=seconds)
+        assert held(MPIRT_NODE_PATIENCE=text).patience == Patience(node=seconds)
+        assert (held(MPIRT_GRACE=text).grace, held(MPIRT_GRACE=text).orphan_grace) == (seconds, seconds)
+
+    @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
+    def test_that_are_empty_are_the_default(self, name: str) -> None:
+        assert held(**{name: ""}) == held()
+
+    @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
+    @pytest.mark.parametrize(
+        "text", ["86400.1", "86401", "-1", "+1", ".5", ".", "1.x", "1.2.3", "1e3", "inf", " 1", "\u0661", "0" * 12]
+    )
+    def test_that_are_none_or_too_many_are_an_error(self, name: str, text: str) -> None:
+        with pytest.raises(UsageError) as error:
+            held(**{name: text})
+
+        assert str(error.value) == f"{name}={text}: expected a number of seconds from 0 to 86400"
+
+
+class TestThePace:
+    @pytest.mark.parametrize(("lease", "every"), [("180", 4), ("12", 4), ("6", 2), ("0.3", 0.1), ("0", 4)])
+    def test_has_three_signs_of_life_in_a_lease(self, lease: str, every: float) -> None:
+        assert held(MPIRT_LEASE=lease).pace.ask_every == pytest.approx(every)
+        assert held(MPIRT_LEASE=lease).pace.dead_after == held().pace.dead_after
+
+    @pytest.mark.parametrize(
+        ("seconds", "count", "pace"),
+        [
+            pytest.param(5, None, Pace(5, 15), id="ssh has three"),
+            pytest.param(None, 5, Pace(4, 20), id="of our own pauses"),
+            pytest.param(2, 2, Pace(2, 4), id="both"),
+            pytest.param(60, 2, Pace(10, 120), id="a keeper must hear us more often"),
+            pytest.param(0, None, Pace(4, 86400), id="no seconds switch it off"),
+            pytest.param(5, 0, Pace(5, 86400), id="and so does no count"),
+        ],
+    )
+    def test_follows_the_options_of_ssh(self, seconds: float | None, count: int | None, pace: Pace) -> None:
+        found = holding({}, alive_seconds=seconds, alive_count=count)
+
+        assert found is not None
+        assert found.pace == pace
+
+
+class TestTheFence:
+    @pytest.mark.parametrize(
+        ("text", "fence"),
+        [
+            ("", ("", 0)),
+            (":5", ("", 0)),
+            ("job:0", ("job", 0)),
+            ("job:18446744073709551615", ("job", 2**64 - 1)),
+        ],
+    )
+    def test_is_a_job_and_its_attempt(self, text: str, fence: tuple[str, int]) -> None:
+        assert held(MPIRT_FENCE=text).fence == fence
+
+    def test_without_an_attempt_has_one_that_all_agents_here_agree_on(self) -> None:
+        job, attempt = held(MPIRT_FENCE="job").fence
+
+        assert job == "job"
+        assert 0 < attempt < 2**64
+        assert held(MPIRT_FENCE="job").fence == (job, attempt)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["job:", "job:x", "job:-1", "job:18446744073709551616", "job:1:2", "job:\u0661", "job:" + "9" * 5000],
+    )
+    def test_with_an_attempt_that_is_no_number_is_an_error(self, text: str) -> None:
+        with pytest.raises(UsageError) as error:
+            held(MPIRT_FENCE=text)
+
+        assert str(error.value) == f"MPIRT_FENCE={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number"
+
+    def test_may_have_a_job_of_any_bytes(self) -> None:
+        start = held(MPIRT_FENCE="job\udcff:1").start(Order("n1", b"true"))
+
+        assert b"job\xff\0/bin/sh\0" in start
