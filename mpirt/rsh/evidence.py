@@ -55,7 +55,7 @@ class Verdict:
 
 def judge(facts: Facts) -> Verdict | None:
     """The verdict on a session; None while nothing says that the command is not running."""
-    return judge_pod(facts) or _by_status(facts) or _by_keeper(facts) or _by_connection(facts)
+    return judge_pod(facts) or _by_keeper(facts) or _by_status(facts) or _by_connection(facts)
 
 
 def judge_pod(facts: Facts) -> Verdict | None:
@@ -144,7 +144,8 @@ def _by_status(facts: Facts) -> Verdict | None:
 
 
 def _by_keeper(facts: Facts) -> Verdict | None:
-    if not facts.keeper_gone:
+    # A code that the runtime has tells more: what ended the bridge has ended the keeper, too.
+    if not facts.keeper_gone or isinstance(facts.status, ExitedWith):
         return None
     cause = f"the keeper of the command in pod {facts.pod} is gone: something has killed it, or its lease was over"
     return Verdict(ExitCode.UNKNOWN_END, cause)

@@ -193,6 +193,9 @@ class Held(Machine):
                 self._started(can_attach=can_attach)
             case conversation.Ended():
                 self._exited(fact, now)
+            case conversation.NotStartable() if self._ending is not None:
+                # It was told to end before it began.
+                self._finish(self._ending.code, self._ending.line)
             case conversation.NotStartable(why):
                 self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {self._task.pod}: {why}")
 

@@ -142,6 +142,14 @@ class TestOneConnection:
         assert run.finish.code == ExitCode.NO_SHELL
         assert run.finish.line == "the command could not be started in pod w: can't execute /bin/bash"
 
+    def test_a_command_that_is_told_to_end_before_it_was_started_ends_as_one_that_was(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM)
+        run.keeper._say(41, 125, b"it was ended before it began")  # noqa: SLF001
+        run.carry()
+
+        assert run.finish == Finish(143)
+
     def test_nonsense_is_the_end_and_the_command_is_not_left_behind(self) -> None:
         run = HeldRun().begin()
         run.keeper.says += b"\xff" * 16
