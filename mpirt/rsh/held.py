@@ -12,7 +12,7 @@ from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
 from mpirt.rsh import conversation, events
 from mpirt.rsh import keeperframes as frames
-from mpirt.rsh.channels import V4, V5, Channels, Output, Status
+from mpirt.rsh.channels import V4, V5, Channels, ExitedWith, Output, Status
 from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.evidence import Verdict
@@ -20,7 +20,7 @@ from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
 from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
-from mpirt.rsh.retry import NotAnswered, NotStarted, not_started
+from mpirt.rsh.retry import Next, NotAnswered, NotStarted, advice, not_started
 from mpirt.rsh.states import State, Step
 
 TYPE_CHECKING = False
@@ -287,6 +287,10 @@ class Held(Machine):
         self._drop_connection()
         self._actions.append(events.Note(f"the keeper was not reached: {error}"))
         self._reattaching.failed(error, now)
+        if isinstance(self._inquest.status, ExitedWith) and advice(error).next is Next.WAIT:
+            # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
+            self._can_attach = False
+            self._inquest.doubt(self._reattaching.since)
 
     def _attached(self, now: float) -> None:
         self._reattaching = None

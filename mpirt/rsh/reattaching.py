@@ -36,7 +36,7 @@ class Reattaching:
     # fmt: off
     __slots__ = (
         "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_heard", "_jitter",
-        "_patience", "_said", "_tries", "how",
+        "_patience", "_said", "_tries", "how", "since",
     )
     # fmt: on
 
@@ -52,6 +52,7 @@ class Reattaching:
     ) -> None:
         """`heard`: when the last sign of life came; `api_since`: since when the API server answers, if it does."""
         self.how = how
+        self.since = now
         self._heard = heard
         self._patience = patience
         self._jitter = jitter

@@ -30,6 +30,7 @@ from tests.unit.rsh.sessions import GO, SUCCESS, exit_status
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
+NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True))
 END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
 KILL_NOW = b"E\x09" + bytes(4)
@@ -422,6 +423,16 @@ class TestALostConnection:
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.CONTAINER_DIED
+
+    def test_a_container_that_was_killed_and_is_not_found_is_the_end_before_the_pod_says_why(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.feed(exit_status(137))
+        run.until_dialled()
+        run.feed(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
+        run.after(0.6)
+
+        assert run.finish == Finish(137, "something in pod w ended the command from outside (code 137, signal 9)")
 
     def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
         run = HeldRun().begin()
