@@ -33,7 +33,7 @@ class Commands:
 def running(namespace: Namespace) -> Iterator[Commands]:
     kept = namespace.pod("kept", "busybox", **on(KEPT))
     lost = namespace.pod("lost", "busybox", **on(LOST))
-    hard.start_in_launcher(namespace, kept, **on(LOST))
+    hard.start_in_launcher(namespace, kept, variables=hard.SHORT_LEASE, **on(LOST))
     until(lambda: hard.is_running(namespace, kept), within=20, what="the command's start")
     with agent.rsh(namespace, lost, deaths.COMMAND) as beside:
         deaths.settle(beside)

@@ -35,6 +35,7 @@ class Outcome:
     """None: its agent did not end."""
     log: str
     runs: int
+    keeper: str = "off"
 
     @property
     def dials(self) -> int:
@@ -49,8 +50,10 @@ class Outcome:
             yield f"ran {self.runs} times with code {self.code}"
         if self.code != 0 and not go:
             yield f"ended with {self.code} before GO"
-        if "] dial: " in after_go:
+        if self.keeper == "off" and "] dial: " in after_go:
             yield "dialled after GO"
+        if self.keeper == "on" and self.code != 0:
+            yield f"ended with {self.code}, though a keeper held it"
         if "Traceback" in self.log or "mistake" in self.log:
             yield "told of a mistake of its own"
 
@@ -60,8 +63,8 @@ def argv(pod: str, case: str, runs: str) -> list[str]:
     return [str(agent.RSH), "-n", "-o", "ConnectTimeout=120", pod, f"echo '{case}' >> {runs}"]
 
 
-def environment(config: Path) -> dict[str, str]:
-    return {**os.environ, "KUBECONFIG": str(config), "MPIRT_LOG": "debug"}
+def environment(config: Path, *, keeper: str = "off") -> dict[str, str]:
+    return {**os.environ, "KUBECONFIG": str(config), "MPIRT_LOG": "debug", "MPIRT_KEEPER": keeper}
 
 
 def server_address(namespace: Namespace) -> tuple[str, int]:
