@@ -51,7 +51,7 @@ def test_a_command_runs_once_or_not_at_all_wherever_its_connection_breaks(
 
     wrong = [f"{each.case}: {problem}\n{each.log}" for each in outcomes for problem in each.problems()]
     assert wrong == []
-    # Both sides of GO were met: commands that took a second attempt, and commands that were given up or found again.
+    # Both sides of GO were met: commands that took a second attempt, and others that were given up or found again.
     assert sum(each.dials > 1 for each in outcomes) > 20
     assert sum(each.code != 0 or "state: detached" in each.log for each in outcomes) > 5
 
