@@ -47,6 +47,8 @@ LIFE = (
     "POST jobs",
     "POST events MPIJobRunning",
     "PATCH mpijobs/status Running",
+    # Without workers nobody needs the keeper, which takes room in etcd.
+    "PATCH configmaps",
     "DELETE statefulsets",
     "POST events MPIJobSucceeded",
     "PATCH mpijobs/status Succeeded",

@@ -97,7 +97,7 @@ def hold_all_up(bed: Bed, names: dict[str, str]) -> dict[str, Hold]:
     return {
         point: hold_up(bed, names[point], where, target)
         for point, where, target in (
-            (LAUNCHER_HAS_ENDED, Where.BEFORE, "DELETE statefulsets"),
+            (LAUNCHER_HAS_ENDED, Where.BEFORE, "PATCH configmaps"),
             (NOTHING_IS_MADE, Where.BEFORE, LIFE[0]),
             (CONFIG_MAP_IS_MADE, Where.AFTER, "POST configmaps"),
             (WORKERS_START, Where.BEFORE, "POST jobs"),
