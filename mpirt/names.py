@@ -53,7 +53,7 @@ SHELL_VARIABLE = "MPIRT_SHELL"
 PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
 
 # Whether a keeper in the pod may hold a command; for how many seconds without a connection; how long a node may be
-# out of reach; from TERM to KILL; and whose launcher this is, the job's and its how manieth.
+# out of reach; from TERM to KILL; and the job and attempt of this launcher.
 KEEPER_VARIABLE = "MPIRT_KEEPER"
 LEASE_VARIABLE = "MPIRT_LEASE"
 NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"

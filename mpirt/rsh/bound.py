@@ -221,9 +221,8 @@ class Bound(Machine):
             self._finish(*self._report.outcome(self._task.pod))
 
     def _finish(self, code: int, line: str = "") -> None:
-        self._step(Step.FINISH)
         self._flush()
-        self._actions += [events.HangUp(), events.Finish(code, line)]
+        super()._finish(code, line)
 
     def _flush(self) -> None:
         self._flush_at = None

@@ -1,5 +1,5 @@
 """
-How a command that is told to end is ended, whoever ends it in the pod.
+How a running command is ended, by a keeper or by the wrapper.
 
 Owns: the reasons, and how long each step of it may take. No I/O.
 """

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import binascii
 
+from mpirt import names
 from mpirt.errors import PeerError
+from mpirt.keeper import file_name
 from mpirt.rsh.channels import STDERR, STDOUT, Output
 from mpirt.rsh.keeperframes import PROTOCOL
 from mpirt.rsh.markers import Gone, Hello, KeeperHere, Marker, parse_marker
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 BOOTSTRAP = ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
 
 # Where the controller's ConfigMap has it.
-_MOUNTED = f"/etc/mpi/keeper-{PROTOCOL}-$mpirt_arch"
+_MOUNTED = f"{names.MPI_FOLDER}/{file_name('$mpirt_arch')}"
 # What runtimes and shells complain of before there is an answer; more is no complaint.
 _MOST_BEFORE = 64 * 1024
 

@@ -194,7 +194,7 @@ class Held(Machine):
             case conversation.Ended():
                 self._exited(fact, now)
             case conversation.NotStartable() if self._ending is not None:
-                # It was told to end before it began.
+                # It was ended before it started.
                 self._finish(self._ending.code, self._ending.line)
             case conversation.NotStartable(why):
                 self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {self._task.pod}: {why}")
@@ -203,9 +203,13 @@ class Held(Machine):
         self._can_attach = can_attach and self._holding.patience.lease > 0
         self._was_started = True
         if self.state is State.GO:
-            self._step(Step.START)
-            if self._ending is not None:
-                self._step(Step.TERMINATE)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """From GO to where a command that was started is."""
+        self._step(Step.START)
+        if self._ending is not None:
+            self._step(Step.TERMINATE)
 
     def _exited(self, end: conversation.Ended, now: float) -> None:
         self._step(Step.EXIT)
@@ -298,9 +302,7 @@ class Held(Machine):
         self._liveness.heard(now)
         self._step(Step.ATTACH)
         if self._was_started:
-            self._step(Step.START)
-            if self._ending is not None:
-                self._step(Step.TERMINATE)
+            self._go_on()
 
     # Time
 
@@ -355,7 +357,7 @@ class Held(Machine):
         if self._ending is not None:
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, self._grace_of_the_pod(), now)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, self._holding.grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 
@@ -366,18 +368,15 @@ class Held(Machine):
         return None if not self._can_attach else self._reattaching.verdict(now, self._task.pod, self._inquest.node)
 
     def _weigh_ending(self, ending: Ending, verdict: Verdict | None, now: float) -> None:
-        is_gone = verdict is not None and not verdict.leaving
-        if verdict is not None and not self._is_attached and not ending.is_ours:
-            is_gone = True
+        # A pod that is being deleted takes a command along whose connection has ended.
+        is_left_alone = not self._is_attached and not ending.is_ours
+        is_gone = verdict is not None and (is_left_alone or not verdict.leaving)
         if is_gone or (self._over_at is not None and now >= self._over_at):
             line = ending.line
             if ending.is_ours and not self._is_attached:
                 lease = self._holding.patience.lease
                 line = f"pod {self._task.pod} is out of reach; its command ends there within {lease:.0f} s"
             self._finish(ending.code, line)
-
-    def _grace_of_the_pod(self) -> float:
-        return self._holding.grace
 
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:

@@ -15,6 +15,8 @@ from mpirt.values import value
 
 # The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
 ASKED_AFTER = 6.0
+# What Kubernetes gives a pod by default.
+ORPHAN_GRACE = 30.0
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
@@ -39,9 +41,9 @@ class Holding:
     patience: Patience = Patience()
     pace: Pace = DEFAULT_PACE
     grace: float = GRACE
-    """Seconds between TERM and KILL when we are told to end."""
-    orphan_grace: float = 30.0
-    """The same when the lease is over: what Kubernetes gives a pod by default."""
+    """Seconds from TERM to KILL when the agent gets a signal that ends it."""
+    orphan_grace: float = ORPHAN_GRACE
+    """The same when the lease is over."""
     fence: tuple[str, int] = ("", 0)
     """The job and the attempt: what an earlier attempt of the job has left is ended first."""
 

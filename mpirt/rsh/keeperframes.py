@@ -7,6 +7,7 @@ follows from a frame.
 
 from __future__ import annotations
 
+from mpirt import keeper
 from mpirt.errors import PeerError
 from mpirt.values import Enum, value
 
@@ -14,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Part of the keeper's file name, and of its first line.
-PROTOCOL = 1
+# The number of these frames, which is part of the keeper's file name and of its first line.
+PROTOCOL = keeper.PROTOCOL
 LARGEST_PAYLOAD = 32768
 _HEADER = 16
 

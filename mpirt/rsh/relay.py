@@ -2,8 +2,8 @@
 One loop that does what a session asks for: bytes between our descriptors, the exec and the pod's watch.
 
 Owns: the only poll, and everything that it waits for. No decisions: what happens becomes an event, what comes
-back is carried out. Nothing grows without bound: the exec isn't read while output waits for a slow reader, and
-stdin is read as far as the session has room.
+back is carried out. Nothing grows without bound: while output waits for a slow reader a keeper sends no more, the
+wrapper's exec isn't read, and stdin is read as far as the session has room.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from mpirt import names
 from mpirt.errors import UsageError
 from mpirt.rsh.ending import GRACE
 from mpirt.rsh.greeting import Keepers
-from mpirt.rsh.holding import Holding, Patience
+from mpirt.rsh.holding import ORPHAN_GRACE, Holding, Patience
 from mpirt.rsh.liveness import ASK_EVERY, DEAD_AFTER, Pace
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ def holding(
         patience=patience,
         pace=_pace(patience.lease, alive_seconds, alive_count),
         grace=_seconds(environ, names.GRACE_VARIABLE, GRACE),
-        orphan_grace=_seconds(environ, names.GRACE_VARIABLE, Holding(Keepers({})).orphan_grace),
+        orphan_grace=_seconds(environ, names.GRACE_VARIABLE, ORPHAN_GRACE),
         fence=_fence(environ),
     )
 
