@@ -7,10 +7,10 @@ Events in, actions out; it never waits.
 
 from __future__ import annotations
 
-from mpirt.errors import PeerError
+from mpirt.errors import ExitCode, PeerError
 from mpirt.rsh import events, markers, wrapper
 from mpirt.rsh.channels import V5, Output, Status
-from mpirt.rsh.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
+from mpirt.rsh.ending import SIGNALLED, Ending, broken_pipe, broken_stdin, left_open
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
 from mpirt.rsh.machine import PASSED_ON, WATCH_AFTER, Machine
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # What looks like the beginning of a marker is shown when nothing has followed for so long.
 _FLUSH_AFTER = 0.1
+# From GO to START. A shell reads the script byte by byte, and a command may be megabytes.
+_START_SECONDS = 60.0
+_TERM = 15
 
 
 class Bound(Machine):
@@ -32,7 +35,8 @@ class Bound(Machine):
 
     # fmt: off
     __slots__ = (
-        "_flush_at", "_guarded", "_inquest", "_liveness", "_report", "_stdin", "_streams", "_termination", "_v5",
+        "_flush_at", "_guarded", "_inquest", "_liveness", "_report", "_start_by", "_stdin", "_streams",
+        "_termination", "_v5",
     )
     # fmt: on
 
@@ -50,6 +54,7 @@ class Bound(Machine):
         self._v5 = protocol == V5
         self._guarded = False
         self._watch_at = now + WATCH_AFTER
+        self._start_by: float | None = now + _START_SECONDS
         self._flush_at: float | None = None
 
     bounds_output = False
@@ -64,7 +69,10 @@ class Bound(Machine):
         """When to hand in a Tick, at the latest."""
         termination = None if self._termination is None else self._termination.wake
         doubt = None if self.state is State.EXITED else self._inquest.wake
-        moments = (self._liveness.wake, doubt, self._report.wake, termination, self._watch_at, self._flush_at)
+        moments = (
+            *(self._liveness.wake, doubt, self._report.wake, termination),
+            *(self._watch_at, self._flush_at, self._start_by),
+        )
         return min(moment for moment in moments if moment is not None)
 
     def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
@@ -78,7 +86,7 @@ class Bound(Machine):
             case events.StdinRead(data):
                 self._tell(self._stdin.piece(data) if data else self._stdin.end())
             case events.StdinBroken(why):
-                self._terminate(broken_stdin(why), "TERM", now)
+                self._terminate(broken_stdin(why), _TERM, now)
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdoutBroken():
@@ -92,14 +100,14 @@ class Bound(Machine):
 
     def _signalled(self, name: str, number: int, now: float) -> None:
         if name in PASSED_ON:
-            self._tell(wrapper.passing_on(name))
+            self._tell(wrapper.passing_on(number))
         else:
-            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), name, now)
+            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, now)
 
     def _stdout_broken(self, now: float) -> None:
         # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
         if self._termination is None:
-            self._terminate(broken_pipe(), "TERM", now)
+            self._terminate(broken_pipe(), _TERM, now)
 
     def _learn(self, event: events.Event, now: float) -> None:
         match event:
@@ -134,8 +142,8 @@ class Bound(Machine):
             case markers.Exit(code):
                 self._step(Step.EXIT)
                 self._report.exited(code, now)
-            case markers.End() if not self._report.has_output:
-                self._report.output_is_complete(now)
+            case markers.End(is_open) if not self._report.has_output:
+                self._report.output_is_complete(now, left_open=is_open)
             case markers.Ack() if self._stdin.acknowledged():
                 pass
             case markers.Beat():
@@ -145,6 +153,7 @@ class Bound(Machine):
 
     def _started(self, marker: markers.Started, now: float) -> None:
         self._step(Step.START)
+        self._start_by = None
         self._guarded = marker.guarded
         self._liveness.started(now, beats=self._v5 and marker.guarded)
         if self._task.order.has_stdin:
@@ -184,15 +193,14 @@ class Bound(Machine):
         if self._inquest.doubt(now):
             self._look(anew=anew)
 
-    def _terminate(self, ending: Ending, signal: str, now: float) -> None:
+    def _terminate(self, ending: Ending, signal: int, now: float) -> None:
         if self._termination is None:
             if self.state is not State.EXITED:
                 self._step(Step.TERMINATE)
-            self._termination = Termination(ending, now)
-            self._tell(wrapper.ending_by(signal))
+            self._termination = Termination(ending, signal, now)
         else:
             self._termination.hurry(now)
-            self._tell(self._termination.step(now))
+        self._tell(self._termination.step(now))
 
     def _weigh(self, now: float) -> None:
         """Whether what is known by now is an outcome."""
@@ -205,9 +213,13 @@ class Bound(Machine):
             if cannot_end or self._termination.is_over(now):
                 self._finish(self._termination.ending.code, self._termination.ending.line)
         elif verdict is not None and verdict.leaving and not self._inquest.is_over:
-            self._terminate(Ending(verdict.code, verdict.cause), "TERM", now)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
+        elif self._start_by is not None and now >= self._start_by:
+            # Not that it was not started: this may be all that was lost.
+            line = f"the shell in pod {self._task.pod} did not start the command within {_START_SECONDS:.0f} s"
+            self._finish(ExitCode.UNKNOWN_END, line)
 
     def _weigh_report(self, now: float) -> None:
         termination = self._termination
@@ -222,6 +234,8 @@ class Bound(Machine):
 
     def _finish(self, code: int, line: str = "") -> None:
         self._flush()
+        if self._report.is_cut:
+            self._actions.append(events.Say(left_open(self._task.pod)))
         super()._finish(code, line)
 
     def _flush(self) -> None:

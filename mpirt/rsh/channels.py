@@ -86,7 +86,7 @@ class Channels:
         self._told = False
 
     def receive(self, message: bytes) -> Event | None:
-        """What a message says; None when it says nothing (yet). Raises PeerError."""
+        """What a message says; None when that is nothing (yet) or its channel is unknown. Raises PeerError."""
         channel, data = message[:1], message[1:]
         # Empty messages open a session and keep it alive.
         if not data:
@@ -95,7 +95,8 @@ class Channels:
             return Output(channel[0], data)
         if channel == b"\3":
             return self._status_part(data)
-        raise PeerError(f"a message of {len(message)} bytes came on channel {channel[0]}, which no server has")
+        # What later servers may have to say is nothing that a command's end hangs on.
+        return None
 
     def cut_off(self) -> None:
         """The connection has ended. Raises PeerError when a status had only begun."""

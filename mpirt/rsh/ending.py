@@ -34,6 +34,11 @@ class Ending:
         return self.code, f"{self.line}; the command ended with {code}"
 
 
+def left_open(pod: str) -> str:
+    """The line where output is cut that isn't the command's own any more."""
+    return f"pod {pod}: something that the command left behind still has its output open; what that writes is lost"
+
+
 def broken_stdin(why: str) -> Ending:
     """A command that takes the beginning of its stdin for the whole must not succeed."""
     return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")

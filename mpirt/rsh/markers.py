@@ -75,6 +75,9 @@ class Exit:
 class End:
     """All that the command itself wrote to this stream has come."""
 
+    left_open: bool = False
+    """Something that it left behind still has its output open."""
+
 
 Marker = Hello | KeeperHere | Gone | Started | Beat | Ack | Exit | End
 
@@ -93,6 +96,10 @@ def _exit(words: list[str]) -> Exit:
     if not (code.isascii() and code.isdigit() and int(code) <= 255):  # noqa: PLR2004 - what a process can say
         raise ValueError(code)
     return Exit(int(code))
+
+
+def _end(words: list[str]) -> End:
+    return End(left_open={(): False, ("open",): True}[tuple(words)])
 
 
 def _hello(words: list[str]) -> Hello:
@@ -122,7 +129,7 @@ _PARSERS: dict[str, Callable[[list[str]], Marker]] = {
     "BEAT": _alone(Beat()),
     "ACK": _alone(Ack()),
     "EXIT": _exit,
-    "END": _alone(End()),
+    "END": _end,
 }
 
 

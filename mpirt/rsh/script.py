@@ -20,13 +20,17 @@ Its processes, all children of the leader, which is the process that the exec st
 - `heir` passes the code on as the exec's own. When `run` is killed, by a command that kills its parent for one,
   nobody can say any more how the command ends: then `heir` ends all of it, and the exec with 137.
 
-The order of things: HELLO, the client's GO, START, the command, EXIT on stderr and END on stdout.
+The order of things: HELLO, the client's GO, START, the command, EXIT on stderr and END on stdout, with `open`
+where something that the command left behind still has the output open.
 
 Each passes its pid down the pipe as its first line, so `run` knows whom to end without a scan of /proc.
 
 The client's lines: an empty one is a sign of life, `B` one that wants an answer, `D<n>` and n raw bytes or
-`P<text>` are stdin, `E` is its end, `S<signal>` passes a signal on, `K<signal>` does and means the end: once
-the command is gone the rest of its session goes too. The end of the stream means TERM, a grace, KILL.
+`P<text>` are stdin, `E` is its end. `S<signal>` passes a signal on, to the command's process group. `K<signal>`
+gives it to all of the command and means the end: once the command is gone the rest of its session goes too. It
+comes again and again, for what is started meanwhile. The end of the stream means TERM, a grace, KILL.
+
+Who gets a signal is the keeper's rule (docs/keeper.md): not a shell that waits for a process which gets it too.
 
 What the command could see must not change: names are prefixed, since an exported variable that we set here
 would change for the command; traps are handlers, since an ignored signal stays ignored in what is started.
@@ -40,8 +44,14 @@ mpirt_nonce=NONCE; printf '\001mpirt-%s HELLO\n' "$mpirt_nonce" >&2; IFS= read -
 """
 
 SCRIPT = r"""
+mpirt_put() {
+  printf '\001mpirt-%s %s\n' "$mpirt_nonce" "$*"
+}
+
+# Opened anew, for the command may make its stderr non-blocking: then what finds a full pipe is lost. And for
+# reading, too: to open a pipe for writing alone waits for a reader.
 mpirt_say() {
-  printf '\001mpirt-%s %s\n' "$mpirt_nonce" "$*" >&4
+  mpirt_put "$@" 1<>/proc/self/fd/4 || mpirt_put "$@" >&4
 }
 
 # A subshell's own pid: $$ is the leader's everywhere.
@@ -77,10 +87,45 @@ mpirt_is_ours() {
   esac
 }
 
-# Signals the command's whole session, none of the wrapper's own. True if there was anyone. The wrapper's own are
-# known by their parent: without the leader they count as the command's, but for whoever signals.
+# Whether a process is a shell that waits for another of those that are signalled, and would die of the signal:
+# then what it has to do after its child has dealt with it would be lost.
+mpirt_is_waiting() {
+  case $mpirt_parents in *" $1 "*) ;; *) return 1 ;; esac
+  while read -r mpirt_x mpirt_s; do
+    [ "$mpirt_x" != SigCgt: ] || break
+  done <"/proc/$1/status"
+  # Half of it, for a shell's arithmetic has no room for the highest bit.
+  [ "$mpirt_x" = SigCgt: ] && [ $((0x${mpirt_s#????????} >> mpirt_last - 1 & 1)) = 0 ] || return 1
+  for mpirt_x in /bin /usr/bin /usr/local/bin; do
+    for mpirt_s in sh ash bash dash ksh mksh yash zsh busybox; do
+      [ ! "/proc/$1/exe" -ef "$mpirt_x/$mpirt_s" ] || break 2
+    done
+  done
+  [ "/proc/$1/exe" -ef "$mpirt_x/$mpirt_s" ] || return 1
+  # One program of many names. What stands between its words is lost to read.
+  [ "/proc/$1/exe" -ef "$mpirt_x/busybox" ] || return 0
+  IFS= read -r mpirt_x <"/proc/$1/cmdline"
+  case ${mpirt_x#-} in sh* | ash* | /bin/sh* | /bin/ash* | *busyboxsh* | *busyboxash*) ;; *) return 1 ;; esac
+}
+
+# Whether a process is to have the signal: once. A shell that was spared has it when it goes on with something
+# else.
+mpirt_is_due() {
+  case $mpirt_told in *" $1 "*) return 1 ;; esac
+  case "$mpirt_last $mpirt_known" in
+    [09]\ *) ;;
+    *" $1 "*) case $mpirt_renewed in *" $1 "*) ;; *) return 1 ;; esac ;;
+    *) ! mpirt_is_waiting "$1" || return 1 ;;
+  esac
+  mpirt_told="$mpirt_told$1 "
+}
+
+# Gives a signal, by its number, to all of the command's session that have not had it yet; with a second word, only
+# to those of its process group. True if there was anyone. The wrapper's own, who never get it, are known by their
+# parent: without the leader they count as the command's, but for whoever signals.
 mpirt_signal() {
-  mpirt_name=$1 mpirt_any=
+  [ "$1" = "$mpirt_last" ] || mpirt_known=' ' mpirt_told=' '
+  mpirt_last=$1 mpirt_only=${2-} mpirt_all=' ' mpirt_parents=' ' mpirt_renewed=' ' mpirt_any=
   [ "$mpirt_session" = own ] || mpirt_find_kin
   for mpirt_p in /proc/[0-9]*; do
     mpirt_stat "$mpirt_p"
@@ -88,9 +133,19 @@ mpirt_signal() {
     set -- $mpirt_s
     [ $# -gt 3 ] && mpirt_is_ours "$mpirt_p" "$4" || continue
     case "$1 $2" in [ZX]" "* | *" $$" | *" $mpirt_me" | *" $mpirt_guard") continue ;; esac
-    case $mpirt_p in "$$" | "$mpirt_me") continue ;; esac
+    case "$mpirt_p $3" in "$$ "* | "$mpirt_me "*) continue ;; *" ${mpirt_only:-$3}") ;; *) continue ;; esac
+    mpirt_all="$mpirt_all$mpirt_p " mpirt_parents="$mpirt_parents$2 "
+    case $mpirt_known in *" $mpirt_p "*) continue ;; esac
+    mpirt_renewed="$mpirt_renewed$2 "
+    # One that is stopped deals with nothing.
+    [ -n "$mpirt_only" ] || kill -s CONT "$mpirt_p"
+  done
+  for mpirt_p in $mpirt_all; do
+    mpirt_name=$mpirt_last
+    mpirt_is_due "$mpirt_p" || mpirt_name=0
     kill -s "$mpirt_name" "$mpirt_p" && mpirt_any=1
   done
+  mpirt_known=$mpirt_all
   [ -n "$mpirt_any" ]
 }
 
@@ -129,7 +184,7 @@ mpirt_take_over() {
 
 mpirt_kill() {
   mpirt_n=0
-  while mpirt_signal KILL && [ "$mpirt_n" -lt 100 ]; do
+  while mpirt_signal 9 && [ "$mpirt_n" -lt 100 ]; do
     mpirt_n=$((mpirt_n + 1))
     mpirt_nap
   done
@@ -138,10 +193,9 @@ mpirt_kill() {
 # The client is gone. `run` may be stuck in its report to nobody, or about to start the command: hence the end.
 mpirt_stop() {
   mpirt_take_over
-  mpirt_signal TERM
   mpirt_clock
   mpirt_end=$((mpirt_now + mpirt_grace))
-  while mpirt_signal 0; do
+  while mpirt_signal 15; do
     mpirt_clock
     [ "$mpirt_now" -lt "$mpirt_end" ] || break
     mpirt_nap
@@ -175,8 +229,8 @@ mpirt_order() {
     D*) echo "${1#D}"; dd bs="${1#D}" count=1 iflag=fullblock <&3 4>&- ;;
     P*) printf '%s\n' "$1" ;;
     E) exec >/dev/null ;;
-    S*) mpirt_signal "${1#S}" ;;
-    KKILL) mpirt_take_over; mpirt_kill ;;
+    S*) mpirt_last=; mpirt_signal "${1#S}" "$mpirt_group"; mpirt_last= ;;
+    K9) mpirt_take_over; mpirt_kill ;;
     K*) mpirt_take_over; mpirt_signal "${1#K}" ;;
   esac
 }
@@ -211,6 +265,47 @@ mpirt_feed() {
   done
 }
 
+# Whether a process can be what the command left behind: not one of ours, not dead, and not older than the exec.
+mpirt_is_left() {
+  [ -n "$mpirt_since" ] || {
+    mpirt_stat "/proc/$$"
+    set -- "$1" $mpirt_s
+    mpirt_since=${21}
+  }
+  mpirt_stat "$1"
+  set -- $mpirt_s
+  case "$1 $2" in [ZX]" "* | *" $$") return 1 ;; esac
+  [ "${20:-$mpirt_since}" -ge "$mpirt_since" ]
+}
+
+# Whether anything that the command left behind has its output open. What vanishes meanwhile may have handed it on:
+# then those are looked at that weren't there before. What can't be looked into is taken for one that has it.
+mpirt_find_open() {
+  mpirt_seen=" /proc/$$ " mpirt_since= mpirt_open=open
+  for mpirt_p in $mpirt_others; do mpirt_seen="$mpirt_seen/proc/$mpirt_p "; done
+  [ -p /proc/self/fd/4 ] && [ -p /proc/self/fd/5 ] || return 0
+  for mpirt_n in 1 2 3 4 5; do
+    mpirt_more=
+    for mpirt_p in /proc/[0-9]*; do
+      case $mpirt_seen in *" $mpirt_p "*) continue ;; esac
+      [ ! "$mpirt_p" -ef /proc/self ] || continue
+      for mpirt_f in "$mpirt_p"/fd/*; do
+        if [ -p "$mpirt_f" ]; then
+          [ "$mpirt_f" -ef /proc/self/fd/4 ] || [ "$mpirt_f" -ef /proc/self/fd/5 ] || continue
+        else
+          [ ! -e "$mpirt_f" ] || continue
+        fi
+        mpirt_is_left "$mpirt_p" || break
+        [ ! -e "$mpirt_f" ] || return 0
+        mpirt_more=1
+        continue 2
+      done
+      mpirt_seen="$mpirt_seen$mpirt_p "
+    done
+    [ -n "$mpirt_more" ] || { mpirt_open=; return 1; }
+  done
+}
+
 mpirt_run() {
   mpirt_keep=
   trap 'mpirt_keep=1' USR1
@@ -221,7 +316,9 @@ mpirt_run() {
   ( exec >&5 2>&4 4>&- 5>&-; mpirt_command )
   mpirt_code=$?
   mpirt_say EXIT "$mpirt_code"
-  printf '\001mpirt-%s END\n' "$mpirt_nonce" >&5
+  # Where it was told to end, all that is left of it has the grace for its last words.
+  while mpirt_find_open && [ -n "$mpirt_keep" ]; do mpirt_nap; done
+  mpirt_put END $mpirt_open 1<>/proc/self/fd/5 || mpirt_put END $mpirt_open >&5
   # Without the leader nobody tells us that another one cleans up: then whoever comes to it must be left alive.
   [ -n "$mpirt_keep" ] || ! kill -s 0 "$$" || mpirt_end_others $mpirt_others
   echo "$mpirt_code"
@@ -251,16 +348,17 @@ mpirt_head() {
 
 mpirt_start() {
   if [ "$mpirt_stdin" = none ]; then
-    mpirt_head 3<&- 5>&- | mpirt_watch 5>&- | mpirt_run 3<&- | mpirt_heir 3<&- 5>&-
+    mpirt_head 3<&- 5>&- | mpirt_watch 5>&- | mpirt_run 3<&- | mpirt_heir 3<&- 4>&- 5>&-
   else
-    mpirt_head 3<&- 5>&- | mpirt_watch 5>&- | mpirt_feed 3<&- 5>&- | mpirt_run 3<&- | mpirt_heir 3<&- 5>&-
+    mpirt_head 3<&- 5>&- | mpirt_watch 5>&- | mpirt_feed 3<&- 5>&- | mpirt_run 3<&- | mpirt_heir 3<&- 4>&- 5>&-
   fi
 }
 
 mpirt_look_around() {
-  mpirt_session=shared mpirt_guarded=unguarded
+  mpirt_session=shared mpirt_guarded=unguarded mpirt_last=
   mpirt_stat "/proc/$$"
   set -- $mpirt_s
+  mpirt_group=$3
   [ "${4-}" != "$$" ] || mpirt_session=own
   ! command -v sleep >/dev/null || mpirt_guarded=guarded
   [ "$mpirt_stdin" != some ] || {

@@ -30,6 +30,11 @@ RAW_PIECE = 128 * 1024
 # Read byte by byte, twice, and grown fourfold at worst.
 TEXT_PIECE = 16 * 1024
 
+# Names that the script has in common with what stands around it.
+_SHARED = ("nonce", "stdin", "grace", "tick", "patience", "command")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz_"
+_CAPITALS = 26
+
 # execve takes 128 KiB per argument; a longer command is evaluated by the wrapper's own shell instead.
 _LONGEST_ARGUMENT = 120_000
 
@@ -55,14 +60,18 @@ def piece(data: bytes, *, raw: bool) -> bytes:
     return b"P" + printf_format(data) + b"\n"
 
 
-def passing_on(signal: str) -> bytes:
-    """The line that gives the command a signal, by its name without SIG."""
-    return b"S" + signal.encode() + b"\n"
+def passing_on(signal: int) -> bytes:
+    """The line that gives the command's program a signal."""
+    return b"S%d\n" % signal
 
 
-def ending_by(signal: str) -> bytes:
-    """The line that does so for good: after the command's end, the wrapper cleans up its session."""
-    return b"K" + signal.encode() + b"\n"
+def ending_by(signal: int) -> bytes:
+    """
+    The line that gives it to all of the command for good: after its end the wrapper cleans up its session.
+
+    Said again, it reaches what was started meanwhile.
+    """
+    return b"K%d\n" % signal
 
 
 def _script(order: Order) -> bytes:
@@ -103,9 +112,24 @@ def _quoted(text: bytes) -> bytes:
 
 
 def _essential(script: str) -> bytes:
-    """The script without its comments and indentation: every byte is a system call in the pod."""
+    """The script without comments and indentation, with short names: every byte is a system call in the pod."""
     lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("#")).encode()
+    text = "\n".join(line for line in lines if line and not line.startswith("#"))
+    first, *pieces = text.split("mpirt_")
+    names: dict[str, str] = {}
+    found = [first]
+    for piece in pieces:
+        rest = piece.lstrip(_LETTERS)
+        name = piece[: len(piece) - len(rest)]
+        short = f"mpirt_{name}" if name in _SHARED else names.setdefault(name, _short(len(names)))
+        found.append(short + rest)
+    return "".join(found).encode()
+
+
+def _short(number: int) -> str:
+    """A name that ends with a capital: nothing behind it can be taken for a part of it."""
+    rest, letter = divmod(number, _CAPITALS)
+    return f"_m{rest or ''}{chr(ord('A') + letter)}"
 
 
 _SCRIPT = _essential(SCRIPT)

@@ -74,8 +74,11 @@ def starts_before_go(pod: Channel) -> None:
 
 
 def on_channel_9(pod: Channel, opening: bytes) -> None:
-    pod.raw(message(STDOUT, b"out"))
     pod.raw(frame(BINARY, b"\x09what"))
+    pod.stdout(b"out" + opening + b"END\n")
+    pod.stderr(opening + b"EXIT 3\n")
+    pod.status(exit_status(3))
+    pod.close()
 
 
 def garbage_at_once(pod: Channel, opening: bytes) -> None:
@@ -153,8 +156,8 @@ AFTER_GO = [
     Case("garbage", opened(Shell(cut=Cut(b"out", End.GARBAGE, STDOUT, after=True))), 250,
          ("the connection to pod w-0 was lost", "a WebSocket frame that can't be"), b"out", runs=None,
          command=HOLDS),
-    Case("a channel that nobody has", opened(Peer(Wrapper(b"%" + START + b"\n", then=on_channel_9))), 245,
-         ("channel 9",), b"out"),
+    Case("a channel that nobody has", opened(Peer(Wrapper(b"%" + START + b"\n", then=on_channel_9))), 3,
+         output=b"out"),
     Case("cut at START", opened(Shell(cut=Cut(b"START", End.EOF))), 250,
          ("the connection to pod w-0 was lost",), command="sleep 600"),
     Case("half a status", opened(Peer(Wrapper(b"%" + START + b"\n", then=half_a_status))), 250,

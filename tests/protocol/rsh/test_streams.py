@@ -114,7 +114,7 @@ class TestOutput:
         ended = agent.wait()
 
         assert running.finished.wait(PATIENCE)
-        assert (ended.code, ended.errors, running.processes()) == (141, "", [])
+        assert (ended.code, ended.lines, running.processes()) == (141, [], [])
 
     def test_is_dropped_where_stdout_is_closed(self, ground: Ground) -> None:
         ended = ground.start("w-0", "seq 1000; echo err >&2; exit 3", before=closing(">&-")).wait()

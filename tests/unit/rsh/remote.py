@@ -111,6 +111,9 @@ class Remote:
     def stop_reading(self) -> None:
         self._reading.clear()
 
+    def read_on(self) -> None:
+        self._reading.set()
+
     def until(self, happened: Callable[[], bool]) -> None:
         with self._news:
             assert self._news.wait_for(happened, PATIENCE), (self.markers, self.output)
@@ -129,6 +132,15 @@ class Remote:
         """How the command ended, once all that it wrote is here too."""
         self.expect(End)
         return self.expect(Exit).code
+
+    def end_by(self, number: int) -> None:
+        """Tell the command to end, again and again as the client does, until it has ended."""
+        deadline = time.monotonic() + PATIENCE
+        with self._news:
+            while not any(isinstance(marker, Exit) for marker in self.markers):
+                assert time.monotonic() < deadline, (self.markers, self.output)
+                self.send(wrapper.ending_by(number))
+                self._news.wait(0.1)
 
     def prints(self, text: bytes) -> None:
         self.until(lambda: text in self.output["stdout"])

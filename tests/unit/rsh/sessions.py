@@ -33,6 +33,7 @@ START_RAW = marker("START raw guarded own")
 ACK = marker("ACK")
 BEAT = marker("BEAT")
 END = marker("END", stream=1)
+END_OPEN = marker("END open", stream=1)
 
 
 def exit_marker(code: int) -> Received:

@@ -38,6 +38,7 @@ class TestOneMarker:
             (b"EXIT 0", Exit(0)),
             (b"EXIT 255", Exit(255)),
             (b"END", End()),
+            (b"END open", End(left_open=True)),
         ],
     )
     def test_it_is_read(self, text: bytes, expected: Marker) -> None:
@@ -63,6 +64,8 @@ class TestOneMarker:
             b"START raw watched own",
             b"START raw guarded mine",
             b"END ",
+            b"END OPEN",
+            b"END open open",
             b"OTHER",
         ],
     )

@@ -122,7 +122,7 @@ class TestABoundCommand:
 
     def test_ends_when_our_stdin_breaks(self) -> None:
         run = Run(has_stdin=True).started()
-        assert run.feed(StdinBroken("input/output error")) == [Send(b"\x00KTERM\n")]
+        assert run.feed(StdinBroken("input/output error")) == [Send(b"\x00K15\n")]
 
         run.feed(exit_marker(0), END)
 

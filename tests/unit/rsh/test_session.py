@@ -41,6 +41,7 @@ from tests.unit.rsh.sessions import (
     ACK,
     BEAT,
     END,
+    END_OPEN,
     GO,
     HELLO,
     NONCE,
@@ -415,9 +416,7 @@ class TestTheCommandsEnd:
 
         assert run.finish == Finish(4)
 
-    @pytest.mark.parametrize(
-        "again", [HELLO, START, exit_marker(0), END, ACK, marker("EXIT 300"), Received(b"\x07?"), SUCCESS]
-    )
+    @pytest.mark.parametrize("again", [HELLO, START, exit_marker(0), END, ACK, marker("EXIT 300"), SUCCESS])
     def test_what_is_said_twice_or_out_of_turn_is_never_a_success(self, again: Received) -> None:
         run = Run().started()
         run.feed(exit_marker(0), END, again, again)
@@ -426,6 +425,13 @@ class TestTheCommandsEnd:
         assert run.finish is not None
         assert run.finish.code == (0 if again == SUCCESS else ExitCode.PEER)
 
+    @pytest.mark.parametrize("message", [b"\x07?", b"\x04{}", b"\x00x", b"\xff\x01"])
+    def test_what_comes_on_an_unknown_channel_changes_nothing(self, message: bytes) -> None:
+        run = Run().started()
+        run.feed(Received(message), out(b"hi"), exit_marker(0), END, Received(message), SUCCESS)
+
+        assert (run.finish, run.written(1)) == (Finish(0), b"hi")
+
     def test_an_end_without_a_start_breaks_the_protocol(self) -> None:
         run = Run().open()
         run.feed(HELLO, exit_marker(0))
@@ -433,6 +439,99 @@ class TestTheCommandsEnd:
         assert run.finish is not None
         assert run.finish.code == ExitCode.PEER
         assert run.finish.line == "pod w: the wrapper reports the end, which can't be in the state go"
+
+
+class TestAShellThatDoesNotStartIt:
+    LINE = "the shell in pod w did not start the command within 60 s"
+
+    @pytest.mark.parametrize("protocol", [V4, V5])
+    def test_is_not_waited_for_though_its_node_answers(self, protocol: str) -> None:
+        run = Run().open(protocol)
+        run.feed(HELLO)
+        for _ in range(59):
+            run.after(1.0, Pong())
+        assert run.finish is None
+
+        run.after(1.0)
+        assert run.finish == Finish(ExitCode.UNKNOWN_END, self.LINE)
+
+    def test_is_told_by_the_pods_own_cause_where_there_is_one(self) -> None:
+        run = Run().open()
+        run.feed(HELLO)
+        run.after(13.0, PodGone())
+
+        assert run.finish == Finish(ExitCode.POD_DELETED, "pod w was deleted")
+
+    def test_has_all_the_time_once_it_has_started_it(self) -> None:
+        run = Run().started()
+        for _ in range(30):
+            run.after(4.0, Pong())
+
+        assert run.finish is None
+
+    def test_may_be_ended_meanwhile(self) -> None:
+        run = Run().open()
+        run.feed(HELLO, TERM)
+        run.after(4.5)
+
+        assert run.finish == Finish(143)
+
+
+class TestWhatTheCommandLeavesBehind:
+    LINE = Say("pod w: something that the command left behind still has its output open; what that writes is lost")
+
+    def test_is_waited_for_while_it_writes(self) -> None:
+        run = Run().started()
+        run.feed(exit_marker(0), END_OPEN)
+        for _ in range(30):
+            run.after(0.9, out(b"x"))
+        assert run.finish is None
+
+        assert run.feed(SUCCESS) == [HangUp(), Finish(0)]
+        assert run.written(1) == 30 * b"x"
+
+    @pytest.mark.parametrize("code", [0, 7])
+    def test_is_cut_with_a_line_when_it_writes_nothing_for_a_second(self, code: int) -> None:
+        run = Run().started()
+        run.feed(exit_marker(code), END_OPEN)
+        run.after(0.9, err(b"x"))
+        run.after(0.9)
+        assert run.finish is None
+
+        assert run.after(0.1) == [self.LINE, HangUp(), Finish(code)]
+
+    def test_is_cut_with_a_line_after_thirty_seconds(self) -> None:
+        run = Run().started()
+        run.feed(exit_marker(0), END_OPEN)
+        for _ in range(299):
+            run.after(0.1, out(b"x"))
+        assert run.finish is None
+
+        assert run.after(0.1)[-3:] == [self.LINE, HangUp(), Finish(0)]
+
+    def test_has_as_much_longer_as_nobody_reads_it(self) -> None:
+        run = Run().started()
+        run.feed(exit_marker(0), END_OPEN, Listening(listening=False))
+        run.after(100.0, Listening(listening=True))
+        for _ in range(290):
+            run.after(0.1, out(b"x"))
+        assert run.finish is None
+
+        run.after(1.0)
+        assert run.finish == Finish(0)
+
+    @pytest.mark.parametrize("end", [Closed("reset"), failure_status("lost"), TERM])
+    def test_is_cut_with_a_line_by_whatever_ends_it(self, end: Closed | Received | Signalled) -> None:
+        run = Run().started()
+        run.feed(exit_marker(0), END_OPEN)
+
+        assert run.feed(end)[-3:] == [self.LINE, HangUp(), Finish(0)]
+
+    def test_is_nothing_to_tell_of_where_the_server_says_that_all_is_through(self) -> None:
+        run = Run().started()
+        run.feed(exit_marker(7), exit_status(7), END_OPEN)
+
+        assert (run.finish, run.count(Say)) == (Finish(7), 0)
 
 
 class TestOutput:
@@ -456,7 +555,7 @@ class TestOutput:
     def test_a_reader_of_ours_that_has_gone_ends_the_command(self) -> None:
         run = Run().started()
 
-        assert run.feed(StdoutBroken()) == [Send(b"\x00KTERM\n")]
+        assert run.feed(StdoutBroken()) == [Send(b"\x00K15\n")]
         run.feed(exit_marker(143), END)
         assert run.finish == Finish(143)
 
@@ -575,7 +674,7 @@ class TestThePodsEnd:
     def test_a_pod_that_is_deleted_has_its_command_ended_in_order(self) -> None:
         run = watched()
 
-        assert run.feed(PodSeen(pods.DELETING)) == [Send(b"\x00KTERM\n")]
+        assert run.feed(PodSeen(pods.DELETING)) == [Send(b"\x00K15\n")]
         assert run.session.state is State.TERMINATING
         run.after(0.5, exit_marker(143), END)
         line = "pod w is being deleted; the command ended with 143"
@@ -591,7 +690,7 @@ class TestThePodsEnd:
     def test_a_command_that_ignores_it_is_killed_and_not_waited_for(self) -> None:
         run = watched()
         run.feed(PodSeen(pods.DELETING))
-        assert Send(b"\x00KKILL\n") in run.after(3.0)
+        assert Send(b"\x00K9\n") in run.after(3.0)
         assert run.finish is None
 
         run.after(1.5)
@@ -819,23 +918,35 @@ class TestSignals:
     def test_one_ends_the_command_and_its_own_code_counts(self) -> None:
         run = Run().started()
 
-        assert run.feed(Signalled("INT", 2)) == [Send(b"\x00KINT\n")]
+        assert run.feed(Signalled("INT", 2)) == [Send(b"\x00K2\n")]
         run.feed(exit_marker(9), END)
         assert run.finish == Finish(9)
 
     def test_a_command_that_ignores_it_is_killed(self) -> None:
         run = Run().started()
         run.feed(TERM)
-        assert Send(b"\x00KKILL\n") in run.after(3.0)
+        assert Send(b"\x00K9\n") in run.after(3.0)
 
         run.feed(exit_marker(137), END)
         assert run.finish == Finish(137)
+
+    def test_it_is_given_again_and_again_to_what_is_started_meanwhile(self) -> None:
+        run = Run().started()
+        run.feed(TERM)
+        assert run.after(0.1) == [Send(b"\x00K15\n")]
+        assert run.after(0.1) == []
+        run.after(2.7)
+        assert run.sent() == 6 * b"K15\n"
+
+        run.after(1.5)
+        assert run.sent().count(b"K9\n") == 1
+        assert run.sent().endswith(b"K9\n")
 
     def test_a_second_one_leaves_no_grace(self) -> None:
         run = Run().started()
         run.feed(TERM)
 
-        assert run.feed(TERM) == [Send(b"\x00KKILL\n")]
+        assert run.feed(TERM) == [Send(b"\x00K9\n")]
         run.after(1.5)
         assert run.finish == Finish(143)
 
@@ -843,15 +954,15 @@ class TestSignals:
         run = Run().open()
         run.feed(HELLO)
 
-        assert run.feed(TERM) == [Send(b"\x00KTERM\n")]
+        assert run.feed(TERM) == [Send(b"\x00K15\n")]
         run.feed(START, exit_marker(143), END)
         assert run.finish == Finish(143)
 
-    @pytest.mark.parametrize("name", ["USR1", "USR2"])
-    def test_one_that_only_announces_something_is_passed_on(self, name: str) -> None:
+    @pytest.mark.parametrize(("name", "number"), [("USR1", 10), ("USR2", 12)])
+    def test_one_that_only_announces_something_is_passed_on(self, name: str, number: int) -> None:
         run = Run().started()
 
-        assert run.feed(Signalled(name, 10)) == [Send(f"\0S{name}\n".encode())]
+        assert run.feed(Signalled(name, number)) == [Send(b"\0S%d\n" % number)]
         assert run.session.state is State.RUNNING
 
     def test_one_after_the_report_does_not_change_it(self) -> None:

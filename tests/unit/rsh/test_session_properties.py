@@ -28,6 +28,7 @@ from mpirt.rsh.events import (
     PodSeen,
     Pong,
     Received,
+    Say,
     Signalled,
     StdinRead,
     StdoutBroken,
@@ -38,6 +39,7 @@ from tests.unit.rsh.sessions import (
     ACK,
     BEAT,
     END,
+    END_OPEN,
     GO,
     HELLO,
     START,
@@ -62,7 +64,7 @@ ANYTHING: list[Event] = [
     NotOpened(ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))),
     NotOpened(Rejected("which", Failure(400, "", "a container name must be specified", None, is_status=True))),
     NotOpened(NotFound("none", Failure(404, "", "pod does not exist", 2.0, is_status=True))),
-    *(HELLO, START, START_RAW, ACK, BEAT, END, ZERO, exit_marker(7), exit_marker(137)),
+    *(HELLO, START, START_RAW, ACK, BEAT, END, END_OPEN, ZERO, exit_marker(7), exit_marker(137)),
     *(SUCCESS, exit_status(7), exit_status(137), failure_status("lost"), failure_status("container not found")),
     *(
         out(b"text"),
@@ -85,10 +87,12 @@ BEGINNINGS: list[list[Event]] = [
     [Tick()],
     [Tick(), Opened(V4)],
     [Tick(), Opened(V5), HELLO],
+    [Tick(), Opened(V4), HELLO],
     [Tick(), Opened(V4), HELLO, START],
     [Tick(), Opened(V5), HELLO, START_RAW],
     [Tick(), Opened(V4), HELLO, START, PodSeen(pods.HEALTHY)],
     [Tick(), Opened(V4), HELLO, START, PodSeen(pods.HEALTHY), ZERO],
+    [Tick(), Opened(V4), HELLO, START, ZERO, END_OPEN],
 ]
 PAUSES = st.sampled_from([0.0, 0.0, 0.0, 0.05, 0.6, 3.0, 5.0, 15.0, 61.0])
 
@@ -97,7 +101,8 @@ def is_proven(happened: list[Event]) -> bool:
     """Whether the wrapper said EXIT 0, once and nothing else, and the end of the output; and no status differs."""
     against = (exit_marker(7), exit_marker(137), exit_status(7), exit_status(137))
     after_start = happened[happened.index(HELLO) :]
-    return after_start.count(ZERO) == 1 and END in after_start and not any(one in after_start for one in against)
+    ends = after_start.count(END) + after_start.count(END_OPEN)
+    return after_start.count(ZERO) == 1 and ends > 0 and not any(one in after_start for one in against)
 
 
 @given(
@@ -126,7 +131,19 @@ def test_in_chaos(beginning: list[Event], rest: list[tuple[float, Event]], has_s
         assert not any(isinstance(action, Dial) for action in run.actions[run.actions.index(GO) :])
     if run.finish.code == 0:
         assert is_proven(happened)
+        assert END_OPEN not in happened or END in happened or SUCCESS in happened or run.count(Say) == 1
     assert run.finish.code != 0 or run.finish.line == ""
+
+
+@given(st.lists(st.sampled_from([Pong(), out(b"text"), err(b"text"), Received(b""), PodSeen(pods.HEALTHY)])))
+def test_a_shell_that_never_starts_it_is_not_waited_for_whatever_it_says(said: list[Event]) -> None:
+    run = Run()
+    run.feed(Tick(), Opened(V4), HELLO, *said)
+    for _ in range(61):
+        run.after(1.0, Pong())
+
+    assert run.finish is not None
+    assert run.finish.code == ExitCode.UNKNOWN_END
 
 
 # A wrapper that keeps its word, and a command that writes, ends, and is told about.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import pytest
@@ -33,7 +34,15 @@ class TestThePayload:
     def test_comments_and_indentation_stay_here(self) -> None:
         assert rb"\n#" not in wrapper.payload(Order("n1", b""))
         assert rb"\n " not in wrapper.payload(Order("n1", b""))
-        assert len(wrapper.payload(Order("n1", b""))) < 5800
+        assert len(wrapper.payload(Order("n1", b""))) < 6700
+
+    def test_names_are_short_there_and_those_that_others_know_are_as_they_are(self) -> None:
+        sent = wrapper.payload(Order("n1", b"")).decode().replace(r"\n", "\n")
+        names = set(re.findall(r"\b(?:mpirt|_m)\w*", sent))
+
+        known = {f"mpirt_{name}" for name in ("nonce", "stdin", "grace", "tick", "patience", "command")}
+        assert {name for name in names if not re.fullmatch("_m[0-9]*[A-Z]", name)} == {"mpirt", *known}
+        assert len(names) == len(set(re.findall(r"\bmpirt_\w*", SCRIPT)) | known) + 1
 
     def test_a_command_as_long_as_an_argument_may_be_gets_a_shell_of_its_own(self) -> None:
         assert rb"exec /bin/sh -c \047xxx" in wrapper.payload(Order("n1", b"x" * 120_000))
@@ -104,9 +113,9 @@ class TestLines:
     def test_an_empty_piece_of_text_is_empty(self) -> None:
         assert wrapper.piece(b"", raw=False) == b"P\n"
 
-    def test_signals_go_by_name(self) -> None:
-        assert wrapper.passing_on("USR1") == b"SUSR1\n"
-        assert wrapper.ending_by("TERM") == b"KTERM\n"
+    def test_signals_go_by_number(self) -> None:
+        assert wrapper.passing_on(10) == b"S10\n"
+        assert wrapper.ending_by(15) == b"K15\n"
 
 
 class TestTheCommand:

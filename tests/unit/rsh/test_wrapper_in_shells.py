@@ -103,7 +103,9 @@ class TestTheCommand:
 
     def test_its_environment_is_set_and_nothing_of_ours_is_in_it(self, shell: Shell) -> None:
         with running(
-            shell, 'echo "$A"; set | grep -ci mpirt; env | grep -ci mpirt', environment={"A": "1 '\n$x"}
+            shell,
+            'echo "$A"; set | grep -cE "[Mm]pirt|^_m"; env | grep -cE "[Mm]pirt|^_m"',
+            environment={"A": "1 '\n$x"},
         ) as remote:
             assert remote.code() == 1
             assert remote.output["stdout"] == b"1 '\n$x\n0\n0\n"
@@ -311,7 +313,7 @@ class TestSignals:
     def test_one_that_is_passed_on_reaches_the_command(self, shell: Shell) -> None:
         with running(shell, "trap 'echo int; exit 6' INT; echo up; while :; do sleep 0.1; done") as remote:
             remote.prints(b"up")
-            remote.send(wrapper.passing_on("INT"))
+            remote.send(wrapper.passing_on(signal.SIGINT))
 
             assert remote.code() == 6
             assert remote.output["stdout"] == b"up\nint\n"
@@ -319,21 +321,22 @@ class TestSignals:
     def test_one_that_is_meant_to_end_it_is_waited_for(self, shell: Shell) -> None:
         with running(shell, "trap 'echo term; exit 9' TERM; echo up; while :; do sleep 0.1; done") as remote:
             remote.prints(b"up")
-            remote.send(wrapper.ending_by("TERM"))
+            remote.send(wrapper.ending_by(signal.SIGTERM))
 
             assert remote.code() == 9
 
     def test_one_that_comes_with_the_go_is_not_lost(self, shell: Shell) -> None:
         with Remote(shell, Order(NONCE, b"while :; do sleep 1; done")) as remote:
             remote.expect(Hello)
-            remote.send(wrapper.GO + wrapper.ending_by("TERM"))
+            remote.send(wrapper.GO)
+            remote.end_by(signal.SIGTERM)
 
             assert remote.code() == 128 + signal.SIGTERM
 
     def test_kill_leaves_nothing(self, shell: Shell) -> None:
         with running(shell, STUBBORN) as remote:
             remote.prints(b"up")
-            remote.send(wrapper.ending_by("KILL"))
+            remote.send(wrapper.ending_by(signal.SIGKILL))
 
             assert remote.code() == 128 + signal.SIGKILL
             remote.hang_up()
@@ -342,8 +345,8 @@ class TestSignals:
     def test_a_child_that_outlives_the_command_by_ignoring_term_is_killed_after_it(self, shell: Shell) -> None:
         with running(shell, "(trap '' TERM; sleep 60) & echo up; sleep 60", grace=0) as remote:
             remote.prints(b"up")
-            remote.send(wrapper.ending_by("TERM"))
+            remote.send(wrapper.ending_by(signal.SIGTERM))
 
-            assert remote.code() == 128 + signal.SIGTERM
+            assert remote.expect(Exit).code == 128 + signal.SIGTERM
             remote.hang_up()
             remote.leaves()

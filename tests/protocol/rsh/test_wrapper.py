@@ -1,0 +1,148 @@
+"""A command that the wrapper runs, for want of a keeper: signals, last words, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.rsh.agent import PATIENCE, Agent, Ground
+
+LEFT_OPEN = "pod w-0: something that the command left behind still has its output open; what that writes is lost"
+HANDLER = """
+import os, signal, sys, time
+
+def told(number, frame):
+    print("told", os.environ["A"], number, flush=True)
+    time.sleep(0.5)
+    print("done", flush=True)
+    os._exit(5)
+
+for name in ("TERM", "HUP", "USR1"):
+    signal.signal(getattr(signal, "SIG" + name), told)
+print("begun", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def handler(tmp_path: Path) -> str:
+    """A compound command, as horovodrun and mpirun make them: a shell waits for the program."""
+    (tmp_path / "handler.py").write_text(HANDLER, encoding="utf-8")
+    return f"cd {tmp_path}; env A=b {sys.executable} handler.py"
+
+
+def begun(ground: Ground, command: str, *, stdin: int = subprocess.DEVNULL) -> Agent:
+    """An agent whose command has written its first line."""
+    agent = ground.start("w-0", command, stdin=stdin)
+    assert agent.line() == b"begun\n"
+    return agent
+
+
+class TestASignal:
+    def test_that_is_forwarded_reaches_the_program_and_not_the_shell_that_waits(
+        self, ground: Ground, handler: str
+    ) -> None:
+        agent = begun(ground, f"{handler}; echo code $?")
+
+        agent.process.send_signal(signal.SIGUSR1)
+
+        ended = agent.wait()
+        assert (ended.code, ended.output, ended.errors) == (0, b"told b 10\ndone\ncode 5\n", "")
+
+    def test_that_is_forwarded_leaves_nothing_in_the_pod(self, ground: Ground, handler: str) -> None:
+        agent = begun(ground, handler)
+        running = ground.server.wait_for_session()
+
+        agent.process.send_signal(signal.SIGUSR1)
+
+        assert agent.wait().code == 5
+        assert running.finished.wait(PATIENCE)
+        assert running.processes() == []
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+    def test_that_ends_the_command_lets_its_program_say_its_last_words(
+        self, ground: Ground, handler: str, number: signal.Signals
+    ) -> None:
+        agent = begun(ground, handler)
+
+        agent.process.send_signal(number)
+
+        ended = agent.wait()
+        assert (ended.code, ended.output) == (5, b"told b %d\ndone\n" % number)
+
+    def test_that_ends_the_command_lets_what_it_left_say_its_last_words(
+        self, ground: Ground, handler: str
+    ) -> None:
+        agent = begun(ground, f"({handler}) & wait")
+
+        agent.process.terminate()
+
+        ended = agent.wait()
+        assert ended.output == b"told b 15\ndone\n"
+
+    @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM], ids=lambda number: number.name)
+    def test_drops_no_byte_of_a_success_whose_reader_is_slow(self, ground: Ground, number: signal.Signals) -> None:
+        told = "head -c 200000 /dev/zero; exit 0"
+        name = number.name.removeprefix("SIG")
+        agent = begun(ground, f"trap '{told}' {name}; echo begun; while :; do sleep 0.05; done")
+        running = ground.server.wait_for_session()
+
+        agent.process.send_signal(number)
+        assert running.finished.wait(PATIENCE)
+        agent.process.send_signal(signal.SIGUSR1)
+
+        ended = agent.wait()
+        assert (ended.code, len(ended.output)) == (0, 200_000)
+
+    def test_that_ends_the_wait_for_a_reader_is_no_success(self, ground: Ground) -> None:
+        agent = begun(ground, "echo begun; head -c 200000 /dev/zero")
+        assert ground.server.wait_for_session().finished.wait(PATIENCE)
+
+        agent.process.send_signal(signal.SIGUSR1)
+        agent.process.terminate()
+        agent.process.wait(PATIENCE)
+
+        ended = agent.wait()
+        assert ended.code == 128 + signal.SIGTERM
+        assert len(ended.output) < 200_000
+
+
+class TestOutputAfterTheCommandsOwnEnd:
+    def test_is_waited_for_while_it_flows(self, ground: Ground) -> None:
+        ended = ground.run("w-0", "(for i in 1 2 3 4 5; do sleep 0.7; echo $i; done) & exit 0")
+
+        assert (ended.code, ended.output, ended.errors) == (0, b"1\n2\n3\n4\n5\n", "")
+
+    def test_that_passes_a_filter_is_whole(self, ground: Ground, tmp_path: Path) -> None:
+        noise = os.urandom(1 << 20)
+        (tmp_path / "noise").write_bytes(noise)
+        command = f"bash -c 'exec > >(cat; sleep 0.8; echo end); cat {tmp_path}/noise'"
+
+        ended = ground.run("w-0", command)
+
+        assert (ended.code, ended.output == noise + b"end\n", ended.errors) == (0, True, "")
+
+    def test_that_does_not_come_is_cut_with_a_line(self, ground: Ground) -> None:
+        ended = ground.run("w-0", "(sleep 60; echo late) & echo now; exit 0")
+
+        assert (ended.code, ended.output, ended.line) == (0, b"now\n", LEFT_OPEN)
+
+    def test_that_does_not_come_takes_nothing_from_the_code(self, ground: Ground) -> None:
+        ended = ground.run("w-0", "sleep 60 & exit 7")
+
+        assert (ended.code, ended.line) == (7, LEFT_OPEN)
+
+    def test_is_cut_with_a_line_by_a_signal(self, ground: Ground) -> None:
+        agent = begun(ground, "(while :; do echo more; sleep 0.1; done) & echo begun; exit 0")
+        for _ in range(15):
+            agent.line()
+
+        agent.process.terminate()
+
+        assert LEFT_OPEN in agent.wait().line
