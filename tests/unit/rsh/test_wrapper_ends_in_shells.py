@@ -6,14 +6,16 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from mpirt.rsh import wrapper
 from mpirt.rsh.markers import Ack, Beat, End, Exit
-from tests.unit.rsh.remote import Remote, running, within
+from tests.unit.rsh.remote import Remote, members, running, within
 
 Shell = Sequence[str]
 
@@ -65,6 +67,23 @@ def program(tmp_path: Path, witness: Path) -> str:
 def waiting(request: pytest.FixtureRequest) -> str:
     """A shell in the pod, as words."""
     return str(request.param)
+
+
+def cpu(session: int) -> dict[int, int]:
+    """The ticks of CPU time of each process of a session, its children's too."""
+    found = {}
+    for pid in members(session):
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(") ")[2].split()
+            found[pid] = sum(map(int, fields[11:15]))
+    return found
+
+
+def is_quiet(session: int) -> bool:
+    """Whether nothing has run for a while."""
+    before = cpu(session)
+    threading.Event().wait(0.3)
+    return cpu(session) == before
 
 
 def is_told(witness: Path) -> bool:
@@ -228,6 +247,8 @@ def test_a_stream_that_the_command_makes_non_blocking_and_fills_takes_nothing_fr
         remote.prints(b"up")
         remote.stop_reading()
         assert within(20, done.exists)
+        # Until nothing runs any more: what is left to say waits for room.
+        assert within(20, lambda: is_quiet(remote.process.pid))
         remote.read_on()
 
         assert remote.code() == 0
