@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tests.e2e import files, kubectl_agent
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import launcher
+from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
 ENOUGH = "/tmp/enough"
@@ -117,6 +118,10 @@ KINDS = (
 )
 
 
+Numbers = Mapping[tuple[str, str], list[int]]
+"""What each process has counted, by its host and pid."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job that was begun."""
@@ -125,8 +130,8 @@ class Job:
     namespace: Namespace
     workers: list[str]
 
-    def numbers(self) -> dict[tuple[str, str], list[int]]:
-        """The numbers that each process has counted, by host and pid; nothing while that can't be asked."""
+    def numbers(self) -> Numbers:
+        """What each process has counted; nothing while that can't be asked."""
         counted: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for line in self._lines():
             words = line.rpartition("<stdout>:")[2].split()
@@ -144,11 +149,18 @@ class Job:
         """What it wrote on stderr."""
         return self._file(_ERR) or ""
 
-    def is_there(self) -> bool:
-        """Whether every rank has begun to count."""
-        return len(self.numbers()) == self.kind.ranks
+    def wait_for_ranks(self, *, within: float) -> None:
+        """Wait until every rank has begun to count."""
+        until(
+            lambda: len(self.numbers()) == self.kind.ranks or self.code() is not None,
+            within=within,
+            what=f"every rank of {self.kind.name}",
+            instead=self.errors,
+        )
+        if self.code() is not None:
+            raise ClusterError(f"{self.kind.name} has ended: {self.errors()}")
 
-    def goes_on(self, before: Mapping[tuple[str, str], list[int]], more: int = 20) -> bool:
+    def goes_on(self, before: Numbers, more: int = 20) -> bool:
         """Whether each of those processes has counted on since."""
         now = self.numbers()
         return all(len(now.get(who, [])) >= len(numbers) + more for who, numbers in before.items())
@@ -186,7 +198,7 @@ def _static_discovery(hosts: list[str]) -> bytes:
     return "".join(["#!/bin/sh\n", *(f"echo {host}:1\n" for host in hosts)]).encode()
 
 
-def is_whole(numbers: Mapping[tuple[str, str], list[int]]) -> bool:
+def is_whole(numbers: Numbers) -> bool:
     """Whether nothing was lost, written twice or out of order."""
     return all(each == list(range(1, len(each) + 1)) for each in numbers.values())
 

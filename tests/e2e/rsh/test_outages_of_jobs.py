@@ -27,7 +27,7 @@ def jobs(cluster: Ground, fault: Faults, tmp_path: Path) -> Iterator[list[Job]]:
             for kind in KINDS
         ]
         for job in begun:
-            until(job.is_there, within=120, what=f"every rank of {job.kind.name}", instead=job.errors)
+            job.wait_for_ranks(within=120)
         yield begun
 
 
