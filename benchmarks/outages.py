@@ -1,8 +1,8 @@
 """
 Jobs of every launcher while API server, network, kubelets or containerds are away: by mpirt-rsh, by kubectl exec.
 
-Owns: how long everything is away, and the table. Each job of mpirt-rsh goes through all of it, one outage after the
-other; kubectl exec has new jobs for each, for none of them would see the second.
+Owns: how long everything is away, and the table. A job of mpirt-rsh goes through all outages, one after the other;
+kubectl exec has new jobs for each, for none of them would see the second.
 """
 
 from __future__ import annotations

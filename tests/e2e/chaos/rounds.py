@@ -236,14 +236,17 @@ class _Command:
 @contextmanager
 def harming(server: tuple[str, int], broken: Break) -> Iterator[int]:
     """A port of this machine that leads to the server, and harms the first connection."""
+    over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        loop = asyncio.new_event_loop()
-        serving = loop.run_until_complete(asyncio.start_server(Proxy(server, broken).serve, sock=listener))
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread = threading.Thread(target=lambda: asyncio.run(_serve(Proxy(server, broken), listener, over)))
         thread.start()
         try:
             yield listener.getsockname()[1]
         finally:
-            loop.call_soon_threadsafe(serving.close)
-            loop.call_soon_threadsafe(loop.stop)
+            over.set()
             thread.join()
+
+
+async def _serve(proxy: Proxy, listener: socket.socket, over: threading.Event) -> None:
+    async with await asyncio.start_server(proxy.serve, sock=listener):
+        await asyncio.to_thread(over.wait)
