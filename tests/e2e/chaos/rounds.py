@@ -27,7 +27,7 @@ from tests.e2e.manifests import Manifest
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Break, Proxy
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
-from tests.kube import faults, nodes
+from tests.kube import cluster, faults, nodes
 from tests.kube.errors import ClusterError
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
@@ -69,28 +69,42 @@ def play(namespace: Namespace, pods: Sequence[str], what: Round, fault: Faults) 
         for outage in what.outages:
             _happen(fault, outage)
         codes = [future.result() for future in ended]
-    return [command.end(code) for command, code in zip(commands, codes, strict=True)]
+    ends = [command.end(code) for command, code in zip(commands, codes, strict=True)]
+    _replace_restarted(namespace)
+    return ends
+
+
+def _replace_restarted(namespace: Namespace) -> None:
+    """Have new pods for those whose container has died: its next death would be followed by a pause."""
+    for item in namespace.kubectl.get("pods"):
+        if any(status["restartCount"] for status in item["status"].get("containerStatuses", [])):
+            faults.force_delete(namespace.kubectl, item["metadata"]["name"])
 
 
 def _place(namespace: Namespace, pod: str) -> Place:
     """The pod of that name, when it is Ready; it may be another one than in the round before."""
-    item = until(
-        lambda: _ready(namespace, pod),
-        within=120,
-        what=f"{pod} to be ready",
-        instead=lambda: _told(namespace, pod),
-    )
+    item = _when_ready(namespace, pod)
     uid = item["metadata"]["uid"]
     node = faults.node_named(item["spec"]["nodeName"])
     running = [pid for pid in nodes.container_pids(node, uid) if not nodes.is_pause(pid)]
     return Place(pod, uid, nodes.main_process(running))
 
 
-def _ready(namespace: Namespace, pod: str) -> Manifest:
-    """The pod if it is Ready and stays."""
-    found = namespace.kubectl.get("pods", f"--field-selector=metadata.name={pod}")
-    is_there = found and is_ready(found[0]) and "deletionTimestamp" not in found[0]["metadata"]
-    return dict(found[0]) if is_there else {}
+def _when_ready(namespace: Namespace, pod: str) -> Manifest:
+    """
+    The pod, once it is Ready and stays.
+
+    Where it is not, the cluster is healed: a scheduler that finds a pod on a node of its own choice, unasked, ends.
+    """
+
+    def found() -> Manifest:
+        pods = namespace.kubectl.get("pods", f"--field-selector=metadata.name={pod}")
+        if pods and is_ready(pods[0]) and "deletionTimestamp" not in pods[0]["metadata"]:
+            return dict(pods[0])
+        cluster.up()
+        return {}
+
+    return until(found, within=120, what=f"{pod} to be ready", instead=lambda: _told(namespace, pod))
 
 
 def _told(namespace: Namespace, pod: str) -> str:
@@ -162,9 +176,7 @@ class _Command:
 
     def end(self, code: int | None) -> End:
         """What came of it, when everything is well again."""
-        item = until(
-            lambda: _ready(self._namespace, self._place.pod), within=120, what=f"{self._place.pod} to be ready"
-        )
+        item = _when_ready(self._namespace, self._place.pod)
         left = self._namespace.kubectl.execute(self._place.pod, "sh", "-c", f"cat {_RUNS}/{self._name}; true")
         return End(
             self._plan,

@@ -16,7 +16,6 @@ from tests.e2e import ground
 from tests.e2e.chaos import judging, rounds, schedules
 from tests.e2e.chaos.judging import End
 from tests.e2e.ground import Faults, Ground
-from tests.kube import cluster as kube
 from tests.kube.status import table
 
 SCHEDULES = int(os.environ.get("MPIRT_TEST_CHAOS", "20"))
@@ -34,7 +33,6 @@ def test_commands_keep_their_promises_in_any_weather(cluster: Ground, fault: Fau
             what = schedules.of(f"{SEED}-{number}")
             weather = ", ".join(f"{each.weather.value} {each.lasts:.0f} s" for each in what.outages) or "fine"
             ends = rounds.play(namespace, pods, what, fault)
-            kube.up()
             print(f"{what.seed}: {weather}: {dict(Counter(end.code for end in ends))}")
             found += [(what.seed, end) for end in ends]
 

@@ -71,7 +71,11 @@ class Proxy:
             return
         link = Link(to_agent, to_server, self._broken if self.first is None else None)
         self.first = self.first or link
-        await link.pass_on(agent, server)
+        try:
+            await link.pass_on(agent, server)
+        finally:
+            to_agent.close()
+            to_server.close()
 
 
 class Link:
