@@ -94,7 +94,7 @@ def _when_ready(namespace: Namespace, pod: str) -> Manifest:
     """
     The pod, once it is Ready and stays.
 
-    Where it is not, the cluster is healed: a scheduler that finds a pod on a node of its own choice, unasked, ends.
+    Where it is not, the cluster is healed: a scheduler that finds a pod on a node it knows nothing of ends itself.
     """
 
     def found() -> Manifest:

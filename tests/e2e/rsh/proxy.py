@@ -136,7 +136,9 @@ class Link:
                 await self._sinks[Way.UP].drain()
         for sink in self._sinks.values():
             if harm in (Harm.RESET, Harm.STALL):
-                sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                # It may have ended by itself.
+                with suppress(OSError):
+                    sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 sink.transport.abort()
             else:
                 sink.close()

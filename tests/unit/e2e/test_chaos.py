@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -24,7 +25,7 @@ PLAN = Plan(
     death=None,
     dies=1.0,
 )
-WHOLE = b"7 1 0\n7 2 0\n7 3 0\n2071993657 1000\nlast\n"
+WHOLE = b"7 1 0\n7 2 0\n7 3 0\n%s  -\nlast\n" % sha256(bytes(range(256)) * 3 + b"." * 232).hexdigest().encode()
 GOOD = End(PLAN, 0, WHOLE, "", runs=1, is_dead=False, is_replaced=False)
 DELETED = replace(
     GOOD,
