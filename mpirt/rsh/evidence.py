@@ -75,6 +75,20 @@ def judge_pod(facts: Facts) -> Verdict | None:
     )
 
 
+def exec_end(status: Status) -> str:
+    """How the connection of a running command ended, by the status that came last."""
+    match status:
+        case ExitedWith(code):
+            return f"the exec's process ended with {_in_words(code)}"
+        case Failed(reason, message):
+            return message or reason or "no reason given"
+    return "the server reported success before the command's end"
+
+
+def _in_words(code: int) -> str:
+    return f"code {code}, signal {code - _SIGNALLED}" if code > _SIGNALLED else f"code {code}"
+
+
 def _by_end(facts: Facts, now: Pod) -> Verdict | None:
     if not now.has_ended:
         return None
@@ -133,12 +147,11 @@ def _by_status(facts: Facts) -> Verdict | None:
         case None:
             return None
         case ExitedWith(code):
-            signal = f", signal {code - _SIGNALLED}" if code > _SIGNALLED else ""
-            cause = f"something in pod {facts.pod} ended the command from outside (code {code}{signal})"
+            cause = f"something in pod {facts.pod} ended the command from outside ({_in_words(code)})"
             return Verdict(code, cause)
-        case Failed(reason, message):
-            told = message or reason or "no reason given"
-            return Verdict(ExitCode.CONNECTION_LOST, f"the command in pod {facts.pod} was cut off: {told}")
+        case Failed() as failed:
+            told = f"the command in pod {facts.pod} was cut off: {exec_end(failed)}"
+            return Verdict(ExitCode.CONNECTION_LOST, told)
     cause = f"the command in pod {facts.pod} was cut off: the server reports success, the command itself nothing"
     return Verdict(ExitCode.UNKNOWN_END, cause)
 

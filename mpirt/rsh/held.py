@@ -15,7 +15,7 @@ from mpirt.rsh import keeperframes as frames
 from mpirt.rsh.channels import V4, V5, Channels, ExitedWith, Output, Status
 from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
-from mpirt.rsh.evidence import Verdict
+from mpirt.rsh.evidence import Verdict, exec_end
 from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
@@ -173,7 +173,7 @@ class Held(Machine):
         elif self._channels is not None:
             part = self._channels.receive(message)
             if isinstance(part, Status):
-                self._lost(_words(part), now, status=part)
+                self._lost(exec_end(part), now, status=part)
             elif part is not None and part.stream == 1:
                 self._listen(part.data, now)
 
@@ -228,7 +228,10 @@ class Held(Machine):
             self._conclude()
             return
         if self._reattaching is not None:
-            self._not_attached(not_started(self._task.pod, status, how), now)
+            pod = self._task.pod
+            self._not_attached(
+                NotStarted(f"the connection to pod {pod} ended before its keeper answered: {how}"), now
+            )
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -389,9 +392,3 @@ class Held(Machine):
             self._finish(*self._ending.after(self._code))
         else:
             self._finish(self._code)
-
-
-def _words(status: Status) -> str:
-    """How a connection ended, by the status with which it did."""
-    error = not_started("", status, "")
-    return str(error)
