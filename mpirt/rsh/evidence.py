@@ -51,6 +51,8 @@ class Verdict:
     code: int
     cause: str
     leaving: bool = False
+    grace: float | None = None
+    """How many seconds a leaving one has, from when its pod was seen to leave; None where the pod does not say."""
 
 
 def judge(facts: Facts) -> Verdict | None:
@@ -125,8 +127,9 @@ def _by_departure(facts: Facts, now: Pod) -> Verdict | None:
     if not now.deleting or (now.cut_off and _is_out_of_touch(facts)):
         return None
     if now.disruption:
-        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} is being evicted ({now.disruption})", leaving=True)
-    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True)
+        cause = f"pod {facts.pod} is being evicted ({now.disruption})"
+        return Verdict(ExitCode.EVICTED, cause, leaving=True, grace=now.grace)
+    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True, grace=now.grace)
 
 
 def _by_node(facts: Facts, now: Pod) -> Verdict | None:

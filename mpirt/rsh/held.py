@@ -360,7 +360,8 @@ class Held(Machine):
         if self._ending is not None:
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, self._holding.grace, now)
+            grace = self._holding.grace_of_pod(verdict.grace)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 

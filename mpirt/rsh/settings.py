@@ -49,11 +49,13 @@ def holding(
         lease=_seconds(environ, names.LEASE_VARIABLE, Patience().lease),
         node=_seconds(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
+    grace = _seconds(environ, names.GRACE_VARIABLE, GRACE)
     return Holding(
         Keepers(files),
         patience=patience,
         pace=_pace(patience.lease, alive_seconds, alive_count),
-        grace=_seconds(environ, names.GRACE_VARIABLE, GRACE),
+        grace=grace,
+        longest_grace=grace if environ.get(names.GRACE_VARIABLE) else None,
         orphan_grace=_seconds(environ, names.GRACE_VARIABLE, ORPHAN_GRACE),
         fence=_fence(environ),
     )

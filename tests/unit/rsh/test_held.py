@@ -505,6 +505,33 @@ class TestThePod:
         line = "pod w is being deleted; the command ended with 0"
         assert run.finish == Finish(ExitCode.POD_DELETED, line)
 
+    def test_a_deleted_pods_command_has_the_pods_grace_less_the_time_for_its_report(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
+        run.carry()
+        assert run.keeper.controls[1:] == [b"E\x0f" + (27_000).to_bytes(4, "little")]
+
+        for _ in range(13):
+            run.after(2.0)
+            run.carry()
+        assert run.finish is None
+
+        run.keeper.writes(b"saved")
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        assert run.written(1) == b"saved"
+        line = "pod w is being deleted; the command ended with 0"
+        assert run.finish == Finish(ExitCode.POD_DELETED, line)
+
+    def test_a_grace_that_was_set_is_the_most_that_a_deleted_pods_command_gets(self) -> None:
+        run = HeldRun(grace=1.0, longest_grace=1.0).begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"E\x0f" + (1000).to_bytes(4, "little")]
+
     def test_a_deleted_pod_whose_connection_ends_is_the_end(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))

@@ -19,6 +19,7 @@ class TestReading:
             phase="Running",
             reason="",
             deleting=False,
+            grace=None,
             restarts=False,
             disruption="",
             cut_off=False,
@@ -71,6 +72,15 @@ class TestReading:
 
         assert pods.NODE_LOST.cut_off
         assert not gated.cut_off
+
+    def test_a_deleted_pod_has_a_grace_period(self) -> None:
+        assert (pods.DELETING.deleting, pods.DELETING.grace) == (True, None)
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": 45}).grace == 45
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": 0}).grace == 0
+
+    @pytest.mark.parametrize("odd", ["30", -1, True, None, 1.5])
+    def test_an_odd_grace_period_is_none(self, odd: object) -> None:
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": odd}).grace is None
 
     @pytest.mark.parametrize(
         "body",

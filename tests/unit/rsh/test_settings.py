@@ -24,6 +24,7 @@ class TestTheSwitch:
 
         assert (found.patience, found.pace) == (Patience(lease=180, node=20), Pace(4, 14))
         assert (found.grace, found.orphan_grace, found.fence) == (3, 30, ("", 0))
+        assert found.longest_grace is None
 
     @pytest.mark.parametrize("text", ["", "on"])
     def test_on_is_what_it_is_anyway(self, text: str) -> None:
@@ -51,7 +52,8 @@ class TestSeconds:
     def test_are_a_number(self, text: str, seconds: float) -> None:
         assert held(MPIRT_LEASE=text).patience == Patience(lease=seconds)
         assert held(MPIRT_NODE_PATIENCE=text).patience == Patience(node=seconds)
-        assert (held(MPIRT_GRACE=text).grace, held(MPIRT_GRACE=text).orphan_grace) == (seconds, seconds)
+        graces = held(MPIRT_GRACE=text)
+        assert (graces.grace, graces.orphan_grace, graces.longest_grace) == (seconds, seconds, seconds)
 
     @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
     def test_that_are_empty_are_the_default(self, name: str) -> None:
