@@ -150,6 +150,8 @@ class Dial:
     protocol: str
     container: str
     seconds: float
+    credentials_seconds: float
+    """For a credential plugin, which may need longer than a connection. They don't count for that."""
 
 
 @value

@@ -330,11 +330,11 @@ class Held(Machine):
     def _reattach(self, reattaching: Reattaching, now: float) -> None:
         if reattaching.is_overdue(now):
             self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
-        seconds = reattaching.dial(now) if self._can_attach else None
-        if seconds is not None:
+        times = reattaching.dial(now) if self._can_attach else None
+        if times is not None:
             # Whether the API server answers others meanwhile tells whose silence it is.
             self._look()
-            self._actions.append(events.Dial(self._protocol, self._inquest.container, seconds))
+            self._actions.append(events.Dial(self._protocol, self._inquest.container, *times))
 
     # The outcome
 

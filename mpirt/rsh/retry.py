@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
+from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status
 from mpirt.values import Enum, value
 
@@ -118,6 +119,8 @@ def advice(error: MpirtError) -> Row:
     """The line of the table for what went wrong."""
     if isinstance(error, ProtocolRefused):
         return _REFUSED_PROTOCOL
+    if isinstance(error, PluginFailed):
+        return _HOPEFUL
     if isinstance(error, ConfigError | Refused | NoShell):
         return _HOPELESS
     status, text = (

@@ -21,6 +21,7 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
+from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.retry import Again, Attempts, GiveUp, Next, NotAnswered, NotStarted, advice, not_started
 
@@ -58,6 +59,7 @@ class TestTheTable:
             pytest.param(Unreachable("no such name"), Next.AGAIN, id="no such name"),
             pytest.param(Untrusted("not the API server"), Next.GIVE_UP, id="not the API server"),
             pytest.param(ConfigError("no credentials"), Next.GIVE_UP, id="no credentials"),
+            pytest.param(PluginFailed("failed with code 1"), Next.AGAIN, id="a credential plugin that failed"),
             pytest.param(PeerError("not HTTP"), Next.GIVE_UP, id="not HTTP"),
             pytest.param(answer(Unauthorized, 401), Next.GIVE_UP, id="401 after another look at the token"),
             pytest.param(answer(Forbidden, 403, "forbidden"), Next.GIVE_UP, id="403 with a reason"),
@@ -493,6 +495,12 @@ class TestARefusal:
         tries.failed(answer(NotFound, 404), 0.0)
 
         assert tries.failed(FORBIDDEN, 1.0) == GiveUp(FORBIDDEN)
+
+    def test_of_a_credential_plugin_keeps_its_name_when_the_time_is_over(self) -> None:
+        plan = attempts(seconds=2.0).failed(PluginFailed("it failed"), 2.0)
+
+        assert isinstance(plan, GiveUp)
+        assert (type(plan.error), str(plan.error)) == (ConfigError, "it failed; gave up after 1 attempt in 2 s")
 
     def test_keeps_its_name_when_the_time_is_over(self) -> None:
         tries = attempts(seconds=2.0)

@@ -63,9 +63,25 @@ MULTI = Rejected("which one?", Failure(400, "", "a container name must be specif
 UNSCHEDULED = Rejected("where?", Failure(400, "", "pod w does not have a host assigned", None, is_status=True))
 
 
+def dial(protocol: str, now: float, *, container: str = "") -> Dial:
+    """A dial of a session that began at 0 and has a minute to begin its command."""
+    return Dial(protocol, container, 15.0, credentials_seconds=60.0 - now)
+
+
 class TestBeforeGo:
     def test_the_first_thing_is_to_dial_v4(self) -> None:
-        assert Run().feed(Tick()) == [Dial(V4, "", 15.0)]
+        run = Run()
+
+        assert run.feed(Tick()) == [dial(V4, 0.0)]
+
+    def test_a_credential_plugin_has_all_the_time_that_is_left(self) -> None:
+        run = Run(seconds=10.0)
+        run.feed(Tick())
+        run.after(3.0)
+
+        (action,) = run.feed(NotOpened(ConnectionLost("refused"))) or run.after(0.25)
+
+        assert action == Dial(V4, "", 6.75, credentials_seconds=6.75)
 
     def test_the_first_words_are_the_wrapper(self) -> None:
         run = Run()
@@ -96,20 +112,20 @@ class TestBeforeGo:
         error = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
         run.feed(Tick(), NotOpened(error))
 
-        assert run.feed(Tick()) == [Dial(V5, "", 15.0)]
+        assert run.feed(Tick()) == [dial(V5, run.now)]
 
     def test_a_lost_way_is_tried_again_after_a_while(self) -> None:
         run = Run()
         run.feed(Tick(), NotOpened(ConnectionLost("refused")))
 
         assert run.after(0.2) == []
-        assert run.after(0.1) == [Dial(V4, "", 15.0)]
+        assert run.after(0.1) == [Dial(V4, "", 15.0, credentials_seconds=59.75)]
 
     def test_a_connection_that_ends_before_hello_is_tried_again(self) -> None:
         run = Run().open()
 
         assert run.feed(Closed("reset")) == [HangUp()]
-        assert run.after(0.25) == [Dial(V4, "", 15.0)]
+        assert run.after(0.25) == [dial(V4, run.now)]
 
     def test_a_status_before_hello_is_tried_again(self) -> None:
         run = Run().open()
@@ -128,7 +144,7 @@ class TestBeforeGo:
         run = Run().open()
 
         assert run.after(15.0) == [HangUp()]
-        assert run.after(0.25) == [Dial(V4, "", 15.0)]
+        assert run.after(0.25) == [dial(V4, run.now)]
 
     def test_all_of_it_ends_with_the_time_there_is(self) -> None:
         run = Run(seconds=10.0).open()
@@ -219,10 +235,10 @@ class TestBeforeGo:
 class TestWaitingForThePod:
     def test_it_is_watched_and_dialled_when_it_runs(self) -> None:
         run = Run()
-        assert run.feed(Tick(), NotOpened(UNSCHEDULED)) == [Dial(V4, "", 15.0), WatchPod()]
+        assert run.feed(Tick(), NotOpened(UNSCHEDULED)) == [dial(V4, run.now), WatchPod()]
         assert run.feed(PodSeen(pods.PENDING)) == []
 
-        assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "", 15.0)]
+        assert run.feed(PodSeen(pods.HEALTHY)) == [dial(V4, run.now)]
 
     def test_one_that_runs_and_can_not_be_entered_is_dialled_after_a_pause(self) -> None:
         run = Run()
@@ -230,7 +246,7 @@ class TestWaitingForThePod:
 
         assert run.feed(PodSeen(pods.HEALTHY)) == []
         assert run.after(0.4) == []
-        assert run.after(0.1) == [Dial(V4, "", 15.0)]
+        assert run.after(0.1) == [dial(V4, run.now)]
 
     @pytest.mark.parametrize(
         "looks",
@@ -266,7 +282,7 @@ class TestWaitingForThePod:
         while run.now < 6.0:
             run.after(0.25, NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY))
 
-        assert run.feed(PodSeen(pods.RESTARTED)) == [Dial(V4, "", 15.0)]
+        assert run.feed(PodSeen(pods.RESTARTED)) == [dial(V4, run.now)]
 
     def test_it_is_watched_once(self) -> None:
         run = Run()
@@ -291,14 +307,14 @@ class TestWaitingForThePod:
         assert run.after(3.0) == []
 
         told = "pod w: of the containers worker, proxy the first is used; MPIRT_CONTAINER chooses another"
-        assert run.feed(PodSeen(two)) == [Say(told), Dial(V4, "worker", 15.0)]
+        assert run.feed(PodSeen(two)) == [Say(told), dial(V4, run.now, container="worker")]
 
     def test_one_that_is_named_by_the_pod_is_not_worth_a_word(self) -> None:
         named = pods.pod(metadata={"annotations": {"kubectl.kubernetes.io/default-container": "worker"}})
         run = Run()
         run.feed(Tick(), NotOpened(MULTI))
 
-        assert run.feed(PodSeen(named)) == [Dial(V4, "worker", 15.0)]
+        assert run.feed(PodSeen(named)) == [dial(V4, run.now, container="worker")]
 
     def test_where_the_pod_may_not_be_looked_at_the_person_must_choose(self) -> None:
         run = Run()
@@ -317,7 +333,7 @@ class TestWaitingForThePod:
         run = Run()
         run.feed(Tick(), NotOpened(MULTI), ApiSilent("overloaded"))
 
-        assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "worker", 15.0)]
+        assert run.feed(PodSeen(pods.HEALTHY)) == [dial(V4, run.now, container="worker")]
 
 
 class TestTheCommandsEnd:
