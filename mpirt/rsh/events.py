@@ -87,6 +87,13 @@ class Listening:
 
 
 @value
+class PodFound:
+    """The name that was given is a host's; this is the name of the pod that has it."""
+
+    pod: str
+
+
+@value
 class PodSeen:
     """The pod as it is now."""
 
@@ -134,6 +141,7 @@ Event = (
     | StdoutBroken
     | Written
     | Listening
+    | PodFound
     | PodSeen
     | PodGone
     | PodHidden

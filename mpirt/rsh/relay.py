@@ -303,6 +303,7 @@ class Relay:
             except MpirtError as other:
                 error = other
             else:
+                self._happened(events.PodFound(self._pod))
                 self._dial(self._dial_again)
                 return
         self._happened(events.NotOpened(error))

@@ -44,6 +44,21 @@ class Task:
     """The one to begin with; the other one follows where it is refused."""
     holding: Holding | None = None
     """How a keeper is to hold the command; without it the command ends with its connection."""
+    host: str = ""
+    """The host name or address that was given, where it is not the pod's name."""
+
+    def in_pod(self, pod: str) -> Task:
+        """The same in the pod that was found by what was taken for a pod's name."""
+        return Task(
+            pod,
+            self.order,
+            container=self.container,
+            connect_seconds=self.connect_seconds,
+            attempts=self.attempts,
+            protocol=self.protocol,
+            holding=self.holding,
+            host=self.pod,
+        )
 
 
 class Starting:
@@ -67,6 +82,10 @@ class Starting:
         self._waits_for = ""
         self._seen: Container | None = None
         self._hastened_at = now - LONGEST_DELAY
+
+    def pod_found(self, task: Task) -> None:
+        """The pod has another name."""
+        self._task = task
 
     @property
     def wake(self) -> float:

@@ -19,6 +19,7 @@ from mpirt.rsh.events import (
     NotOpened,
     Opened,
     Ping,
+    PodFound,
     PodGone,
     PodHidden,
     PodSeen,
@@ -73,6 +74,27 @@ class TestBeforeGo:
         run = Run()
 
         assert run.feed(Tick()) == [dial(V4, 0.0)]
+
+    def test_a_host_that_was_looked_up_is_named_beside_its_pod(self) -> None:
+        run = Run()
+        run.feed(Tick(), PodFound("w-x7k2p"))
+        run.feed(Opened(V4), HELLO, START, PodSeen(pods.HEALTHY), PodGone())
+
+        assert run.finish == Finish(ExitCode.POD_DELETED, "host w: pod w-x7k2p was deleted")
+
+    def test_an_attempt_that_fails_names_the_pod_that_was_looked_up(self) -> None:
+        run = Run(attempts=1)
+        run.feed(Tick(), PodFound("w-x7k2p"))
+        run.feed(Opened(V4), failure_status("it failed"))
+
+        assert run.finish is not None
+        assert run.finish.line.startswith("host w: the command could not be started in pod w-x7k2p: it failed")
+
+    def test_a_host_that_was_looked_up_is_not_named_where_there_is_nothing_to_say(self) -> None:
+        run = Run()
+        run.feed(Tick(), PodFound("w-x7k2p"), Signalled("TERM", 15))
+
+        assert run.finish == Finish(143)
 
     def test_a_credential_plugin_has_all_the_time_that_is_left(self) -> None:
         run = Run(seconds=10.0)
