@@ -73,6 +73,29 @@ class Row:
 _SHELL = "mpirt needs a /bin/sh in the worker's image"
 _FOLDER = "is there the worker's workingDir, and may its user enter it?"
 
+# What runtimes say of the exec's own process. Anything else that is missing or denied (a socket, a device, a
+# cgroup, the runtime's program) may be there in a moment.
+_NO_SHELL = (
+    # runc, before it executes and as it does
+    *(
+        f"{where}{why}"
+        for where in ('exec: "/bin/sh": ', 'exec: "/bin/sh": stat /bin/sh: ', "exec /bin/sh: ")
+        for why in (
+            "executable file not found",
+            "no such file or directory",
+            "permission denied",
+            "exec format error",
+            "is a directory",
+            "not a directory",
+        )
+    ),
+    # runc up to 1.0
+    "exec user process caused",
+    # crun, whatever is wrong with it, and up to 1.8
+    "`/bin/sh`",
+    "open executable",
+)
+
 # The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.37, containerd, CRI-O and Docker.
 TABLE = (
     Row(400, "container name must be specified", Next.CHOOSE, ConfigError, "set MPIRT_CONTAINER"),
@@ -86,17 +109,7 @@ TABLE = (
     Row(0, "error dialing backend", Next.AGAIN),
     Row(0, "dial unix", Next.AGAIN),
     Row(0, "chdir to", Next.GIVE_UP, NoShell, _FOLDER),
-    Row(0, "executable file", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "no such file or directory", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec format error", Next.GIVE_UP, NoShell, _SHELL),
-    # Denied is what is executed, and nothing else: a socket, a device or a webhook may be denied for a moment.
-    Row(0, '/bin/sh": permission denied', Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, '/bin/sh\\": permission denied', Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec /bin/sh: permission denied", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec user process caused", Next.GIVE_UP, NoShell, _SHELL),
-    # crun, whatever is wrong with it.
-    Row(0, "`/bin/sh`", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "open executable", Next.GIVE_UP, NoShell, _SHELL),
+    *(Row(0, text, Next.GIVE_UP, NoShell, _SHELL) for text in _NO_SHELL),
     Row(0, "container not found", Next.WAIT, NoPod),
     Row(0, "CONTAINER_CREATED", Next.WAIT, NoPod),
     Row(0, "CONTAINER_EXITED", Next.WAIT, NoPod),
@@ -126,6 +139,8 @@ def advice(error: MpirtError) -> Row:
     status, text = (
         (error.failure.status, error.failure.message) if isinstance(error, ApiError) else (0, str(error))
     )
+    # Some put one message in quotes into another.
+    text = text.replace('\\"', '"')
     for row in TABLE:
         if row.status in (0, status) and row.text in text and (row.text or status):
             return row

@@ -132,9 +132,6 @@ class TestTheTable:
             pytest.param(not_started("w", V5_CLOSED, ""), Next.WAIT, id="v5 for no container"),
             pytest.param(not_started("w", NO_SH, ""), Next.GIVE_UP, id="no shell"),
             pytest.param(
-                not_started("w", Failed("", "exec format error"), ""), Next.GIVE_UP, id="a foreign shell"
-            ),
-            pytest.param(
                 not_started("w", Failed("InternalError", NO_RUNTIME), ""),
                 Next.AGAIN,
                 id="a runtime that is being restarted",
@@ -166,7 +163,7 @@ class TestTheTable:
 RUNC = "OCI runtime exec failed: exec failed: unable to start container process"
 
 
-class TestADeniedPermission:
+class TestWhatARuntimeCannotDo:
     @pytest.mark.parametrize(
         "said",
         [
@@ -188,6 +185,20 @@ class TestADeniedPermission:
                 id="crun without a loader",
             ),
             pytest.param("crun: open executable: Permission denied: OCI permission denied", id="crun up to 1.8"),
+            pytest.param(
+                f'{RUNC}: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown', id="no shell"
+            ),
+            pytest.param(
+                "OCI runtime exec failed: exec failed: container_linux.go:380: starting container process caused: "
+                '"exec: \\"/bin/sh\\": stat /bin/sh: no such file or directory": unknown',
+                id="no shell, with runc up to 1.0",
+            ),
+            pytest.param(
+                f'{RUNC}: exec: "/bin/sh": executable file not found in $PATH: unknown', id="not on PATH"
+            ),
+            pytest.param(f'{RUNC}: exec: "/bin/sh": is a directory: unknown', id="a folder"),
+            pytest.param(f"{RUNC}: exec /bin/sh: no such file or directory: unknown", id="runc without a loader"),
+            pytest.param(f"{RUNC}: exec /bin/sh: exec format error: unknown", id="of another processor"),
         ],
     )
     def test_to_execute_a_shell_is_no_shell(self, said: str) -> None:
@@ -210,6 +221,22 @@ class TestADeniedPermission:
             pytest.param("dial tcp 10.0.0.9:10250: connect: permission denied", id="a node"),
             pytest.param('failed calling webhook "x.example": permission denied', id="a webhook"),
             pytest.param("permission denied", id="nothing that is named"),
+            pytest.param("no such file or directory", id="nothing that is named and is missing"),
+            pytest.param(f"{RUNC}: open /dev/pts/0: no such file or directory: unknown", id="a missing device"),
+            pytest.param(
+                f"{RUNC}: error adding pid 77 to cgroups: failed to write 77: open "
+                "/sys/fs/cgroup/kubepods/cgroup.procs: no such file or directory: unknown",
+                id="a cgroup that is gone",
+            ),
+            pytest.param(
+                "failed to create exec io: mkdir /run/containerd/fifo/1: no such file or directory", id="no place"
+            ),
+            pytest.param(
+                'OCI runtime exec failed: exec: "runc": executable file not found in $PATH: unknown',
+                id="the runtime",
+            ),
+            pytest.param("fork/exec /usr/bin/runc: exec format error", id="a foreign runtime"),
+            pytest.param(f"{RUNC}: exec /bin/sh: cannot allocate memory: unknown", id="no memory for a shell"),
         ],
     )
     def test_to_do_something_else_may_pass(self, said: str) -> None:

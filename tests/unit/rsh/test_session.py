@@ -157,7 +157,7 @@ class TestBeforeGo:
 
     def test_a_container_without_a_shell_is_the_end(self) -> None:
         run = Run().open()
-        run.feed(failure_status("exec failed: /bin/sh: no such file or directory"))
+        run.feed(failure_status('exec: "/bin/sh": stat /bin/sh: no such file or directory'))
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.NO_SHELL
