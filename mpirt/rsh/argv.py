@@ -60,7 +60,6 @@ class Invocation:
     container: str = ""
     context: str = ""
     null_stdin: bool = False
-    wants_terminal: bool = False
     verbose: bool = False
     connect_seconds: float | None = None
     attempts: int = 0
@@ -198,7 +197,6 @@ class _Reader:
             container=self._label("container"),
             context=self._own.get("context", ""),
             null_stdin=self._was_given(Does.NO_STDIN),
-            wants_terminal=self._was_given(Does.TERMINAL),
             verbose=self._may_be_verbose and self._was_given(Does.VERBOSE),
             # No limit, for ssh; one has to be.
             connect_seconds=self._seconds("ConnectTimeout") or None,

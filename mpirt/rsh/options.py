@@ -27,7 +27,6 @@ class Does(Enum):
     USER = "user"
     PORT = "port"
     NO_STDIN = "no stdin"
-    TERMINAL = "terminal"
     SUBSYSTEM = "subsystem"
     VERBOSE = "verbose"
     VERSION = "version"
@@ -57,7 +56,7 @@ _REFUSED_FLAG = Option(Does.REFUSED)
 _REFUSED_WORD = Option(Does.REFUSED, takes_word=True)
 
 OPTIONS = {
-    **dict.fromkeys("1246AaCgKkqTXxYy", _FLAG),
+    **dict.fromkeys("1246AaCgKkqTtXxYy", _FLAG),
     **dict.fromkeys("BbcEeFIimP", _WORD),
     "G": Option(Does.SETTINGS),
     "h": Option(Does.HELP),
@@ -68,7 +67,6 @@ OPTIONS = {
     "p": Option(Does.PORT, takes_word=True),
     "S": Option(Does.SOCKET, takes_word=True),
     "s": Option(Does.SUBSYSTEM),
-    "t": Option(Does.TERMINAL),
     "V": Option(Does.VERSION),
     "v": Option(Does.VERBOSE),
     **dict.fromkeys("DLRW", Option(Does.FORWARDING, takes_word=True)),
@@ -82,7 +80,6 @@ _SAME_AS = {"user": Does.USER, "port": Does.PORT, "controlpath": Does.SOCKET}
 # Those that ask for what an option asks for, or for something that is refused, by certain values.
 _BY_VALUE = {
     "stdinnull": {"yes": Does.NO_STDIN, "true": Does.NO_STDIN, "no": Does.NOTHING, "false": Does.NOTHING},
-    "requesttty": {"yes": Does.TERMINAL, "true": Does.TERMINAL, "force": Does.TERMINAL},
     "sessiontype": {"subsystem": Does.SUBSYSTEM, "none": Does.REFUSED},
 }
 _FORWARDING_SETTINGS = frozenset({"dynamicforward", "localforward", "remoteforward"})
