@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+NAME_ONE = "name one by --container or MPIRT_CONTAINER"
+
 
 @value
 class Container:
@@ -98,13 +100,17 @@ def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
     names = list(pod.containers)
     if wanted:
         if wanted not in names:
-            raise ConfigError(f"MPIRT_CONTAINER={wanted}: the pod has only {', '.join(names)}")
+            raise ConfigError(
+                f"no container {wanted} (--container, MPIRT_CONTAINER): there is only {', '.join(names)}"
+            )
         return wanted, ""
     if pod.default_container in names:
         return pod.default_container, ""
     if not names:
         return "", ""
-    told = f"of the containers {', '.join(names)} the first is used; MPIRT_CONTAINER chooses another"
+    told = (
+        f"of the containers {', '.join(names)} the first is used; --container or MPIRT_CONTAINER chooses another"
+    )
     return names[0], told if len(names) > 1 else ""
 
 

@@ -16,6 +16,7 @@ from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Ref
 from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
 from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status
+from mpirt.rsh.pod import NAME_ONE
 from mpirt.values import Enum, value
 
 TYPE_CHECKING = False
@@ -71,6 +72,7 @@ class Row:
 
 
 _SHELL = "mpirt needs a /bin/sh in the worker's image"
+_CONTAINER = "is what --container or MPIRT_CONTAINER names one of its containers?"
 _FOLDER = "is there the worker's workingDir, and may its user enter it?"
 
 # What runtimes say of the exec's own process. Anything else that is missing or denied (a socket, a device, a
@@ -98,8 +100,8 @@ _NO_SHELL = (
 
 # The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.37, containerd, CRI-O and Docker.
 TABLE = (
-    Row(400, "container name must be specified", Next.CHOOSE, ConfigError, "set MPIRT_CONTAINER"),
-    Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, "is MPIRT_CONTAINER one of its containers?"),
+    Row(400, "container name must be specified", Next.CHOOSE, ConfigError, NAME_ONE),
+    Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, _CONTAINER),
     Row(400, "does not have a host assigned", Next.WAIT, NoPod),
     Row(400, "completed pod", Next.GIVE_UP, NoPod),
     Row(400, "", Next.OTHER_PROTOCOL),

@@ -11,7 +11,7 @@ from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events
 from mpirt.rsh.channels import V4
 from mpirt.rsh.order import Order
-from mpirt.rsh.pod import Container, Pod, choose_container
+from mpirt.rsh.pod import NAME_ONE, Container, Pod, choose_container
 from mpirt.rsh.retry import LONGEST_DELAY, Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.values import value
 
@@ -158,7 +158,7 @@ class Starting:
         """The pod can't be looked at, and that won't change: silence of the API server may."""
         if self._choosing:
             pod = self._task.pod
-            raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); set MPIRT_CONTAINER")
+            raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); {NAME_ONE}")
 
     def _out_of_time(self, now: float) -> MpirtError:
         if self._choosing:

@@ -309,7 +309,7 @@ class TestWhatItIsCalled:
                 answer(Rejected, 400, "container x is not valid for pod w"),
                 ConfigError,
                 "could not exec (400): container x is not valid for pod w; "
-                "is MPIRT_CONTAINER one of its containers?",
+                "is what --container or MPIRT_CONTAINER names one of its containers?",
                 id="a wrong container",
             ),
             pytest.param(Untrusted("not the API server"), Untrusted, "not the API server", id="as it came"),

@@ -214,7 +214,10 @@ class TestBeforeGo:
         run.feed(Tick(), NotOpened(MULTI))
         run.after(3.0)
 
-        line = "which container of pod w? It can't be looked up (no answer came); set MPIRT_CONTAINER"
+        line = (
+            "which container of pod w? It can't be looked up (no answer came); "
+            "name one by --container or MPIRT_CONTAINER"
+        )
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
     def test_no_time_at_all_is_the_end(self) -> None:
@@ -328,7 +331,10 @@ class TestWaitingForThePod:
         run.feed(Tick(), NotOpened(MULTI))
         assert run.after(3.0) == []
 
-        told = "pod w: of the containers worker, proxy the first is used; MPIRT_CONTAINER chooses another"
+        told = (
+            "pod w: of the containers worker, proxy the first is used; "
+            "--container or MPIRT_CONTAINER chooses another"
+        )
         assert run.feed(PodSeen(two)) == [Say(told), dial(V4, run.now, container="worker")]
 
     def test_one_that_is_named_by_the_pod_is_not_worth_a_word(self) -> None:
@@ -342,7 +348,10 @@ class TestWaitingForThePod:
         run = Run()
         run.feed(Tick(), NotOpened(MULTI), PodHidden("forbidden"))
 
-        line = "which container of pod w? It can't be looked up (forbidden); set MPIRT_CONTAINER"
+        line = (
+            "which container of pod w? It can't be looked up (forbidden); "
+            "name one by --container or MPIRT_CONTAINER"
+        )
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
     def test_elsewhere_that_matters_little(self) -> None:
