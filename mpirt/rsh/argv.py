@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.options import Does, Given, read_time, read_word
+from mpirt.rsh import seconds
+from mpirt.rsh.options import Does, Given, read_word
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -35,8 +36,6 @@ _LABEL = (
     f"is of lower-case letters, digits and dashes, up to {_LONGEST_LABEL} of them, and begins and ends with a "
     "letter or digit"
 )
-# ssh takes weeks, too; nothing that runs for a day can tell the difference.
-_LONGEST_WAIT = 86400.0
 # Python refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 20
 _OWN_WITH_VALUE = ("namespace", "container", "context")
@@ -224,12 +223,7 @@ class _Reader:
 
     def _seconds(self, name: str) -> float | None:
         text = self._first(Does.SET, name.lower())
-        if not text:
-            return None
-        seconds = 0.0 if text.lower() == "none" else read_time(text)
-        if seconds is None:
-            raise UsageError(f"-o {name}={text}: expected a time such as 30, 10s or 1h30m")
-        return min(seconds, _LONGEST_WAIT)
+        return seconds.of_option(name, text) if text else None
 
     def _number(self, name: str, least: int, most: int) -> int | None:
         text = self._first(Does.SET, name.lower())

@@ -1,7 +1,7 @@
 """
 ssh's options, and what becomes of each here.
 
-Owns: the table, reading one word of options, and ssh's form of a time. Nothing is known of hosts or commands.
+Owns: the table, and reading one word of options. Nothing is known of hosts or commands.
 
 Launchers put ssh's options before the host and after it, without asking which program they start. What only
 makes sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is
@@ -86,8 +86,6 @@ _FORWARDING_SETTINGS = frozenset({"dynamicforward", "localforward", "remoteforwa
 _REFUSED_SETTINGS = frozenset({"forkafterauthentication", "proxyjump", "remotecommand", "tunnel"})
 _OFF = ("none", "no", "false")
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
 
 @value
 class Given:
@@ -115,25 +113,6 @@ def read_word(word: str, following: Iterator[str]) -> list[Given]:
         _refuse(option.does, f"option -{letter}")
         found.append(_setting(text) if option.does is Does.SET else Given(option.does, letter, text))
     return found
-
-
-def read_time(text: str) -> float | None:
-    """Seconds out of 90, 90s or 1h30m, as ssh reads a time; None where it is none."""
-    total, number, had_seconds = 0.0, "", False
-    for letter in text.lower() if text[-1:].isalpha() else f"{text}s":
-        if letter in "0123456789.":
-            number += letter
-            continue
-        unit = _UNITS.get(letter)
-        # Only seconds may have a fraction, and only the last number has no unit.
-        if unit is None or not _is_number(number, whole=unit > 1) or (unit == 1 and had_seconds):
-            return None
-        total, number, had_seconds = total + float(number) * unit, "", had_seconds or unit == 1
-    return total
-
-
-def _is_number(text: str, *, whole: bool) -> bool:
-    return text[-1:].isdigit() and text.count(".") <= (0 if whole else 1)
 
 
 def _setting(text: str) -> Given:

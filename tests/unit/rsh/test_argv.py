@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.options import read_time
+from mpirt.rsh.seconds import read_time
 from mpirt.rsh.subsystems import SFTP
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
