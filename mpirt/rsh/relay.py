@@ -273,7 +273,9 @@ class Relay:
 
     def _dial(self, dial: events.Dial) -> None:
         ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
-        self._dialing, self._dial_again = ExecDial(self._api, ask, [dial.protocol], Deadline(dial.seconds)), dial
+        within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
+        self._dialing = ExecDial(self._api, ask, [dial.protocol], within, credentials_by=credentials_by)
+        self._dial_again = dial
 
     def _step_dialing(self, ready: dict[int, int]) -> None:
         dialing = self._dialing
@@ -301,6 +303,7 @@ class Relay:
             except MpirtError as other:
                 error = other
             else:
+                self._happened(events.PodFound(self._pod))
                 self._dial(self._dial_again)
                 return
         self._happened(events.NotOpened(error))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Credentials, Secret
+from mpirt.kubeapi.credentials import Credentials, PluginFailed, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Pending, run
 from mpirt.kubeapi.plugin import PluginCredentials
@@ -79,6 +81,20 @@ class TestAnAnswer:
 
         assert home.runs == 1
         assert {token(process) for process in processes} == {Secret("t")}
+
+    def test_is_asked_for_once_by_64_processes(self, home: Home) -> None:
+        home.runs_script(f"sleep 0.5; echo '{answer(token='t')}'")
+
+        crowd = subprocess.run(
+            [sys.executable, "-m", "tests.unit.kubeapi.crowd", str(home.folder), "64"],
+            env=home.environ,
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            check=False,
+        )
+
+        assert (crowd.returncode, crowd.stdout, crowd.stderr) == (0, b"t\n" * 64, b"")
+        assert home.runs == 1
 
     def test_is_taken_by_who_asks_later(self, home: Home) -> None:
         home.answers(token="t", expirationTimestamp=LATER)
@@ -185,7 +201,7 @@ class TestAFailure:
         first = Pending(home.process().credentials(Deadline(20.0)))
         first.advance()
 
-        with pytest.raises(ConfigError, match=r"did not answer another process, which runs it, within 0\.3 s"):
+        with pytest.raises(PluginFailed, match=r"did not answer another process, which runs it, within 0\.3 s"):
             ask(home.process(), 0.3)
         first.close()
 
