@@ -154,7 +154,7 @@ class Relay:
     def _register_outlets(self, poll: select.poll) -> None:
         for outlet in self._outlets.values():
             if outlet.waiting:
-                poll.register(outlet.fileno(), select.POLLOUT)
+                poll.register(outlet.fileno(), outlet.wants)
 
     def _take_signals(self) -> None:
         for name, number in self._signals.take():
