@@ -21,10 +21,11 @@ from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh import launchers, seconds, settings
 from mpirt.rsh.argv import Invocation, Wants, parse
 from mpirt.rsh.channels import V4, V5
+from mpirt.rsh.loop import Loop
 from mpirt.rsh.order import SHELL, Order, command_line
 from mpirt.rsh.outlets import own_line
-from mpirt.rsh.relay import Relay
 from mpirt.rsh.session import Session
+from mpirt.rsh.sessionio import SessionIO
 from mpirt.rsh.signals import Signals
 from mpirt.rsh.starting import Task
 
@@ -91,19 +92,35 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     if log is not None:
         found = f"{endpoint.route}, by {endpoint.origin}"
         _say(log.line(f"pod {pod} in namespace {namespace} at {found}", time.monotonic()))
-    relay = Relay(
+    if launchers.starts_daemon(words):
+        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
+        signals.follow_the_parent()
+    loop = Loop()
+    running = SessionIO(
         Session(task, now=time.monotonic(), jitter=_jitter),
+        loop,
         ExecApi(Dialer(endpoint)),
-        signals,
         namespace=namespace,
         pod=pod,
         service=asked.service,
         jitter=_jitter,
         log=log,
-        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
-        parent=os.getppid() if launchers.starts_daemon(words) else 0,
     )
-    return relay.run()
+    return _see_through(running, loop, signals)
+
+
+def _see_through(running: SessionIO, loop: Loop, signals: Signals) -> int:
+    """Returns the code to end with."""
+
+    def take_signals() -> None:
+        for name, number in signals.take():
+            running.signalled(name, number)
+
+    loop.add(signals, take_signals)
+    running.begin()
+    while (code := running.code) is None:
+        loop.turn()
+    return code
 
 
 def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) -> Order:

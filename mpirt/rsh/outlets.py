@@ -13,6 +13,7 @@ import stat
 
 from mpirt import names
 from mpirt.rsh.descriptors import opened_anew
+from mpirt.rsh.loop import FOR_EVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +40,20 @@ class Outlet:
         self._aside = None if anew is not None else _aside(fd)
 
     def fileno(self) -> int:
-        """The descriptor to poll while something waits."""
+        """The descriptor to poll."""
         return self._fd if self._aside is None else self._aside.fileno()
 
     @property
     def wants(self) -> int:
-        """What to poll it for."""
+        """What to poll it for: nothing, while nothing waits to be written."""
+        if not self._waiting:
+            return 0
         return select.POLLOUT if self._aside is None else select.POLLIN
+
+    @staticmethod
+    def timeout() -> float:
+        """In how many seconds it has to drain, ready or not."""
+        return FOR_EVER
 
     @property
     def done(self) -> int:
