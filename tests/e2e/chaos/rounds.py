@@ -177,16 +177,24 @@ class _Command:
     def end(self, code: int | None) -> End:
         """What came of it, when everything is well again."""
         item = _when_ready(self._namespace, self._place.pod)
-        left = self._namespace.kubectl.execute(self._place.pod, "sh", "-c", f"cat {_RUNS}/{self._name}; true")
         return End(
             self._plan,
             code,
             (self._folder / "output").read_bytes(),
             (self._folder / "errors").read_text(errors="replace"),
-            runs=len(left.splitlines()),
+            runs=self._runs(),
             is_dead=self._is_dead,
             is_replaced=item["metadata"]["uid"] != self._place.uid,
         )
+
+    def _runs(self) -> int:
+        """How often it has begun. A kubelet that has just been started may know nothing of the pod yet."""
+
+        def left() -> list[str]:
+            words = ("exec", self._place.pod, "--", "sh", "-c", f"echo left; cat {_RUNS}/{self._name}; true")
+            return self._namespace.kubectl(*words, check=False).stdout.splitlines()
+
+        return len(until(left, within=60, what=f"what {self._name} left")) - 1
 
     def _argv(self) -> list[str]:
         runs = f"{_RUNS}/{self._name}"
