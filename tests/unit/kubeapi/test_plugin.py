@@ -22,7 +22,7 @@ from tests.apiserver.processes import session_members
 from tests.kube.wait import until
 
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
-ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "TMPDIR": "/nowhere"}
 HERE = ClusterInfo("https://api.example:6443", None, "", None)
 # 2026-01-01T00:00:00Z
 NOON = 1767225600.0

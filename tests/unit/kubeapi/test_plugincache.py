@@ -283,7 +283,8 @@ class TestTheFolder:
         [
             pytest.param(("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"), "xdg_runtime_dir/mpirt", id="run"),
             pytest.param(("XDG_CACHE_HOME", "HOME"), "xdg_cache_home/mpirt", id="cache"),
-            pytest.param(("HOME",), "home/.cache/mpirt", id="home"),
+            pytest.param(("HOME", "TMPDIR"), "home/.cache/mpirt", id="home"),
+            pytest.param(("TMPDIR",), f"tmpdir/mpirt-{os.geteuid()}", id="temporary"),
         ],
     )
     def test_is_found_where_the_user_has_one(self, tmp_path: Path, wanted: tuple[str, ...], folder: str) -> None:
@@ -292,8 +293,17 @@ class TestTheFolder:
 
         assert folder_for({name: f"{tmp_path}/{name.lower()}" for name in wanted}) == tmp_path / folder
 
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_is_found_beside_a_home_that_cannot_be_written(self, tmp_path: Path) -> None:
+        environ = {"XDG_RUNTIME_DIR": "/", "HOME": "/", "TMPDIR": str(tmp_path)}
+
+        assert folder_for(environ) == tmp_path / f"mpirt-{os.geteuid()}"
+
+    def test_is_found_where_temporary_files_are_without_a_word(self) -> None:
+        assert folder_for({}) == Path(f"/tmp/mpirt-{os.geteuid()}")
+
     def test_is_never_made_where_its_parent_is_missing(self) -> None:
-        environ = {"XDG_RUNTIME_DIR": "/nowhere", "XDG_CACHE_HOME": "relative", "HOME": "/nowhere"}
+        environ = {"XDG_RUNTIME_DIR": "/nowhere", "XDG_CACHE_HOME": "relative", "HOME": "/nowhere", "TMPDIR": "x"}
 
         assert folder_for(environ) is None
         assert not SharedAnswers(None, ["plugin"], {}).is_usable()
