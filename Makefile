@@ -62,6 +62,13 @@ N ?= 5
 soak: may-test system venv ## `make test` N times (5), without second chances: what failed how often (root)
 	+@$(BIN)/python -m tests.run soak --times $(N) $(RUN)
 
+# Where a seed is named, its rounds are played again.
+.PHONY: chaos
+chaos: export MPIRT_TEST_CHAOS = $(if $(filter file,$(origin N)),200,$(N))
+chaos: export MPIRT_TEST_SEED = $(or $(SEED),mpirt)
+chaos: may-test cluster ## N random schedules (200) of outages and deaths on the cluster, from a SEED (root)
+	$(BIN)/python -m pytest -s tests/e2e/chaos $(PYTEST_ARGS)
+
 # Make one target, say how long it took, and note it for whoever sums up.
 define stage
 mkdir -p $(dir $(STAGES)); echo "==> make $(1)"; begin=$$(date +%s); $(MAKE) --no-print-directory $(1); code=$$?; \

@@ -12,6 +12,7 @@ from benchmarks import controller as upkeep
 from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
+from benchmarks import outages as interruptions
 from benchmarks import place, report
 from benchmarks import rsh as scenario
 from benchmarks import runtime as folder
@@ -55,6 +56,7 @@ def cli() -> None:
       python -m benchmarks rsh --json | tail -n1  the ratios
       python -m benchmarks discover --json        the same of mpirt-discover
       python -m benchmarks deaths                 how both end when pods, nodes and the API server die
+      python -m benchmarks outages                whose jobs go on when API server and nodes are away for a while
       python -m benchmarks elastic                Horovod that loses workers, on either agent
       python -m benchmarks runtime                the runtime image beside pip
       python -m benchmarks controller             what the controller costs
@@ -86,6 +88,12 @@ def rsh(*, as_json: bool, runs: int, held: int, kubectl: Path | None, access: st
 def deaths() -> None:
     """mpirt-rsh beside kubectl exec when pods, nodes and the API server die. 5 minutes, root."""
     click.echo(ends.rendered(ends.races()))
+
+
+@cli.command()
+def outages() -> None:
+    """Jobs of every launcher through outages, by mpirt-rsh and by kubectl exec. 25 minutes, root."""
+    click.echo(interruptions.measure().rendered())
 
 
 @cli.command()

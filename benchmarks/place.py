@@ -31,6 +31,13 @@ def fresh_namespace() -> Iterator[Namespace]:
 
 
 @contextmanager
+def fresh_namespaces(count: int) -> Iterator[list[Namespace]]:
+    """So many of them."""
+    with _fresh_ground() as (cluster, folder):
+        yield [ground.fresh_namespace(cluster, folder) for _ in range(count)]
+
+
+@contextmanager
 def fresh_controller(pods: int) -> Iterator[Controller]:
     """Two replicas of a controller on a control plane of their own, with room for so many pods."""
     with tempfile.TemporaryDirectory(prefix="mpirt-benchmark-") as name:

@@ -44,8 +44,12 @@ def mpich(agent: str) -> dict[str, str]:
 
 
 def intel(agent: str) -> dict[str, str]:
-    """Intel MPI's Hydra."""
-    return {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent}
+    """Intel MPI's Hydra. From some number of hosts on it would have workers start others; 0 is no such tree."""
+    return {
+        "I_MPI_HYDRA_BOOTSTRAP": "rsh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
+        "I_MPI_HYDRA_BRANCH_COUNT": "0",
+    }
 
 
 def _counted(variables: Mapping[str, str], daemons: int) -> dict[str, str]:

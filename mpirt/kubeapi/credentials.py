@@ -23,10 +23,14 @@ if TYPE_CHECKING:
         """Where credentials come from; asked at every connection."""
 
         def credentials(self, deadline: Deadline) -> Steps[Credentials]:
-            """Whatever is valid now. Raises ConfigError."""
+            """Whatever is valid now. Raises ConfigError; a PluginFailed may pass."""
 
         def renew(self) -> None:
             """Forget what is remembered: the API server did not accept it."""
+
+
+class PluginFailed(ConfigError):
+    """A credential plugin has failed, or did not answer in time: the next run may do better."""
 
 
 # Real tokens are one to four KB and certificates a few; a log file given by mistake should not be read whole.

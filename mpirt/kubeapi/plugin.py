@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.answers import one_line
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret, as_token
+from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, PluginFailed, Secret, as_token
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Wait
 from mpirt.kubeapi.fields import Fields
@@ -109,7 +109,7 @@ class PluginCredentials:
                     # It may have been written a moment before the lock was given back.
                     return self._from_another() or (yield from self._answered(deadline))
                 if deadline.passed():
-                    raise ConfigError(
+                    raise PluginFailed(
                         f"{_name(self._plugin)} did not answer another process, which runs it, within {deadline}"
                     )
                 yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))
@@ -204,7 +204,7 @@ def _answer(plugin: Plugin, deadline: Deadline) -> Steps[bytes]:
         while not again.passed():
             yield Wait(-1, 0, again)
     said = one_line(errors.decode("utf-8", "replace"))
-    raise ConfigError(f"{_name(plugin)} failed with code {code}{f' ({said})' if said else ''}")
+    raise PluginFailed(f"{_name(plugin)} failed with code {code}{f' ({said})' if said else ''}")
 
 
 def _run(plugin: Plugin, deadline: Deadline) -> Steps[tuple[int, bytes, bytes]]:
@@ -238,7 +238,7 @@ def _output(program: subprocess.Popen[bytes], plugin: Plugin, deadline: Deadline
     os.set_blocking(fd, False)
     while is_open or program.poll() is None:
         if deadline.passed():
-            raise ConfigError(f"{_name(plugin)} did not answer within {deadline}; run it by hand to see why")
+            raise PluginFailed(f"{_name(plugin)} did not answer within {deadline}; run it by hand to see why")
         if not is_open:
             # It has closed its output, and will end soon.
             yield Wait(-1, 0, deadline.within(_LOOK_AGAIN))

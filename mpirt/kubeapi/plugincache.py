@@ -120,11 +120,22 @@ class Lock:
 
 
 def folder_for(environ: Mapping[str, str]) -> Path | None:
-    """The folder in which a user's programs share what is theirs alone, if the user has a place for it."""
-    places = {"XDG_RUNTIME_DIR": "mpirt", "XDG_CACHE_HOME": "mpirt", "HOME": ".cache/mpirt"}
-    for name, folder in places.items():
-        parent = Path(environ.get(name, ""))
-        if parent.is_absolute() and parent.is_dir():
+    """
+    The folder in which a user's programs share what is theirs alone, if the user has a place for it.
+
+    In a container the home may be missing, or belong to somebody else: then it is where temporary files are.
+    """
+    home, runtime, cache = (environ.get(name, "") for name in ("HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"))
+    temporary = environ.get("TMPDIR") or "/tmp"  # noqa: S108  is_usable() takes no folder that others can enter
+    places = (
+        (runtime, "mpirt"),
+        (cache, "mpirt"),
+        (home, ".cache/mpirt"),
+        (temporary, f"mpirt-{os.geteuid()}"),
+    )
+    for place, folder in places:
+        parent = Path(place)
+        if parent.is_absolute() and parent.is_dir() and os.access(parent, os.W_OK):
             return parent / folder
     return None
 

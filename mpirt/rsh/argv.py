@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.options import Does, Given, read_time, read_word
+from mpirt.rsh import seconds
+from mpirt.rsh.options import Does, Given, read_word
 from mpirt.values import value
 
 TYPE_CHECKING = False
@@ -35,8 +36,6 @@ _LABEL = (
     f"is of lower-case letters, digits and dashes, up to {_LONGEST_LABEL} of them, and begins and ends with a "
     "letter or digit"
 )
-# ssh takes weeks, too; nothing that runs for a day can tell the difference.
-_LONGEST_WAIT = 86400.0
 # Python refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 20
 _OWN_WITH_VALUE = ("namespace", "container", "context")
@@ -60,7 +59,6 @@ class Invocation:
     container: str = ""
     context: str = ""
     null_stdin: bool = False
-    wants_terminal: bool = False
     verbose: bool = False
     connect_seconds: float | None = None
     attempts: int = 0
@@ -198,7 +196,6 @@ class _Reader:
             container=self._label("container"),
             context=self._own.get("context", ""),
             null_stdin=self._was_given(Does.NO_STDIN),
-            wants_terminal=self._was_given(Does.TERMINAL),
             verbose=self._may_be_verbose and self._was_given(Does.VERBOSE),
             # No limit, for ssh; one has to be.
             connect_seconds=self._seconds("ConnectTimeout") or None,
@@ -226,12 +223,7 @@ class _Reader:
 
     def _seconds(self, name: str) -> float | None:
         text = self._first(Does.SET, name.lower())
-        if not text:
-            return None
-        seconds = 0.0 if text.lower() == "none" else read_time(text)
-        if seconds is None:
-            raise UsageError(f"-o {name}={text}: expected a time such as 30, 10s or 1h30m")
-        return min(seconds, _LONGEST_WAIT)
+        return seconds.of_option(name, text) if text else None
 
     def _number(self, name: str, least: int, most: int) -> int | None:
         text = self._first(Does.SET, name.lower())

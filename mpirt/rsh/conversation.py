@@ -65,7 +65,7 @@ class Conversation:
     # fmt: off
     __slots__ = (
         "_acked", "_controls", "_controls_done", "_ended", "_epoch", "_is_connected", "_reader", "_received",
-        "_stdin", "_stdin_closed", "_stdin_ended", "_taken",
+        "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
     )
     # fmt: on
 
@@ -74,6 +74,7 @@ class Conversation:
         self._is_connected = False
         self._reader = frames.FrameReader()
         self._received = {STDOUT: 0, STDERR: 0}
+        self._written = (0, 0)
         self._acked = 0
         self._controls: list[bytes] = []
         self._controls_done = 0
@@ -96,12 +97,14 @@ class Conversation:
         """
         The first words on a new connection: what the keeper may not have had yet is said again, at once.
 
-        It ignores what it has had, so there is no need to wait for its answer.
+        It ignores what it has had, so there is no need to wait for its answer. Output that waits for our reader it
+        sends once more: if we said that we have it, it would make room for as much again, at each connection.
         """
         self._epoch += 1
         self._is_connected = True
         self._reader = frames.FrameReader()
-        said = [self._frame(Kind.ATTACH, 0, frames.lengths(*self._received.values()))]
+        self._acked = sum(self._written)
+        said = [self._frame(Kind.ATTACH, 0, frames.lengths(*self._written))]
         said += [
             self._frame(Kind.CONTROL, number, control)
             for number, control in enumerate(self._controls, self._controls_done + 1)
@@ -138,6 +141,7 @@ class Conversation:
 
     def written(self, stdout: int, stderr: int) -> bytes:
         """So much output has been dealt with by now, in all."""
+        self._written = (stdout, stderr)
         if not self._is_connected or stdout + stderr - self._acked < _ACK_EVERY:
             return b""
         self._acked = stdout + stderr

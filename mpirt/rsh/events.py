@@ -87,6 +87,13 @@ class Listening:
 
 
 @value
+class PodFound:
+    """The name that was given is a host's; this is the name of the pod that has it."""
+
+    pod: str
+
+
+@value
 class PodSeen:
     """The pod as it is now."""
 
@@ -134,6 +141,7 @@ Event = (
     | StdoutBroken
     | Written
     | Listening
+    | PodFound
     | PodSeen
     | PodGone
     | PodHidden
@@ -150,6 +158,8 @@ class Dial:
     protocol: str
     container: str
     seconds: float
+    credentials_seconds: float
+    """For a credential plugin, which may need longer than a connection. They don't count for that."""
 
 
 @value

@@ -51,6 +51,8 @@ class Verdict:
     code: int
     cause: str
     leaving: bool = False
+    grace: float | None = None
+    """How many seconds a leaving one has, from when its pod was seen to leave; None where the pod does not say."""
 
 
 def judge(facts: Facts) -> Verdict | None:
@@ -73,6 +75,20 @@ def judge_pod(facts: Facts) -> Verdict | None:
         or _by_departure(facts, now)
         or _by_node(facts, now)
     )
+
+
+def exec_end(status: Status) -> str:
+    """How the connection of a running command ended, by the status that came last."""
+    match status:
+        case ExitedWith(code):
+            return f"the exec's process ended with {_in_words(code)}"
+        case Failed(reason, message):
+            return message or reason or "no reason given"
+    return "the server reported success before the command's end"
+
+
+def _in_words(code: int) -> str:
+    return f"code {code}, signal {code - _SIGNALLED}" if code > _SIGNALLED else f"code {code}"
 
 
 def _by_end(facts: Facts, now: Pod) -> Verdict | None:
@@ -111,8 +127,9 @@ def _by_departure(facts: Facts, now: Pod) -> Verdict | None:
     if not now.deleting or (now.cut_off and _is_out_of_touch(facts)):
         return None
     if now.disruption:
-        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} is being evicted ({now.disruption})", leaving=True)
-    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True)
+        cause = f"pod {facts.pod} is being evicted ({now.disruption})"
+        return Verdict(ExitCode.EVICTED, cause, leaving=True, grace=now.grace)
+    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True, grace=now.grace)
 
 
 def _by_node(facts: Facts, now: Pod) -> Verdict | None:
@@ -133,12 +150,11 @@ def _by_status(facts: Facts) -> Verdict | None:
         case None:
             return None
         case ExitedWith(code):
-            signal = f", signal {code - _SIGNALLED}" if code > _SIGNALLED else ""
-            cause = f"something in pod {facts.pod} ended the command from outside (code {code}{signal})"
+            cause = f"something in pod {facts.pod} ended the command from outside ({_in_words(code)})"
             return Verdict(code, cause)
-        case Failed(reason, message):
-            told = message or reason or "no reason given"
-            return Verdict(ExitCode.CONNECTION_LOST, f"the command in pod {facts.pod} was cut off: {told}")
+        case Failed() as failed:
+            told = f"the command in pod {facts.pod} was cut off: {exec_end(failed)}"
+            return Verdict(ExitCode.CONNECTION_LOST, told)
     cause = f"the command in pod {facts.pod} was cut off: the server reports success, the command itself nothing"
     return Verdict(ExitCode.UNKNOWN_END, cause)
 

@@ -15,7 +15,7 @@ from mpirt.rsh import keeperframes as frames
 from mpirt.rsh.channels import V4, V5, Channels, ExitedWith, Output, Status
 from mpirt.rsh.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
 from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
-from mpirt.rsh.evidence import Verdict
+from mpirt.rsh.evidence import Verdict, exec_end
 from mpirt.rsh.holding import ASKED_AFTER
 from mpirt.rsh.inquest import Inquest
 from mpirt.rsh.liveness import Liveness
@@ -173,7 +173,7 @@ class Held(Machine):
         elif self._channels is not None:
             part = self._channels.receive(message)
             if isinstance(part, Status):
-                self._lost(_words(part), now, status=part)
+                self._lost(exec_end(part), now, status=part)
             elif part is not None and part.stream == 1:
                 self._listen(part.data, now)
 
@@ -228,7 +228,10 @@ class Held(Machine):
             self._conclude()
             return
         if self._reattaching is not None:
-            self._not_attached(not_started(self._task.pod, status, how), now)
+            pod = self._task.pod
+            self._not_attached(
+                NotStarted(f"the connection to pod {pod} ended before its keeper answered: {how}"), now
+            )
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -327,11 +330,11 @@ class Held(Machine):
     def _reattach(self, reattaching: Reattaching, now: float) -> None:
         if reattaching.is_overdue(now):
             self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
-        seconds = reattaching.dial(now) if self._can_attach else None
-        if seconds is not None:
+        times = reattaching.dial(now) if self._can_attach else None
+        if times is not None:
             # Whether the API server answers others meanwhile tells whose silence it is.
             self._look()
-            self._actions.append(events.Dial(self._protocol, self._inquest.container, seconds))
+            self._actions.append(events.Dial(self._protocol, self._inquest.container, *times))
 
     # The outcome
 
@@ -357,7 +360,8 @@ class Held(Machine):
         if self._ending is not None:
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, self._holding.grace, now)
+            grace = self._holding.grace_of_pod(verdict.grace)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 
@@ -389,9 +393,3 @@ class Held(Machine):
             self._finish(*self._ending.after(self._code))
         else:
             self._finish(self._code)
-
-
-def _words(status: Status) -> str:
-    """How a connection ended, by the status with which it did."""
-    error = not_started("", status, "")
-    return str(error)

@@ -17,6 +17,8 @@ from mpirt.values import value
 ASKED_AFTER = 6.0
 # What Kubernetes gives a pod by default.
 ORPHAN_GRACE = 30.0
+# Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
+_REPORT_SECONDS = 3.0
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
@@ -42,10 +44,23 @@ class Holding:
     pace: Pace = DEFAULT_PACE
     grace: float = GRACE
     """Seconds from TERM to KILL when the agent gets a signal that ends it."""
+    longest_grace: float | None = None
+    """The most there may be when the pod is deleted; None is as many as the pod has."""
     orphan_grace: float = ORPHAN_GRACE
     """The same when the lease is over."""
     fence: tuple[str, int] = ("", 0)
     """The job and the attempt: what an earlier attempt of the job has left is ended first."""
+
+    def grace_of_pod(self, seconds: float | None) -> float:
+        """
+        Seconds from TERM to KILL when the pod is deleted, whose own grace period has so many, as far as is known.
+
+        They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
+        """
+        if seconds is None:
+            return self.grace
+        ours = max(seconds - _REPORT_SECONDS, seconds / 2)
+        return ours if self.longest_grace is None else min(ours, self.longest_grace)
 
     def start(self, order: Order) -> bytes:
         """START for an order."""

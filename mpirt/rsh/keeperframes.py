@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # The number of these frames, which is part of the keeper's file name and of its first line.
 PROTOCOL = keeper.PROTOCOL
 LARGEST_PAYLOAD = 32768
+# Of a job's name, in bytes.
+LONGEST_JOB = 511
 _HEADER = 16
 
 

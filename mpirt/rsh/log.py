@@ -102,6 +102,8 @@ def _of_ours(event: events.Event) -> str:
 
 def _of_the_pod(event: events.Event) -> str:
     match event:
+        case events.PodFound(name):
+            return f"the host is that of pod {name}"
         case events.PodSeen(pod):
             return f"pod: {_pod(pod)}"
         case events.PodGone():

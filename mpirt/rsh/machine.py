@@ -56,6 +56,8 @@ class Machine:
 
     def _finish(self, code: int, line: str = "") -> None:
         self._step(Step.FINISH)
+        if line and self._task.host:
+            line = f"host {self._task.host}: {line}"
         self._actions += [events.HangUp(), events.Finish(code, line)]
 
     def _tell(self, data: bytes) -> None:

@@ -18,13 +18,14 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
-from mpirt.rsh import launchers, settings
+from mpirt.rsh import launchers, seconds, settings
 from mpirt.rsh.argv import Invocation, Wants, parse
 from mpirt.rsh.channels import V4, V5
+from mpirt.rsh.loop import Loop
 from mpirt.rsh.order import SHELL, Order, command_line
 from mpirt.rsh.outlets import own_line
-from mpirt.rsh.relay import Relay
 from mpirt.rsh.session import Session
+from mpirt.rsh.sessionio import SessionIO
 from mpirt.rsh.signals import Signals
 from mpirt.rsh.starting import Task
 
@@ -38,9 +39,6 @@ CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
 _INTERRUPTED = 130
 _DEFAULT_CONNECT_SECONDS = 60.0
-_LONGEST_CONNECT_SECONDS = 86400
-# Python refuses to read numbers of thousands of digits.
-_MOST_DIGITS = 20
 _PROTOCOLS = {"v4": V4, "v5": V5}
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # The same on every Linux.
@@ -86,6 +84,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         attempts=asked.attempts,
         protocol=_protocol(environ),
         holding=settings.holding(environ, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
+        host=asked.pod if asked.is_address else "",
     )
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
@@ -93,19 +92,35 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     if log is not None:
         found = f"{endpoint.route}, by {endpoint.origin}"
         _say(log.line(f"pod {pod} in namespace {namespace} at {found}", time.monotonic()))
-    relay = Relay(
+    if launchers.starts_daemon(words):
+        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
+        signals.follow_the_parent()
+    loop = Loop()
+    running = SessionIO(
         Session(task, now=time.monotonic(), jitter=_jitter),
+        loop,
         ExecApi(Dialer(endpoint)),
-        signals,
         namespace=namespace,
         pod=pod,
         service=asked.service,
         jitter=_jitter,
         log=log,
-        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
-        parent=os.getppid() if launchers.starts_daemon(words) else 0,
     )
-    return relay.run()
+    return _see_through(running, loop, signals)
+
+
+def _see_through(running: SessionIO, loop: Loop, signals: Signals) -> int:
+    """Returns the code to end with."""
+
+    def take_signals() -> None:
+        for name, number in signals.take():
+            running.signalled(name, number)
+
+    loop.add(signals, take_signals)
+    running.begin()
+    while (code := running.code) is None:
+        loop.turn()
+    return code
 
 
 def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) -> Order:
@@ -164,15 +179,7 @@ def _exported(asked: Invocation, environ: Mapping[str, str]) -> Mapping[str, str
 def _connect_seconds(asked: Invocation, environ: Mapping[str, str]) -> float:
     if asked.connect_seconds is not None:
         return asked.connect_seconds
-    text = environ.get(CONNECT_TIMEOUT, "")
-    if not text:
-        return _DEFAULT_CONNECT_SECONDS
-    is_number = text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS
-    if not (is_number and 0 < int(text) <= _LONGEST_CONNECT_SECONDS):
-        raise UsageError(
-            f"{CONNECT_TIMEOUT}={text[:20]}: expected a number of seconds from 1 to {_LONGEST_CONNECT_SECONDS}"
-        )
-    return float(text)
+    return seconds.of_variable(environ, CONNECT_TIMEOUT, _DEFAULT_CONNECT_SECONDS, may_be_zero=False)
 
 
 def _protocol(environ: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """
 ssh's options, and what becomes of each here.
 
-Owns: the table, reading one word of options, and ssh's form of a time. Nothing is known of hosts or commands.
+Owns: the table, and reading one word of options. Nothing is known of hosts or commands.
 
 Launchers put ssh's options before the host and after it, without asking which program they start. What only
 makes sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is
@@ -27,7 +27,6 @@ class Does(Enum):
     USER = "user"
     PORT = "port"
     NO_STDIN = "no stdin"
-    TERMINAL = "terminal"
     SUBSYSTEM = "subsystem"
     VERBOSE = "verbose"
     VERSION = "version"
@@ -57,7 +56,7 @@ _REFUSED_FLAG = Option(Does.REFUSED)
 _REFUSED_WORD = Option(Does.REFUSED, takes_word=True)
 
 OPTIONS = {
-    **dict.fromkeys("1246AaCgKkqTXxYy", _FLAG),
+    **dict.fromkeys("1246AaCgKkqTtXxYy", _FLAG),
     **dict.fromkeys("BbcEeFIimP", _WORD),
     "G": Option(Does.SETTINGS),
     "h": Option(Does.HELP),
@@ -68,7 +67,6 @@ OPTIONS = {
     "p": Option(Does.PORT, takes_word=True),
     "S": Option(Does.SOCKET, takes_word=True),
     "s": Option(Does.SUBSYSTEM),
-    "t": Option(Does.TERMINAL),
     "V": Option(Does.VERSION),
     "v": Option(Does.VERBOSE),
     **dict.fromkeys("DLRW", Option(Does.FORWARDING, takes_word=True)),
@@ -82,14 +80,11 @@ _SAME_AS = {"user": Does.USER, "port": Does.PORT, "controlpath": Does.SOCKET}
 # Those that ask for what an option asks for, or for something that is refused, by certain values.
 _BY_VALUE = {
     "stdinnull": {"yes": Does.NO_STDIN, "true": Does.NO_STDIN, "no": Does.NOTHING, "false": Does.NOTHING},
-    "requesttty": {"yes": Does.TERMINAL, "true": Does.TERMINAL, "force": Does.TERMINAL},
     "sessiontype": {"subsystem": Does.SUBSYSTEM, "none": Does.REFUSED},
 }
 _FORWARDING_SETTINGS = frozenset({"dynamicforward", "localforward", "remoteforward"})
 _REFUSED_SETTINGS = frozenset({"forkafterauthentication", "proxyjump", "remotecommand", "tunnel"})
 _OFF = ("none", "no", "false")
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @value
@@ -118,25 +113,6 @@ def read_word(word: str, following: Iterator[str]) -> list[Given]:
         _refuse(option.does, f"option -{letter}")
         found.append(_setting(text) if option.does is Does.SET else Given(option.does, letter, text))
     return found
-
-
-def read_time(text: str) -> float | None:
-    """Seconds out of 90, 90s or 1h30m, as ssh reads a time; None where it is none."""
-    total, number, had_seconds = 0.0, "", False
-    for letter in text.lower() if text[-1:].isalpha() else f"{text}s":
-        if letter in "0123456789.":
-            number += letter
-            continue
-        unit = _UNITS.get(letter)
-        # Only seconds may have a fraction, and only the last number has no unit.
-        if unit is None or not _is_number(number, whole=unit > 1) or (unit == 1 and had_seconds):
-            return None
-        total, number, had_seconds = total + float(number) * unit, "", had_seconds or unit == 1
-    return total
-
-
-def _is_number(text: str, *, whole: bool) -> bool:
-    return text[-1:].isdigit() and text.count(".") <= (0 if whole else 1)
 
 
 def _setting(text: str) -> Given:

@@ -1,8 +1,8 @@
 """
 Our own stdout and stderr, written without ever waiting, and the form of our own lines among a command's.
 
-Where there is no descriptor of our own to write to (descriptors.py), poll says when one takes PIPE_BUF bytes, and
-no more is written at a time.
+Where there is no descriptor of our own to write to (descriptors.py), and where a file's server may be away, a
+thread writes and may wait (aside.py).
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import stat
 
 from mpirt import names
 from mpirt.rsh.descriptors import opened_anew
+from mpirt.rsh.loop import FOR_EVER
 
-_PIPE_BUF = 4096
-# What a file is given at a time, and a descriptor of our own.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.rsh.aside import Writer
+
+# What is written at a time.
 _LARGEST = 64 * 1024
 
 
 class Outlet:
     """One descriptor, with what waits to be written to it."""
 
-    __slots__ = ("_fd", "_largest", "_may_block", "_own", "_taken", "_waiting", "broken_by", "in_line")
+    __slots__ = ("_aside", "_fd", "_own", "_taken", "_waiting", "broken_by", "in_line")
 
     def __init__(self, fd: int) -> None:
         self.broken_by: OSError | None = None
@@ -33,12 +37,23 @@ class Outlet:
         self._fd = fd if anew is None else anew
         self._waiting = bytearray()
         self._taken = self._own = 0
-        self._may_block = anew is None
-        self._largest = _PIPE_BUF if self._may_block and not stat.S_ISREG(os.fstat(fd).st_mode) else _LARGEST
+        self._aside = None if anew is not None else _aside(fd)
 
     def fileno(self) -> int:
-        """The descriptor to poll while something waits."""
-        return self._fd
+        """The descriptor to poll."""
+        return self._fd if self._aside is None else self._aside.fileno()
+
+    @property
+    def wants(self) -> int:
+        """What to poll it for: nothing, while nothing waits to be written."""
+        if not self._waiting:
+            return 0
+        return select.POLLOUT if self._aside is None else select.POLLIN
+
+    @staticmethod
+    def timeout() -> float:
+        """In how many seconds it has to drain, ready or not."""
+        return FOR_EVER
 
     @property
     def done(self) -> int:
@@ -66,9 +81,10 @@ class Outlet:
 
     def drain(self) -> None:
         """Write what can be written now."""
-        while self._waiting and self._is_ready():
+        while self._waiting:
             try:
-                written = os.write(self._fd, self._waiting[: self._largest])
+                piece = self._waiting[:_LARGEST]
+                written = os.write(self._fd, piece) if self._aside is None else self._aside.write(piece)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -77,12 +93,13 @@ class Outlet:
                 return
             del self._waiting[:written]
 
-    def _is_ready(self) -> bool:
-        if not self._may_block:
-            return True
-        poll = select.poll()
-        poll.register(self._fd, select.POLLOUT)
-        return bool(poll.poll(0))
+
+def _aside(fd: int) -> Writer | None:
+    """Who writes to a descriptor that may keep its writer waiting; None where none does."""
+    # Nearly all are pipes, which are opened anew.
+    from mpirt.rsh.aside import Writer, is_far  # noqa: PLC0415
+
+    return Writer(fd) if not stat.S_ISREG(os.fstat(fd).st_mode) or is_far(fd) else None
 
 
 def own_line(text: str) -> bytes:

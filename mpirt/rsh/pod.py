@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+NAME_ONE = "name one by --container or MPIRT_CONTAINER"
+
 
 @value
 class Container:
@@ -44,6 +46,8 @@ class Pod:
     reason: str
     """Why the pod as a whole has failed, as Evicted."""
     deleting: bool
+    grace: float | None
+    """Seconds from its deletion until its node kills what is left of it; None where it does not say."""
     restarts: bool
     """Whether its containers are started again whenever they end: it never ends by itself."""
     disruption: str
@@ -82,6 +86,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         phase=text(status, "phase"),
         reason=text(status, "reason"),
         deleting=bool(text(metadata, "deletionTimestamp")),
+        grace=_seconds(metadata.get("deletionGracePeriodSeconds")),
         restarts=text(spec, "restartPolicy") == "Always",
         disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
         cut_off=_is_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
@@ -95,13 +100,17 @@ def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
     names = list(pod.containers)
     if wanted:
         if wanted not in names:
-            raise ConfigError(f"MPIRT_CONTAINER={wanted}: the pod has only {', '.join(names)}")
+            raise ConfigError(
+                f"no container {wanted} (--container, MPIRT_CONTAINER): there is only {', '.join(names)}"
+            )
         return wanted, ""
     if pod.default_container in names:
         return pod.default_container, ""
     if not names:
         return "", ""
-    told = f"of the containers {', '.join(names)} the first is used; MPIRT_CONTAINER chooses another"
+    told = (
+        f"of the containers {', '.join(names)} the first is used; --container or MPIRT_CONTAINER chooses another"
+    )
     return names[0], told if len(names) > 1 else ""
 
 
@@ -112,6 +121,10 @@ def _is_cut_off(conditions: Mapping[str, Mapping[str, object]], *, has_gates: bo
     # The node controller sets a lost node's pods to not ready and nothing else; but so does a readiness gate.
     ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     return not has_gates and text(ready, "status") == "False" and text(containers, "status") == "True"
+
+
+def _seconds(given: object) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
 
 
 def _container(row: Mapping[str, object]) -> Container:

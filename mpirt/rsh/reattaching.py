@@ -74,12 +74,12 @@ class Reattaching:
         moments += [moment for moment in (self._dial_at, self._answer_by) if moment is not None]
         return min(moments)
 
-    def dial(self, now: float) -> float | None:
-        """For how many seconds to dial now; None where it is not time."""
+    def dial(self, now: float) -> tuple[float, float] | None:
+        """For how many seconds to dial now, and to wait for credentials before; None where it is not time."""
         if self._dial_at is None or now < self._dial_at:
             return None
         self._dial_at, self._dialled = None, now
-        return DIAL_SECONDS
+        return DIAL_SECONDS, self._heard + self._patience.lease - now
 
     def opened(self, now: float) -> None:
         """The way is open: from now on the keeper's word is awaited."""

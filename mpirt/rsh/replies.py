@@ -72,12 +72,13 @@ Environment:
   HTTPS_PROXY, NO_PROXY  the way to it, as for kubectl
   MPIRT_CONTEXT          as --context
   MPIRT_CONTAINER        as --container
-  MPIRT_CONNECT_TIMEOUT  as ConnectTimeout, in seconds
+  MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
   MPIRT_SHELL            the shell in the pod that gets COMMAND, as /bin/bash (/bin/sh)
   MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
   MPIRT_LEASE            seconds for which a command goes on without a connection (180; 0: not at all)
   MPIRT_NODE_PATIENCE    seconds for which its node may be out of reach while the API server answers (20)
-  MPIRT_GRACE            seconds between TERM and KILL when the command is told to end (3)
+  MPIRT_GRACE            seconds between TERM and KILL when the command is told to end (3;
+                         what the pod has when that is deleted)
   MPIRT_KEEPER=off       no keeper in the pod: the command ends with its connection
   MPIRT_LOG=debug        as -v
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
+from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status
+from mpirt.rsh.pod import NAME_ONE
 from mpirt.values import Enum, value
 
 TYPE_CHECKING = False
@@ -70,12 +72,36 @@ class Row:
 
 
 _SHELL = "mpirt needs a /bin/sh in the worker's image"
+_CONTAINER = "is what --container or MPIRT_CONTAINER names one of its containers?"
 _FOLDER = "is there the worker's workingDir, and may its user enter it?"
+
+# What runtimes say of the exec's own process. Anything else that is missing or denied (a socket, a device, a
+# cgroup, the runtime's program) may be there in a moment.
+_NO_SHELL = (
+    # runc, before it executes and as it does
+    *(
+        f"{where}{why}"
+        for where in ('exec: "/bin/sh": ', 'exec: "/bin/sh": stat /bin/sh: ', "exec /bin/sh: ")
+        for why in (
+            "executable file not found",
+            "no such file or directory",
+            "permission denied",
+            "exec format error",
+            "is a directory",
+            "not a directory",
+        )
+    ),
+    # runc up to 1.0
+    "exec user process caused",
+    # crun, whatever is wrong with it, and up to 1.8
+    "`/bin/sh`",
+    "open executable",
+)
 
 # The first line that fits counts. Texts are those of Kubernetes 1.20 to 1.37, containerd, CRI-O and Docker.
 TABLE = (
-    Row(400, "container name must be specified", Next.CHOOSE, ConfigError, "set MPIRT_CONTAINER"),
-    Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, "is MPIRT_CONTAINER one of its containers?"),
+    Row(400, "container name must be specified", Next.CHOOSE, ConfigError, NAME_ONE),
+    Row(400, "is not valid for pod", Next.GIVE_UP, ConfigError, _CONTAINER),
     Row(400, "does not have a host assigned", Next.WAIT, NoPod),
     Row(400, "completed pod", Next.GIVE_UP, NoPod),
     Row(400, "", Next.OTHER_PROTOCOL),
@@ -85,17 +111,7 @@ TABLE = (
     Row(0, "error dialing backend", Next.AGAIN),
     Row(0, "dial unix", Next.AGAIN),
     Row(0, "chdir to", Next.GIVE_UP, NoShell, _FOLDER),
-    Row(0, "executable file", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "no such file or directory", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec format error", Next.GIVE_UP, NoShell, _SHELL),
-    # Denied is what is executed, and nothing else: a socket, a device or a webhook may be denied for a moment.
-    Row(0, '/bin/sh": permission denied', Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, '/bin/sh\\": permission denied', Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec /bin/sh: permission denied", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "exec user process caused", Next.GIVE_UP, NoShell, _SHELL),
-    # crun, whatever is wrong with it.
-    Row(0, "`/bin/sh`", Next.GIVE_UP, NoShell, _SHELL),
-    Row(0, "open executable", Next.GIVE_UP, NoShell, _SHELL),
+    *(Row(0, text, Next.GIVE_UP, NoShell, _SHELL) for text in _NO_SHELL),
     Row(0, "container not found", Next.WAIT, NoPod),
     Row(0, "CONTAINER_CREATED", Next.WAIT, NoPod),
     Row(0, "CONTAINER_EXITED", Next.WAIT, NoPod),
@@ -118,11 +134,15 @@ def advice(error: MpirtError) -> Row:
     """The line of the table for what went wrong."""
     if isinstance(error, ProtocolRefused):
         return _REFUSED_PROTOCOL
+    if isinstance(error, PluginFailed):
+        return _HOPEFUL
     if isinstance(error, ConfigError | Refused | NoShell):
         return _HOPELESS
     status, text = (
         (error.failure.status, error.failure.message) if isinstance(error, ApiError) else (0, str(error))
     )
+    # Some put one message in quotes into another.
+    text = text.replace('\\"', '"')
     for row in TABLE:
         if row.status in (0, status) and row.text in text and (row.text or status):
             return row

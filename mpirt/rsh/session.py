@@ -122,6 +122,9 @@ class _Opening(Machine):
                 self._greet(now)
             case events.NotOpened(error):
                 self._try_again(error, now)
+            case events.PodFound(pod):
+                self._task = self._task.in_pod(pod)
+                self._starting.pod_found(self._task)
             case events.Received(message) if self.state is State.HELLO:
                 self._take(message, now)
             case events.Closed(how) if self.state is State.HELLO:

@@ -14,13 +14,14 @@ from mpirt.errors import UsageError
 from mpirt.rsh.ending import GRACE
 from mpirt.rsh.greeting import Keepers
 from mpirt.rsh.holding import ORPHAN_GRACE, Holding, Patience
+from mpirt.rsh.keeperframes import LONGEST_JOB
 from mpirt.rsh.liveness import ASK_EVERY, DEAD_AFTER, Pace
+from mpirt.rsh.seconds import LONGEST, of_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LONGEST_SECONDS = 86400
 # A keeper counts what it hears from us: at least three times in a lease.
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
@@ -46,15 +47,17 @@ def holding(
         return None
     files = {arch: data for arch in mpirt.keeper.ARCHITECTURES if (data := mpirt.keeper.read(arch)) is not None}
     patience = Patience(
-        lease=_seconds(environ, names.LEASE_VARIABLE, Patience().lease),
-        node=_seconds(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
+        lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
+        node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
+    grace = of_variable(environ, names.GRACE_VARIABLE, GRACE)
     return Holding(
         Keepers(files),
         patience=patience,
         pace=_pace(patience.lease, alive_seconds, alive_count),
-        grace=_seconds(environ, names.GRACE_VARIABLE, GRACE),
-        orphan_grace=_seconds(environ, names.GRACE_VARIABLE, ORPHAN_GRACE),
+        grace=grace,
+        longest_grace=grace if environ.get(names.GRACE_VARIABLE) else None,
+        orphan_grace=of_variable(environ, names.GRACE_VARIABLE, ORPHAN_GRACE),
         fence=_fence(environ),
     )
 
@@ -66,20 +69,7 @@ def _pace(lease: float, seconds: float | None, count: int | None) -> Pace:
     if seconds is None and count is None:
         return Pace(often_enough, DEAD_AFTER)
     # 0 switches it off, for either of them.
-    return Pace(often_enough, asked * (_ALIVE_COUNT if count is None else count) or _LONGEST_SECONDS)
-
-
-def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
-    text = environ.get(name, "")
-    if not text:
-        return default
-    whole, _, part = text.partition(".")
-    is_number = (
-        text.isascii() and whole.isdigit() and (part.isdigit() or not part) and len(text) < len("86400.000000")
-    )
-    if not is_number or float(text) > _LONGEST_SECONDS:
-        raise UsageError(f"{name}={text[:20]}: expected a number of seconds from 0 to {_LONGEST_SECONDS}")
-    return float(text)
+    return Pace(often_enough, asked * (_ALIVE_COUNT if count is None else count) or LONGEST)
 
 
 def _fence(environ: Mapping[str, str]) -> tuple[str, int]:
@@ -88,6 +78,11 @@ def _fence(environ: Mapping[str, str]) -> tuple[str, int]:
     job, colon, attempt = text.partition(":")
     if not job:
         return "", 0
+    size = len(job.encode(errors="surrogateescape"))
+    if size > LONGEST_JOB:
+        raise UsageError(
+            f"{names.FENCE_VARIABLE}={text[:60]}...: the job's name has {size} bytes, {LONGEST_JOB} is the most"
+        )
     if not colon:
         return job, _attempt()
     is_number = attempt.isascii() and attempt.isdigit() and len(attempt) <= _MOST_DIGITS

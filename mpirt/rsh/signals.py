@@ -7,6 +7,9 @@ Owns: the process's handlers. A signal that was ignored when we were started sta
 from __future__ import annotations
 
 import os
+import select
+
+from mpirt.rsh.loop import FOR_EVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +31,11 @@ _MEANT_FOR_IT: dict[int, str] = {
 class Signals:
     """The signals that came. One object a process."""
 
-    __slots__ = ("_came", "_read", "_write")
+    wants = select.POLLIN
+    __slots__ = ("_came", "_parent", "_read", "_write")
 
     def __init__(self) -> None:
+        self._parent = 0
         self._came: list[int] = []
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         for number in _MEANT_FOR_IT:
@@ -42,14 +47,28 @@ class Signals:
         """The descriptor that is readable when signals have come."""
         return self._read
 
+    def timeout(self) -> float:
+        """In how many seconds to take what has come, ready or not."""
+        return 0.0 if self._is_orphaned() else FOR_EVER
+
+    def follow_the_parent(self) -> None:
+        """Take it for a HUP when the process that started us is gone."""
+        self._parent = os.getppid()
+
     def take(self) -> list[tuple[str, int]]:
         """Names, without SIG, and numbers of the signals that have come since the last call."""
         try:  # noqa: SIM105  contextlib costs half a millisecond
             os.read(self._read, 1024)
         except BlockingIOError:
             pass
+        if self._is_orphaned():
+            self._parent = 0
+            self._came.append(signal.SIGHUP)
         came, self._came = self._came, []
         return [(_MEANT_FOR_IT[number], number) for number in came]
+
+    def _is_orphaned(self) -> bool:
+        return self._parent != 0 and os.getppid() != self._parent
 
     def _take_note(self, number: int, _frame: object) -> None:
         self._came.append(number)

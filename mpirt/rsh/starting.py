@@ -11,7 +11,7 @@ from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh import events
 from mpirt.rsh.channels import V4
 from mpirt.rsh.order import Order
-from mpirt.rsh.pod import Container, Pod, choose_container
+from mpirt.rsh.pod import NAME_ONE, Container, Pod, choose_container
 from mpirt.rsh.retry import LONGEST_DELAY, Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.values import value
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # One attempt; a second address, or a second try, may do better than a first that hangs.
 _DIAL_SECONDS = 15.0
+# From the end of a dial's time to its error.
+_LAST_WORD_SECONDS = 0.5
 # A runtime under load takes a few seconds to start a shell.
 _HELLO_SECONDS = 15.0
 
@@ -42,14 +44,29 @@ class Task:
     """The one to begin with; the other one follows where it is refused."""
     holding: Holding | None = None
     """How a keeper is to hold the command; without it the command ends with its connection."""
+    host: str = ""
+    """The host name or address that was given, where it is not the pod's name."""
+
+    def in_pod(self, pod: str) -> Task:
+        """The same in the pod that was found by what was taken for a pod's name."""
+        return Task(
+            pod,
+            self.order,
+            container=self.container,
+            connect_seconds=self.connect_seconds,
+            attempts=self.attempts,
+            protocol=self.protocol,
+            holding=self.holding,
+            host=self.pod,
+        )
 
 
 class Starting:
     """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
 
     __slots__ = (
-        "_attempts", "_choosing", "_dial_at", "_hastened_at", "_hello_by", "_opened", "_seen", "_task",
-        "_waits_for", "container",
+        "_attempts", "_choosing", "_dial_at", "_hastened_at", "_hello_by", "_is_dialling", "_opened", "_seen",
+        "_task", "_waits_for", "container",
     )  # fmt: skip
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
@@ -61,16 +78,25 @@ class Starting:
         self._dial_at: float | None = now
         self._hello_by: float | None = None
         self._opened = now
-        self._choosing = False
+        self._choosing = self._is_dialling = False
         self._waits_for = ""
         self._seen: Container | None = None
         self._hastened_at = now - LONGEST_DELAY
 
+    def pod_found(self, task: Task) -> None:
+        """The pod has another name."""
+        self._task = task
+
     @property
     def wake(self) -> float:
         """When to tick next, at the latest."""
-        moments = (self._dial_at if not self._choosing else None, self._hello_by, self._attempts.deadline)
+        moments = (self._dial_at if not self._choosing else None, self._hello_by, self._ends_at)
         return min(moment for moment in moments if moment is not None)
+
+    @property
+    def _ends_at(self) -> float:
+        """When it is over without another word: a dial that is under way has its time, and says what was wrong."""
+        return self._attempts.deadline + (_LAST_WORD_SECONDS if self._is_dialling else 0.0)
 
     def overdue(self, now: float) -> MpirtError | None:
         """The error of a shell that has not answered in time."""
@@ -82,23 +108,27 @@ class Starting:
 
     def dial(self, now: float) -> list[events.Action]:
         """Dial, when it is time."""
-        if self._hello_by is None and now >= self._attempts.deadline:
+        if self._hello_by is None and now >= self._ends_at:
             raise self._out_of_time(now)
         if self._choosing or self._dial_at is None or now < self._dial_at:
             return []
         self._dial_at = None
-        seconds = min(_DIAL_SECONDS, self._attempts.deadline - now)
-        return [events.Dial(self._attempts.protocol, self.container, seconds)]
+        self._is_dialling = True
+        left = self._attempts.deadline - now
+        dial = events.Dial(
+            self._attempts.protocol, self.container, min(_DIAL_SECONDS, left), credentials_seconds=left
+        )
+        return [dial]
 
     def opened(self, now: float) -> None:
         """The connection is there: from now on the answer of the shell at its other end is awaited."""
-        self._opened = now
+        self._opened, self._is_dialling = now, False
         self._attempts.opened(now)
         self._hello_by = min(now + _HELLO_SECONDS, self._attempts.deadline)
 
     def failed(self, error: MpirtError, now: float) -> bool:
         """The attempt has failed. Whether the pod is worth a look until the next."""
-        self._hello_by = None
+        self._hello_by, self._is_dialling = None, False
         plan = self._attempts.failed(error, now)
         if isinstance(plan, GiveUp):
             raise self._with_reason(plan.error)
@@ -128,7 +158,7 @@ class Starting:
         """The pod can't be looked at, and that won't change: silence of the API server may."""
         if self._choosing:
             pod = self._task.pod
-            raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); set MPIRT_CONTAINER")
+            raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); {NAME_ONE}")
 
     def _out_of_time(self, now: float) -> MpirtError:
         if self._choosing:

@@ -13,6 +13,7 @@ import select
 from mpirt.errors import MpirtError
 from mpirt.kubeapi import frames
 from mpirt.rsh import events
+from mpirt.rsh.loop import FOR_EVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ class ExecLink:
         wants = select.POLLIN if self._unsendable else self._stream.wants
         return wants if self.listening else wants & ~select.POLLIN
 
-    @property
-    def has_more(self) -> bool:
-        """Whether step() has something to do that poll can't see."""
-        return self._more and self.listening and not self._closed
+    def timeout(self) -> float:
+        """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
+        return 0.0 if self._more and self.listening and not self._closed else FOR_EVER
 
     def send(self, message: bytes) -> None:
         """Send a message as one frame. An end of the connection that shows here is told by step()."""

@@ -1,7 +1,8 @@
 """
 A loopback proxy that is asked to CONNECT, honest or not.
 
-Owns: its threads, what it was asked, and where it connects. It resolves names as it is told to: clients need not.
+Owns: what its threads do, what it was asked, and where it connects. It resolves names as it is told to: clients
+need not.
 """
 
 from __future__ import annotations
@@ -10,12 +11,9 @@ import contextlib
 import select
 import socket
 import ssl
-import threading
-from collections.abc import Callable
 
 from tests.apiserver.certificates import HOST, Authority
-
-PATIENCE = 30.0
+from tests.apiserver.listener import Listener
 
 
 class Proxy:
@@ -31,16 +29,13 @@ class Proxy:
         """What it says first, one request after the other."""
         self.asked: list[tuple[str, dict[str, str]]] = []
         """First line and headers of each request."""
-        self._listener = socket.create_server((HOST, 0))
+        self._listener = Listener("proxy")
         self._open: list[socket.socket] = []
-        self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._begin(self._accept)
+        self._listener.start(self._accepted)
 
     @property
     def port(self) -> int:
-        port: int = self._listener.getsockname()[1]
-        return port
+        return self._listener.port
 
     @property
     def url(self) -> str:
@@ -52,34 +47,22 @@ class Proxy:
 
     def stop(self) -> None:
         """Leave no thread and no socket behind."""
-        self._stopping.set()
-        for each in (self._listener, *self._open):
+        self._listener.close()
+        for each in self._open:
             _hang_up(each)
-        for thread in self._threads:
-            thread.join(PATIENCE)
-            assert not thread.is_alive(), "the proxy does not end"
+        self._listener.join()
         # Some may have come since.
-        for each in (self._listener, *self._open):
+        for each in self._open:
             each.close()
 
     def _keep(self, opened: socket.socket) -> None:
         self._open.append(opened)
-        if self._stopping.is_set():
+        if self._listener.stopping.is_set():
             _hang_up(opened)
 
-    def _begin(self, target: Callable[..., None], *args: object) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            self._keep(client)
-            self._begin(self._serve, client)
+    def _accepted(self, client: socket.socket) -> None:
+        self._keep(client)
+        self._listener.begin(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -99,7 +82,7 @@ class Proxy:
             if answer is not None:
                 client.sendall(answer)
                 if not answer:
-                    self._stopping.wait()
+                    self._listener.stopping.wait()
             else:
                 self._tunnel(client)
         _hang_up(client)

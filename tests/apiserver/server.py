@@ -1,7 +1,7 @@
 """
 The loopback API server: accepts, authenticates, authorises, and answers with the truth or with what it was told.
 
-Owns: the threads (one that accepts, one per connection), the script of faults, and the record of what was asked.
+Owns: what its threads do (one per connection), the script of faults, and the record of what was asked.
 start() and stop() frame its life; stop() leaves no thread, no process and no socket behind.
 """
 
@@ -23,6 +23,7 @@ from tests.apiserver.certificates import HOST, Authority
 from tests.apiserver.connection import Connection, Exchange, Gone, Request
 from tests.apiserver.door import DoorFault, Visitor
 from tests.apiserver.faults import Fault, Status
+from tests.apiserver.listener import PATIENCE, Listener
 from tests.apiserver.peer import Peer
 from tests.apiserver.routes import Operation
 from tests.apiserver.shell import Session, Shell
@@ -44,8 +45,6 @@ class Gated:
 
 Action: TypeAlias = "Fault | Honest | Peer | Shell"
 Step: TypeAlias = "Action | Gated"
-# Far more than any step of a test takes; only a test that fails ever waits so long.
-PATIENCE = 30.0
 
 
 class ApiServer:
@@ -72,11 +71,9 @@ class ApiServer:
         self._always: dict[str, Step] = {}
         self._door: deque[DoorFault] = deque()
         self._changed = threading.Condition()
-        self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
         self._open: set[Connection] = set()
         self._channels: list[exec_channel.Channel] = []
-        self._listener = socket.create_server((HOST, 0), backlog=128)
+        self._listener = Listener("apiserver")
 
     # -- what a test says --------------------------------------------------------------------------------------
 
@@ -99,8 +96,7 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        port: int = self._listener.getsockname()[1]
-        return port
+        return self._listener.port
 
     @property
     def url(self) -> str:
@@ -152,17 +148,14 @@ class ApiServer:
     # -- its life ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._begin(self._accept)
+        self._listener.start(self._accepted)
 
     def stop(self) -> None:
         """End everything, whatever state it is in. The second time nothing is left to do."""
-        if self._stopping.is_set():
+        if self._listener.stopping.is_set():
             return
-        self._stopping.set()
-        self.world.stop()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.world.stop()
         with self._changed:
             is_open, sessions = list(self._open), list(self.sessions)
         for connection in is_open:
@@ -170,34 +163,22 @@ class ApiServer:
                 socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)
         for session in sessions:
             session.kill()
-        for thread in self._threads:
-            thread.join(PATIENCE)
-            assert not thread.is_alive(), f"{thread.name} does not end"
+        self._listener.join()
         for session in self.sessions:
             session.release()
         for channel in self._channels:
             self.complaints += channel.complaints
 
-    def _begin(self, target: Any, *args: Any) -> None:
-        thread = threading.Thread(target=target, args=args, name=f"apiserver {target.__name__}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            with self._changed:
-                self.connections += 1
-                fault = self._door.popleft() if self._door else None
-            self._begin(self._welcome, sock, fault)
+    def _accepted(self, sock: socket.socket) -> None:
+        with self._changed:
+            self.connections += 1
+            fault = self._door.popleft() if self._door else None
+        self._listener.begin(self._welcome, sock, fault)
 
     def _welcome(self, sock: socket.socket, fault: DoorFault | None) -> None:
         with sock:
             if fault is not None:
-                fault.meet(Visitor(sock, self._stopping))
+                fault.meet(Visitor(sock, self._listener.stopping))
                 return
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.settimeout(PATIENCE)
@@ -206,7 +187,7 @@ class ApiServer:
             except OSError:
                 return
             wrapped.settimeout(None)
-            connection = Connection(wrapped, self._stopping)
+            connection = Connection(wrapped, self._listener.stopping)
             with self._changed:
                 self._open.add(connection)
                 self.client_names += [connection.client_name] if connection.client_name else []
@@ -219,7 +200,7 @@ class ApiServer:
 
     def _serve(self, connection: Connection) -> None:
         with contextlib.suppress(Gone):
-            while not connection.closed and not self._stopping.is_set():
+            while not connection.closed and not self._listener.stopping.is_set():
                 self._handle(Exchange(connection, connection.receive_request()))
 
     # -- one request -------------------------------------------------------------------------------------------
@@ -277,7 +258,7 @@ class ApiServer:
         with self._changed:
             self.sessions.append(session)
             self._changed.notify_all()
-        if self._stopping.is_set():
+        if self._listener.stopping.is_set():
             session.kill()
         session.run()
 

@@ -29,8 +29,9 @@ def put_folders(namespace: Namespace, pod: str, target: str, folders: Iterable[P
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for folder in folders:
-            for file in sorted(folder.rglob("*.py")):
-                tar.add(file, str(file.relative_to(folder.parent)))
+            for file in sorted(folder.rglob("*")):
+                if file.is_file() and file.suffix != ".pyc":
+                    tar.add(file, str(file.relative_to(folder.parent)))
     unpack = 'mkdir -p "$1" && tar -x -C "$1" -f - && echo unpacked'
     said = _feed(namespace, pod, "", packed.getvalue(), "/bin/sh", "-c", unpack, "sh", target)
     assert said == b"unpacked\n"

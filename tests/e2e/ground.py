@@ -137,6 +137,7 @@ class Faults:
     kill = staticmethod(faults.kill)
     start = staticmethod(faults.start)
     drop = staticmethod(faults.drop)
+    reset = staticmethod(faults.reset)
     undrop = staticmethod(faults.undrop)
     oom = staticmethod(faults.oom)
     force_delete = staticmethod(faults.force_delete)

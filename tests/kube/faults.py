@@ -67,6 +67,10 @@ def drop(*, source: str | None = None, only_new: bool = False) -> None:
     network.drop(source=source, only_new=only_new)
 
 
+def reset() -> None:
+    network.reset()
+
+
 def undrop() -> None:
     network.undrop()
 
@@ -184,6 +188,7 @@ __all__ = [
     "node_lost",
     "node_named",
     "oom",
+    "reset",
     "start",
     "thaw",
     "thaw_all",

@@ -95,12 +95,18 @@ def drop(*, source: str | None = None, only_new: bool = False) -> None:
         _iptables("-A", layout.FAULT_CHAIN, *back, "-j", "DROP")
 
 
+def reset() -> None:
+    """Answer the packets to the API server's port with a reset: open connections end, new ones are refused."""
+    here = ["-d", layout.API_ADDRESS, "-p", "tcp", "--dport", str(layout.API_PORT)]
+    _iptables("-A", layout.FAULT_CHAIN, *here, "-j", "REJECT", "--reject-with", "tcp-reset")
+
+
 def undrop() -> None:
     _iptables("-F", layout.FAULT_CHAIN)
 
 
 def drops() -> list[str]:
-    """The rules that drop packets now, as iptables writes them."""
+    """The rules that drop or reject packets now, as iptables writes them."""
     listed = output("iptables", "-w", "-S", layout.FAULT_CHAIN).splitlines()
     return [line for line in listed if line.startswith("-A")]
 

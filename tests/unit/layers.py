@@ -46,7 +46,7 @@ USERS: Mapping[str, str] = {
 _CORE = (
     "argv bound channels conversation ending entrance environment events evidence greeting held holding "
     "hostlookup inquest keeperframes launchers liveness machine markers options order pod printf reattaching "
-    "replies report retry script session starting states stdin streams subsystems wrapper"
+    "replies report retry script seconds session starting states stdin streams subsystems wrapper"
 )
 _CONTROLLER = (
     "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "

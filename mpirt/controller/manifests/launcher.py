@@ -116,8 +116,6 @@ def _intel(slots: int) -> Mapping[str, str]:
         **launchenv.intel(names.KUBEXEC_PATH),
         "I_MPI_HYDRA_HOST_FILE": _HOSTFILE,
         "I_MPI_PERHOST": str(slots),
-        # No tree, in which workers would have to start others.
-        "I_MPI_HYDRA_BRANCH_COUNT": "-1",
     }
 
 

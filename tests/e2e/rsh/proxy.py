@@ -71,7 +71,11 @@ class Proxy:
             return
         link = Link(to_agent, to_server, self._broken if self.first is None else None)
         self.first = self.first or link
-        await link.pass_on(agent, server)
+        try:
+            await link.pass_on(agent, server)
+        finally:
+            to_agent.close()
+            to_server.close()
 
 
 class Link:
@@ -132,7 +136,9 @@ class Link:
                 await self._sinks[Way.UP].drain()
         for sink in self._sinks.values():
             if harm in (Harm.RESET, Harm.STALL):
-                sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                # It may have ended by itself.
+                with suppress(OSError):
+                    sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                 sink.transport.abort()
             else:
                 sink.close()

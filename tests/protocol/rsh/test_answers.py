@@ -98,7 +98,8 @@ STAYS = [
     lasting("400 not scheduled", always(Status(400, "BadRequest", UNSCHEDULED)), 243, (UNSCHEDULED,)),
     Case("400 completed", always(Status(400, "BadRequest", COMPLETED)), 243, (COMPLETED,)),
     Case("400 no such container", always(Status(400, "BadRequest", "container x is not valid for pod w-0")), 241,
-         ("container x is not valid for pod w-0", "is MPIRT_CONTAINER one of its containers?")),
+         ("container x is not valid for pod w-0",
+          "is what --container or MPIRT_CONTAINER names one of its containers?")),
     lasting("500 no container yet", always(Text(500, f"unable to upgrade connection: {NO_CONTAINER}")), 243,
             ('pod "w-0"', NO_CONTAINER)),
     lasting("500 created", always(Text(500, CREATED)), 243, ('pod "w-0"', "CONTAINER_CREATED")),
@@ -260,7 +261,10 @@ class TestSeveralContainers:
 
         ended = ground.run("w-0", "printf out")
 
-        assert ended.line == "pod w-0: of the containers a, b the first is used; MPIRT_CONTAINER chooses another"
+        assert (
+            ended.line
+            == "pod w-0: of the containers a, b the first is used; --container or MPIRT_CONTAINER chooses another"
+        )
         assert (ended.code, ended.output) == (0, b"out")
         assert [request.query.get("container") for request in ground.server.asked("exec")] == [None, "a"]
 
@@ -315,7 +319,7 @@ class TestSeveralContainers:
 
         assert "which container of pod w-0?" in ended.line
         assert "must hold get on pods" in ended.line
-        assert ended.line.endswith("set MPIRT_CONTAINER")
+        assert ended.line.endswith("name one by --container or MPIRT_CONTAINER")
         assert ended.code == 241
 
     def test_a_server_that_asks_again_and_again_is_not_asked_without_end(self, ground: Ground) -> None:

@@ -15,9 +15,9 @@ OURS = {
     )),
     *(f"mpirt.rsh{name}" for name in (
         "", ".argv", ".channels", ".descriptors", ".ending", ".entrance", ".entry", ".events", ".greeting",
-        ".holding", ".keeperframes", ".launchers", ".liveness", ".machine", ".main", ".markers", ".options",
-        ".order", ".outlets", ".pod", ".relay", ".retry", ".session", ".settings", ".signals", ".starting",
-        ".states", ".transport",
+        ".holding", ".keeperframes", ".launchers", ".liveness", ".loop", ".machine", ".main", ".markers",
+        ".options", ".order", ".outlets", ".pod", ".retry", ".seconds", ".session", ".sessionio", ".settings",
+        ".signals", ".starting", ".states", ".transport",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.

@@ -124,6 +124,14 @@ class TestAddresses:
 
         assert (ended.code, ended.line) == (243, 'no pod in namespace "ml" has the address 10.0.0.8')
 
+    def test_is_named_beside_its_pod(self, ground: Ground) -> None:
+        agent = ground.start("10.0.0.7", "exec sleep 600")
+        ground.server.wait_for("watch")
+        ground.server.world.delete("w-0")
+
+        ended = agent.wait()
+        assert (ended.code, ended.line) == (246, "host 10.0.0.7: pod w-0 was deleted")
+
     def test_that_several_have(self, ground: Ground) -> None:
         ground.server.world.put(pod("w-1"))
 
@@ -166,7 +174,7 @@ class TestHostNames:
         ground.server.world.delete("train-0-x7k2p")
 
         ended = agent.wait()
-        assert (ended.code, ended.line) == (246, "pod train-0 was deleted")
+        assert (ended.code, ended.line) == (246, "host train-0: pod train-0-x7k2p was deleted")
 
     def test_a_host_name_that_nobody_has_is_looked_up_once(self, ground: Ground) -> None:
         ended = ground.run("-o", "ConnectionAttempts=3", "train-0", "true")

@@ -26,6 +26,7 @@ export HYDRA_LAUNCHER_EXEC=mpirt-rsh
     "intel": """\
 export I_MPI_HYDRA_BOOTSTRAP=rsh
 export I_MPI_HYDRA_BOOTSTRAP_EXEC=mpirt-rsh
+export I_MPI_HYDRA_BRANCH_COUNT=0
 """,
     "horovod": """\
 export OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Certificate, Credentials, Secret
+from mpirt.kubeapi.credentials import Certificate, Credentials, PluginFailed, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.fields import Fields
@@ -22,7 +22,7 @@ from tests.apiserver.processes import session_members
 from tests.kube.wait import until
 
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
-ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "TMPDIR": "/nowhere"}
 HERE = ClusterInfo("https://api.example:6443", None, "", None)
 # 2026-01-01T00:00:00Z
 NOON = 1767225600.0
@@ -240,6 +240,22 @@ class TestFailures:
         path = write(f"mkdir \"${{0%/*}}/tried\" && exit 1; echo '{answer()}'")
 
         assert ask(path.parent).token == Secret("t0ken")
+
+    @pytest.mark.parametrize("script", ["exit 1", "exec sleep 1000"])
+    def test_that_may_pass_is_told_apart(self, write: Write, script: str) -> None:
+        path = write(script)
+
+        with pytest.raises(PluginFailed):
+            run(source(path.parent).credentials(Deadline(1.0)))
+
+    @pytest.mark.parametrize("mode", [0o644, None])
+    def test_of_a_program_that_is_not_there_is_for_good(self, write: Write, mode: int | None) -> None:
+        path = write("exit 0")
+        path.unlink() if mode is None else path.chmod(mode)
+
+        with pytest.raises(ConfigError, match="can't be run") as caught:
+            ask(path.parent)
+        assert not isinstance(caught.value, PluginFailed)
 
     def test_twice_is_enough(self, write: Write) -> None:
         path = write('echo x >> "${0%/*}/ran"; exit 1')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Credentials, Secret
+from mpirt.kubeapi.credentials import Credentials, PluginFailed, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Pending, run
 from mpirt.kubeapi.plugin import PluginCredentials
@@ -79,6 +81,20 @@ class TestAnAnswer:
 
         assert home.runs == 1
         assert {token(process) for process in processes} == {Secret("t")}
+
+    def test_is_asked_for_once_by_64_processes(self, home: Home) -> None:
+        home.runs_script(f"sleep 0.5; echo '{answer(token='t')}'")
+
+        crowd = subprocess.run(
+            [sys.executable, "-m", "tests.unit.kubeapi.crowd", str(home.folder), "64"],
+            env=home.environ,
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            check=False,
+        )
+
+        assert (crowd.returncode, crowd.stdout, crowd.stderr) == (0, b"t\n" * 64, b"")
+        assert home.runs == 1
 
     def test_is_taken_by_who_asks_later(self, home: Home) -> None:
         home.answers(token="t", expirationTimestamp=LATER)
@@ -185,7 +201,7 @@ class TestAFailure:
         first = Pending(home.process().credentials(Deadline(20.0)))
         first.advance()
 
-        with pytest.raises(ConfigError, match=r"did not answer another process, which runs it, within 0\.3 s"):
+        with pytest.raises(PluginFailed, match=r"did not answer another process, which runs it, within 0\.3 s"):
             ask(home.process(), 0.3)
         first.close()
 
@@ -267,7 +283,8 @@ class TestTheFolder:
         [
             pytest.param(("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"), "xdg_runtime_dir/mpirt", id="run"),
             pytest.param(("XDG_CACHE_HOME", "HOME"), "xdg_cache_home/mpirt", id="cache"),
-            pytest.param(("HOME",), "home/.cache/mpirt", id="home"),
+            pytest.param(("HOME", "TMPDIR"), "home/.cache/mpirt", id="home"),
+            pytest.param(("TMPDIR",), f"tmpdir/mpirt-{os.geteuid()}", id="temporary"),
         ],
     )
     def test_is_found_where_the_user_has_one(self, tmp_path: Path, wanted: tuple[str, ...], folder: str) -> None:
@@ -276,8 +293,17 @@ class TestTheFolder:
 
         assert folder_for({name: f"{tmp_path}/{name.lower()}" for name in wanted}) == tmp_path / folder
 
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_is_found_beside_a_home_that_cannot_be_written(self, tmp_path: Path) -> None:
+        environ = {"XDG_RUNTIME_DIR": "/", "HOME": "/", "TMPDIR": str(tmp_path)}
+
+        assert folder_for(environ) == tmp_path / f"mpirt-{os.geteuid()}"
+
+    def test_is_found_where_temporary_files_are_without_a_word(self) -> None:
+        assert folder_for({}) == Path(f"/tmp/mpirt-{os.geteuid()}")
+
     def test_is_never_made_where_its_parent_is_missing(self) -> None:
-        environ = {"XDG_RUNTIME_DIR": "/nowhere", "XDG_CACHE_HOME": "relative", "HOME": "/nowhere"}
+        environ = {"XDG_RUNTIME_DIR": "/nowhere", "XDG_CACHE_HOME": "relative", "HOME": "/nowhere", "TMPDIR": "x"}
 
         assert folder_for(environ) is None
         assert not SharedAnswers(None, ["plugin"], {}).is_usable()

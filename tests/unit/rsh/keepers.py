@@ -94,7 +94,8 @@ class Keeper:
         match kind:
             case 1:
                 self._epoch, self._connected, self._exit_said = epoch, True, False
-                self._sent = [int.from_bytes(payload[:8], "little"), int.from_bytes(payload[8:], "little")]
+                self._acknowledged(payload, [len(self._stdout), len(self._stderr)])
+                self._sent = list(self._acked)
                 self._say(ATTACHED, len(self.controls), bytes([self.is_started]) + u64(len(self.stdin)))
                 if self.is_started:
                     self._say(STARTED, 77, bytes([self.can_attach]))
@@ -109,15 +110,17 @@ class Keeper:
                 assert number == len(self.stdin)
                 self.stdin_ended = True
             case 5:
-                acked = [int.from_bytes(payload[:8], "little"), int.from_bytes(payload[8:], "little")]
-                assert all(
-                    old <= new <= sent for old, new, sent in zip(self._acked, acked, self._sent, strict=True)
-                )
-                self._acked = acked
+                self._acknowledged(payload, self._sent)
             case 6:
                 self.is_done = True
             case 7:
                 self._say(ANSWER, number)
+
+    def _acknowledged(self, payload: bytes, most: list[int]) -> None:
+        """So much need not be kept: there is room for as much again."""
+        acked = [int.from_bytes(payload[:8], "little"), int.from_bytes(payload[8:], "little")]
+        assert all(old <= new <= there for old, new, there in zip(self._acked, acked, most, strict=True))
+        self._acked = acked
 
     def _control(self, number: int, payload: bytes) -> None:
         done = len(self.controls)

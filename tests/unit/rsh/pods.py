@@ -47,6 +47,7 @@ def pod(
 
 HEALTHY = pod()
 DELETING = pod(metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"})
+DELETING_IN_30_S = pod(metadata={"deletionTimestamp": "2026-11-20T12:00:30Z", "deletionGracePeriodSeconds": 30})
 REPLACED = pod(metadata={"uid": "uid-2"})
 RESTARTED = pod(
     status={

@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.options import read_time
+from mpirt.rsh.seconds import read_time
 from mpirt.rsh.subsystems import SFTP
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
@@ -241,8 +241,8 @@ class TestSsh:
         )
 
     @pytest.mark.parametrize("words", [("-tt",), ("-t",), ("-o", "RequestTTY=force"), ("-oRequestTTY=yes",)])
-    def test_a_terminal_can_be_asked_for(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words, "worker-0", "top") == Invocation("worker-0", ("top",), wants_terminal=True)
+    def test_a_terminal_may_be_asked_for_in_vain(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words, "worker-0", "top") == Invocation("worker-0", ("top",))
 
     def test_a_service_is_kept_for_looking_the_pod_up(self) -> None:
         found = rsh("train-0.train.ml.svc", "true")

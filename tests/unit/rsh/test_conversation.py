@@ -25,12 +25,22 @@ class TestAConnection:
     def test_begins_with_attach(self) -> None:
         assert Conversation().connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0))
 
-    def test_has_the_number_after_the_last_ones_and_asks_for_what_did_not_come(self) -> None:
+    def test_has_the_number_after_the_last_ones_and_asks_for_what_is_not_written(self) -> None:
         talk = connected()
         hears(talk, keepers.OUT, 0, b"abc")
-        hears(talk, keepers.ERR, 0, b"d")
+        hears(talk, keepers.ERR, 0, b"de")
+        talk.written(3, 1)
 
         assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(3, 1))
+        assert hears(talk, keepers.ERR, 1, b"ef", epoch=2) == [Output(2, b"f")]
+
+    def test_tells_what_was_written_meanwhile_so_that_it_is_not_told_again(self) -> None:
+        talk = connected()
+        talk.disconnect()
+        talk.written(131072, 0)
+
+        assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(131072, 0))
+        assert talk.written(131072 + 131071, 0) == b""
 
     def test_says_again_what_the_keeper_may_not_have(self) -> None:
         talk = connected()

@@ -221,6 +221,11 @@ class TestTheVerdict:
     def test_a_pod_that_is_going_away_can_be_left_in_order(self, known: Facts, code: int, cause: str) -> None:
         assert judge(known) == Verdict(code, cause, leaving=True)
 
+    def test_a_pod_that_is_going_away_says_how_long_it_has(self) -> None:
+        known = facts(now=pods.DELETING_IN_30_S)
+
+        assert judge(known) == Verdict(ExitCode.POD_DELETED, "pod w is being deleted", leaving=True, grace=30)
+
     def test_a_lost_nodes_pod_that_is_marked_for_deletion_is_lost(self) -> None:
         conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
         marked = pods.pod(metadata={"deletionTimestamp": "2026"}, status={"conditions": conditions})

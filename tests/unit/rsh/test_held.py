@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
 from mpirt.rsh.events import (
@@ -11,10 +13,12 @@ from mpirt.rsh.events import (
     Finish,
     HangUp,
     LookAtPod,
+    Note,
     NotOpened,
     PodGone,
     PodHidden,
     PodSeen,
+    Received,
     Say,
     Signalled,
     StdinRead,
@@ -26,7 +30,7 @@ from mpirt.rsh.holding import Patience
 from mpirt.rsh.states import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import GO, SUCCESS, exit_status
+from tests.unit.rsh.sessions import GO, SUCCESS, exit_status, failure_status
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
@@ -297,6 +301,44 @@ class TestALostConnection:
 
         assert run.session.state is State.DETACHED
 
+    @pytest.mark.parametrize(
+        ("status", "words"),
+        [
+            pytest.param(SUCCESS, "the server reported success before the command's end", id="success"),
+            pytest.param(exit_status(137), "the exec's process ended with code 137, signal 9", id="killed"),
+            pytest.param(exit_status(1), "the exec's process ended with code 1", id="a code"),
+            pytest.param(failure_status("the node went away"), "the node went away", id="a failure"),
+            pytest.param(
+                Received(b'\x03{"status":"Failure","reason":"Expired"}'),
+                "Expired",
+                id="a reason without a message",
+            ),
+            pytest.param(Received(b'\x03{"status":"Failure"}'), "no reason given", id="no reason"),
+        ],
+    )
+    def test_is_described_by_its_status(self, status: Received, words: str) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.keeper.disconnect()
+        run.is_open = False
+
+        assert Note(f"the connection is lost: {words}") in run.feed(status)
+
+        run.feed(ApiSilent("refused"), NotOpened(ConnectionLost("refused")))
+        run.after(180.0)
+        assert run.finish is not None
+        assert run.finish.line.startswith(f"the connection to pod w was lost ({words}) and did not come back")
+
+    def test_before_the_keeper_answered_is_described_as_that(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.until_dialled()
+        run.connect(breaks_after=0)
+
+        line = "the keeper was not reached: the connection to pod w ended before its keeper answered: reset"
+        assert Note(line) in run.actions
+
     def test_where_there_is_no_lease_it_is_the_end(self) -> None:
         run = HeldRun(patience=Patience(lease=0)).begin()
         run.cut()
@@ -462,6 +504,33 @@ class TestThePod:
 
         line = "pod w is being deleted; the command ended with 0"
         assert run.finish == Finish(ExitCode.POD_DELETED, line)
+
+    def test_a_deleted_pods_command_has_the_pods_grace_less_the_time_for_its_report(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
+        run.carry()
+        assert run.keeper.controls[1:] == [b"E\x0f" + (27_000).to_bytes(4, "little")]
+
+        for _ in range(13):
+            run.after(2.0)
+            run.carry()
+        assert run.finish is None
+
+        run.keeper.writes(b"saved")
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        assert run.written(1) == b"saved"
+        line = "pod w is being deleted; the command ended with 0"
+        assert run.finish == Finish(ExitCode.POD_DELETED, line)
+
+    def test_a_grace_that_was_set_is_the_most_that_a_deleted_pods_command_gets(self) -> None:
+        run = HeldRun(grace=1.0, longest_grace=1.0).begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"E\x0f" + (1000).to_bytes(4, "little")]
 
     def test_a_deleted_pod_whose_connection_ends_is_the_end(self) -> None:
         run = HeldRun().begin()

@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import Failure, ProtocolRefused, ServerFailed
+from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.events import (
     ApiAnswers,
     Closed,
@@ -99,6 +100,19 @@ class TestAnAttempt:
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.NODE_LOST
+
+
+class TestCredentials:
+    def test_have_what_is_left_of_the_lease(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        (first,) = (action for action in run.after(0.25) if isinstance(action, Dial))
+        run.after(100.0, NotOpened(PluginFailed("it failed")))
+        (second,) = (action for action in run.after(0.25) if isinstance(action, Dial))
+
+        assert (first.seconds, second.seconds) == (10.0, 10.0)
+        assert first.credentials_seconds == pytest.approx(179.8)
+        assert second.credentials_seconds == pytest.approx(79.5, abs=0.3)
 
 
 class TestWhatComesBesides:

@@ -29,7 +29,7 @@ from mpirt.rsh.events import (
 )
 from mpirt.rsh.states import State
 from tests.unit.rsh import pods
-from tests.unit.rsh.keepers import HeldRun
+from tests.unit.rsh.keepers import WINDOW, HeldRun
 from tests.unit.rsh.sessions import V4, err, exit_status, out
 
 SIGNALS = {10: Signalled("USR1", 10), 12: Signalled("USR2", 12)}
@@ -60,10 +60,21 @@ class World:
         self.output = {1: b"", 2: b""}
         self.stdin = b""
         self.signals: list[int] = []
+        self.told = {1: 0, 2: 0}
 
     def happens(self, happening: Happening) -> None:
         if self.run.finish is None:
             happening(self)
+        assert all(self.waiting(stream) <= WINDOW for stream in (1, 2))
+
+    def waiting(self, stream: int) -> int:
+        """How much output the agent has received and could not write yet."""
+        return len(self.run.written(stream)) - self.told[stream]
+
+    def tells(self, stdout: int, stderr: int) -> None:
+        """So much of each stream is written by now."""
+        self.told = {1: stdout, 2: stderr}
+        self.run.feed(Written(stdout, stderr))
 
     def begins(self, cuts: list[int]) -> None:
         """The first connections break so early that there may be no command yet."""
@@ -84,7 +95,7 @@ class World:
         self.run.keeper.ends(code)
         for _ in range(100):
             self.run.carry()
-            self.run.feed(Written(len(self.run.written(1)), len(self.run.written(2))))
+            self.tells(len(self.run.written(1)), len(self.run.written(2)))
             if self.run.session.state in (State.EXITED, State.DONE):
                 break
         self.run.after(5.0)
@@ -145,7 +156,20 @@ def says_nothing(world: World) -> None:
 
 
 def writes_out(world: World) -> None:
-    world.run.feed(Written(len(world.run.written(1)), len(world.run.written(2))))
+    world.tells(len(world.run.written(1)), len(world.run.written(2)))
+
+
+def writes_some_out(parts: tuple[int, int]) -> Happening:
+    """Our own reader takes some eighths of what waits."""
+
+    def happen(world: World) -> None:
+        stdout, stderr = (
+            world.told[stream] + world.waiting(stream) * part // 8
+            for stream, part in zip((1, 2), parts, strict=True)
+        )
+        world.tells(stdout, stderr)
+
+    return happen
 
 
 HAPPENINGS: st.SearchStrategy[Happening] = st.one_of(
@@ -206,6 +230,31 @@ def test_a_connection_that_breaks_at_the_end_may_cost_time_but_no_output(
     for stream, data in world.output.items():
         assert data.startswith(world.run.written(stream))
         assert finish.code != code or world.run.written(stream) == data
+
+
+PARTS = st.tuples(st.integers(0, 8), st.integers(0, 8))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2_500_000), PARTS, st.none() | CUTS), min_size=1, max_size=6))
+def test_what_a_stuck_reader_keeps_waiting_is_bounded_over_any_number_of_connections(
+    rounds: list[tuple[int, tuple[int, int], int | None]],
+) -> None:
+    world = World(has_stdin=False)
+    world.begins([])
+    for size, parts, cut in rounds:
+        world.happens(writes(1, bytes(size)))
+        world.happens(writes(2, bytes(size // 2)))
+        world.happens(says_nothing)
+        world.happens(writes_some_out(parts))
+        world.happens(breaks(0))
+        world.happens(comes_back(cut))
+    world.ends(0)
+
+    run = world.run
+    assert run.finish == Finish(0)
+    assert {stream: len(run.written(stream)) for stream in (1, 2)} == {
+        stream: len(data) for stream, data in world.output.items()
+    }
 
 
 def refused(message: str, status: int) -> NotOpened:

@@ -19,6 +19,7 @@ class TestReading:
             phase="Running",
             reason="",
             deleting=False,
+            grace=None,
             restarts=False,
             disruption="",
             cut_off=False,
@@ -72,6 +73,15 @@ class TestReading:
         assert pods.NODE_LOST.cut_off
         assert not gated.cut_off
 
+    def test_a_deleted_pod_has_a_grace_period(self) -> None:
+        assert (pods.DELETING.deleting, pods.DELETING.grace) == (True, None)
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": 45}).grace == 45
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": 0}).grace == 0
+
+    @pytest.mark.parametrize("odd", ["30", -1, True, None, 1.5])
+    def test_an_odd_grace_period_is_none(self, odd: object) -> None:
+        assert pods.pod(metadata={"deletionTimestamp": "x", "deletionGracePeriodSeconds": odd}).grace is None
+
     @pytest.mark.parametrize(
         "body",
         [
@@ -107,8 +117,9 @@ class TestChoosing:
         assert choose_container(TWO, "proxy") == ("proxy", "")
 
     def test_one_that_is_not_there_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="MPIRT_CONTAINER=other: the pod has only worker, proxy"):
+        with pytest.raises(ConfigError, match="no container other") as caught:
             choose_container(TWO, "other")
+        assert str(caught.value).endswith("(--container, MPIRT_CONTAINER): there is only worker, proxy")
 
     def test_the_one_that_the_pod_names(self) -> None:
         named = pods.pod(
@@ -119,7 +130,7 @@ class TestChoosing:
         assert choose_container(named, "") == ("proxy", "")
 
     def test_else_the_first_and_it_is_said(self) -> None:
-        told = "of the containers worker, proxy the first is used; MPIRT_CONTAINER chooses another"
+        told = "of the containers worker, proxy the first is used; --container or MPIRT_CONTAINER chooses another"
 
         assert choose_container(TWO, "") == ("worker", told)
 

@@ -21,6 +21,7 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
+from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.retry import Again, Attempts, GiveUp, Next, NotAnswered, NotStarted, advice, not_started
 
@@ -58,6 +59,7 @@ class TestTheTable:
             pytest.param(Unreachable("no such name"), Next.AGAIN, id="no such name"),
             pytest.param(Untrusted("not the API server"), Next.GIVE_UP, id="not the API server"),
             pytest.param(ConfigError("no credentials"), Next.GIVE_UP, id="no credentials"),
+            pytest.param(PluginFailed("failed with code 1"), Next.AGAIN, id="a credential plugin that failed"),
             pytest.param(PeerError("not HTTP"), Next.GIVE_UP, id="not HTTP"),
             pytest.param(answer(Unauthorized, 401), Next.GIVE_UP, id="401 after another look at the token"),
             pytest.param(answer(Forbidden, 403, "forbidden"), Next.GIVE_UP, id="403 with a reason"),
@@ -130,9 +132,6 @@ class TestTheTable:
             pytest.param(not_started("w", V5_CLOSED, ""), Next.WAIT, id="v5 for no container"),
             pytest.param(not_started("w", NO_SH, ""), Next.GIVE_UP, id="no shell"),
             pytest.param(
-                not_started("w", Failed("", "exec format error"), ""), Next.GIVE_UP, id="a foreign shell"
-            ),
-            pytest.param(
                 not_started("w", Failed("InternalError", NO_RUNTIME), ""),
                 Next.AGAIN,
                 id="a runtime that is being restarted",
@@ -164,7 +163,7 @@ class TestTheTable:
 RUNC = "OCI runtime exec failed: exec failed: unable to start container process"
 
 
-class TestADeniedPermission:
+class TestWhatARuntimeCannotDo:
     @pytest.mark.parametrize(
         "said",
         [
@@ -186,6 +185,20 @@ class TestADeniedPermission:
                 id="crun without a loader",
             ),
             pytest.param("crun: open executable: Permission denied: OCI permission denied", id="crun up to 1.8"),
+            pytest.param(
+                f'{RUNC}: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown', id="no shell"
+            ),
+            pytest.param(
+                "OCI runtime exec failed: exec failed: container_linux.go:380: starting container process caused: "
+                '"exec: \\"/bin/sh\\": stat /bin/sh: no such file or directory": unknown',
+                id="no shell, with runc up to 1.0",
+            ),
+            pytest.param(
+                f'{RUNC}: exec: "/bin/sh": executable file not found in $PATH: unknown', id="not on PATH"
+            ),
+            pytest.param(f'{RUNC}: exec: "/bin/sh": is a directory: unknown', id="a folder"),
+            pytest.param(f"{RUNC}: exec /bin/sh: no such file or directory: unknown", id="runc without a loader"),
+            pytest.param(f"{RUNC}: exec /bin/sh: exec format error: unknown", id="of another processor"),
         ],
     )
     def test_to_execute_a_shell_is_no_shell(self, said: str) -> None:
@@ -208,6 +221,22 @@ class TestADeniedPermission:
             pytest.param("dial tcp 10.0.0.9:10250: connect: permission denied", id="a node"),
             pytest.param('failed calling webhook "x.example": permission denied', id="a webhook"),
             pytest.param("permission denied", id="nothing that is named"),
+            pytest.param("no such file or directory", id="nothing that is named and is missing"),
+            pytest.param(f"{RUNC}: open /dev/pts/0: no such file or directory: unknown", id="a missing device"),
+            pytest.param(
+                f"{RUNC}: error adding pid 77 to cgroups: failed to write 77: open "
+                "/sys/fs/cgroup/kubepods/cgroup.procs: no such file or directory: unknown",
+                id="a cgroup that is gone",
+            ),
+            pytest.param(
+                "failed to create exec io: mkdir /run/containerd/fifo/1: no such file or directory", id="no place"
+            ),
+            pytest.param(
+                'OCI runtime exec failed: exec: "runc": executable file not found in $PATH: unknown',
+                id="the runtime",
+            ),
+            pytest.param("fork/exec /usr/bin/runc: exec format error", id="a foreign runtime"),
+            pytest.param(f"{RUNC}: exec /bin/sh: cannot allocate memory: unknown", id="no memory for a shell"),
         ],
     )
     def test_to_do_something_else_may_pass(self, said: str) -> None:
@@ -280,7 +309,7 @@ class TestWhatItIsCalled:
                 answer(Rejected, 400, "container x is not valid for pod w"),
                 ConfigError,
                 "could not exec (400): container x is not valid for pod w; "
-                "is MPIRT_CONTAINER one of its containers?",
+                "is what --container or MPIRT_CONTAINER names one of its containers?",
                 id="a wrong container",
             ),
             pytest.param(Untrusted("not the API server"), Untrusted, "not the API server", id="as it came"),
@@ -493,6 +522,12 @@ class TestARefusal:
         tries.failed(answer(NotFound, 404), 0.0)
 
         assert tries.failed(FORBIDDEN, 1.0) == GiveUp(FORBIDDEN)
+
+    def test_of_a_credential_plugin_keeps_its_name_when_the_time_is_over(self) -> None:
+        plan = attempts(seconds=2.0).failed(PluginFailed("it failed"), 2.0)
+
+        assert isinstance(plan, GiveUp)
+        assert (type(plan.error), str(plan.error)) == (ConfigError, "it failed; gave up after 1 attempt in 2 s")
 
     def test_keeps_its_name_when_the_time_is_over(self) -> None:
         tries = attempts(seconds=2.0)

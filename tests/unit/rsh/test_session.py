@@ -19,6 +19,7 @@ from mpirt.rsh.events import (
     NotOpened,
     Opened,
     Ping,
+    PodFound,
     PodGone,
     PodHidden,
     PodSeen,
@@ -64,9 +65,46 @@ MULTI = Rejected("which one?", Failure(400, "", "a container name must be specif
 UNSCHEDULED = Rejected("where?", Failure(400, "", "pod w does not have a host assigned", None, is_status=True))
 
 
+def dial(protocol: str, now: float, *, container: str = "") -> Dial:
+    """A dial of a session that began at 0 and has a minute to begin its command."""
+    return Dial(protocol, container, 15.0, credentials_seconds=60.0 - now)
+
+
 class TestBeforeGo:
     def test_the_first_thing_is_to_dial_v4(self) -> None:
-        assert Run().feed(Tick()) == [Dial(V4, "", 15.0)]
+        run = Run()
+
+        assert run.feed(Tick()) == [dial(V4, 0.0)]
+
+    def test_a_host_that_was_looked_up_is_named_beside_its_pod(self) -> None:
+        run = Run()
+        run.feed(Tick(), PodFound("w-x7k2p"))
+        run.feed(Opened(V4), HELLO, START, PodSeen(pods.HEALTHY), PodGone())
+
+        assert run.finish == Finish(ExitCode.POD_DELETED, "host w: pod w-x7k2p was deleted")
+
+    def test_an_attempt_that_fails_names_the_pod_that_was_looked_up(self) -> None:
+        run = Run(attempts=1)
+        run.feed(Tick(), PodFound("w-x7k2p"))
+        run.feed(Opened(V4), failure_status("it failed"))
+
+        assert run.finish is not None
+        assert run.finish.line.startswith("host w: the command could not be started in pod w-x7k2p: it failed")
+
+    def test_a_host_that_was_looked_up_is_not_named_where_there_is_nothing_to_say(self) -> None:
+        run = Run()
+        run.feed(Tick(), PodFound("w-x7k2p"), Signalled("TERM", 15))
+
+        assert run.finish == Finish(143)
+
+    def test_a_credential_plugin_has_all_the_time_that_is_left(self) -> None:
+        run = Run(seconds=10.0)
+        run.feed(Tick())
+        run.after(3.0)
+
+        (action,) = run.feed(NotOpened(ConnectionLost("refused"))) or run.after(0.25)
+
+        assert action == Dial(V4, "", 6.75, credentials_seconds=6.75)
 
     def test_the_first_words_are_the_wrapper(self) -> None:
         run = Run()
@@ -97,20 +135,20 @@ class TestBeforeGo:
         error = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
         run.feed(Tick(), NotOpened(error))
 
-        assert run.feed(Tick()) == [Dial(V5, "", 15.0)]
+        assert run.feed(Tick()) == [dial(V5, run.now)]
 
     def test_a_lost_way_is_tried_again_after_a_while(self) -> None:
         run = Run()
         run.feed(Tick(), NotOpened(ConnectionLost("refused")))
 
         assert run.after(0.2) == []
-        assert run.after(0.1) == [Dial(V4, "", 15.0)]
+        assert run.after(0.1) == [Dial(V4, "", 15.0, credentials_seconds=59.75)]
 
     def test_a_connection_that_ends_before_hello_is_tried_again(self) -> None:
         run = Run().open()
 
         assert run.feed(Closed("reset")) == [HangUp()]
-        assert run.after(0.25) == [Dial(V4, "", 15.0)]
+        assert run.after(0.25) == [dial(V4, run.now)]
 
     def test_a_status_before_hello_is_tried_again(self) -> None:
         run = Run().open()
@@ -120,7 +158,7 @@ class TestBeforeGo:
 
     def test_a_container_without_a_shell_is_the_end(self) -> None:
         run = Run().open()
-        run.feed(failure_status("exec failed: /bin/sh: no such file or directory"))
+        run.feed(failure_status('exec: "/bin/sh": stat /bin/sh: no such file or directory'))
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.NO_SHELL
@@ -129,7 +167,7 @@ class TestBeforeGo:
         run = Run().open()
 
         assert run.after(15.0) == [HangUp()]
-        assert run.after(0.25) == [Dial(V4, "", 15.0)]
+        assert run.after(0.25) == [dial(V4, run.now)]
 
     def test_all_of_it_ends_with_the_time_there_is(self) -> None:
         run = Run(seconds=10.0).open()
@@ -177,7 +215,10 @@ class TestBeforeGo:
         run.feed(Tick(), NotOpened(MULTI))
         run.after(3.0)
 
-        line = "which container of pod w? It can't be looked up (no answer came); set MPIRT_CONTAINER"
+        line = (
+            "which container of pod w? It can't be looked up (no answer came); "
+            "name one by --container or MPIRT_CONTAINER"
+        )
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
     def test_no_time_at_all_is_the_end(self) -> None:
@@ -220,10 +261,10 @@ class TestBeforeGo:
 class TestWaitingForThePod:
     def test_it_is_watched_and_dialled_when_it_runs(self) -> None:
         run = Run()
-        assert run.feed(Tick(), NotOpened(UNSCHEDULED)) == [Dial(V4, "", 15.0), WatchPod()]
+        assert run.feed(Tick(), NotOpened(UNSCHEDULED)) == [dial(V4, run.now), WatchPod()]
         assert run.feed(PodSeen(pods.PENDING)) == []
 
-        assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "", 15.0)]
+        assert run.feed(PodSeen(pods.HEALTHY)) == [dial(V4, run.now)]
 
     def test_one_that_runs_and_can_not_be_entered_is_dialled_after_a_pause(self) -> None:
         run = Run()
@@ -231,7 +272,7 @@ class TestWaitingForThePod:
 
         assert run.feed(PodSeen(pods.HEALTHY)) == []
         assert run.after(0.4) == []
-        assert run.after(0.1) == [Dial(V4, "", 15.0)]
+        assert run.after(0.1) == [dial(V4, run.now)]
 
     @pytest.mark.parametrize(
         "looks",
@@ -267,7 +308,7 @@ class TestWaitingForThePod:
         while run.now < 6.0:
             run.after(0.25, NotOpened(UNSCHEDULED), PodSeen(pods.HEALTHY))
 
-        assert run.feed(PodSeen(pods.RESTARTED)) == [Dial(V4, "", 15.0)]
+        assert run.feed(PodSeen(pods.RESTARTED)) == [dial(V4, run.now)]
 
     def test_it_is_watched_once(self) -> None:
         run = Run()
@@ -291,21 +332,27 @@ class TestWaitingForThePod:
         run.feed(Tick(), NotOpened(MULTI))
         assert run.after(3.0) == []
 
-        told = "pod w: of the containers worker, proxy the first is used; MPIRT_CONTAINER chooses another"
-        assert run.feed(PodSeen(two)) == [Say(told), Dial(V4, "worker", 15.0)]
+        told = (
+            "pod w: of the containers worker, proxy the first is used; "
+            "--container or MPIRT_CONTAINER chooses another"
+        )
+        assert run.feed(PodSeen(two)) == [Say(told), dial(V4, run.now, container="worker")]
 
     def test_one_that_is_named_by_the_pod_is_not_worth_a_word(self) -> None:
         named = pods.pod(metadata={"annotations": {"kubectl.kubernetes.io/default-container": "worker"}})
         run = Run()
         run.feed(Tick(), NotOpened(MULTI))
 
-        assert run.feed(PodSeen(named)) == [Dial(V4, "worker", 15.0)]
+        assert run.feed(PodSeen(named)) == [dial(V4, run.now, container="worker")]
 
     def test_where_the_pod_may_not_be_looked_at_the_person_must_choose(self) -> None:
         run = Run()
         run.feed(Tick(), NotOpened(MULTI), PodHidden("forbidden"))
 
-        line = "which container of pod w? It can't be looked up (forbidden); set MPIRT_CONTAINER"
+        line = (
+            "which container of pod w? It can't be looked up (forbidden); "
+            "name one by --container or MPIRT_CONTAINER"
+        )
         assert run.finish == Finish(ExitCode.CONFIG, line)
 
     def test_elsewhere_that_matters_little(self) -> None:
@@ -318,7 +365,7 @@ class TestWaitingForThePod:
         run = Run()
         run.feed(Tick(), NotOpened(MULTI), ApiSilent("overloaded"))
 
-        assert run.feed(PodSeen(pods.HEALTHY)) == [Dial(V4, "worker", 15.0)]
+        assert run.feed(PodSeen(pods.HEALTHY)) == [dial(V4, run.now, container="worker")]
 
 
 class TestTheCommandsEnd:

@@ -24,6 +24,7 @@ class TestTheSwitch:
 
         assert (found.patience, found.pace) == (Patience(lease=180, node=20), Pace(4, 14))
         assert (found.grace, found.orphan_grace, found.fence) == (3, 30, ("", 0))
+        assert found.longest_grace is None
 
     @pytest.mark.parametrize("text", ["", "on"])
     def test_on_is_what_it_is_anyway(self, text: str) -> None:
@@ -46,12 +47,13 @@ class TestTheSwitch:
 class TestSeconds:
     @pytest.mark.parametrize(
         ("text", "seconds"),
-        [("0", 0), ("1", 1), ("1.5", 1.5), ("2.", 2), ("86400", 86400), ("86399.99999", 86399.99999)],
+        [("0", 0), ("1.5", 1.5), ("0" * 12, 0), ("10s", 10), ("1h30m", 5400), ("1d", 86400), ("86400", 86400)],
     )
-    def test_are_a_number(self, text: str, seconds: float) -> None:
+    def test_have_the_form_that_ssh_has(self, text: str, seconds: float) -> None:
         assert held(MPIRT_LEASE=text).patience == Patience(lease=seconds)
         assert held(MPIRT_NODE_PATIENCE=text).patience == Patience(node=seconds)
-        assert (held(MPIRT_GRACE=text).grace, held(MPIRT_GRACE=text).orphan_grace) == (seconds, seconds)
+        graces = held(MPIRT_GRACE=text)
+        assert (graces.grace, graces.orphan_grace, graces.longest_grace) == (seconds, seconds, seconds)
 
     @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
     def test_that_are_empty_are_the_default(self, name: str) -> None:
@@ -59,13 +61,13 @@ class TestSeconds:
 
     @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
     @pytest.mark.parametrize(
-        "text", ["86400.1", "86401", "-1", "+1", ".5", ".", "1.x", "1.2.3", "1e3", "inf", " 1", "\u0661", "0" * 12]
+        "text", ["86400.1", "1w", "-1", "+1", ".", "2.", "1.x", "1.2.3", "1e3", "inf", " 1", "\u0661", "none"]
     )
     def test_that_are_none_or_too_many_are_an_error(self, name: str, text: str) -> None:
         with pytest.raises(UsageError) as error:
             held(**{name: text})
 
-        assert str(error.value) == f"{name}={text}: expected a number of seconds from 0 to 86400"
+        assert str(error.value) == f"{name}={text}: expected a time such as 30, 10s or 1h30m, at most a day"
 
 
 class TestThePace:
@@ -121,6 +123,17 @@ class TestTheFence:
             held(MPIRT_FENCE=text)
 
         assert str(error.value) == f"MPIRT_FENCE={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number"
+
+    def test_may_have_a_job_of_511_bytes(self) -> None:
+        assert held(MPIRT_FENCE="j" * 511 + ":1").fence == ("j" * 511, 1)
+
+    @pytest.mark.parametrize("text", ["\u00e9" * 256, "\u00e9" * 256 + ":1"])
+    def test_with_a_job_that_no_keeper_takes_is_an_error(self, text: str) -> None:
+        with pytest.raises(UsageError) as error:
+            held(MPIRT_FENCE=text)
+
+        said = "\u00e9" * 60
+        assert str(error.value) == f"MPIRT_FENCE={said}...: the job's name has 512 bytes, 511 is the most"
 
     def test_may_have_a_job_of_any_bytes(self) -> None:
         start = held(MPIRT_FENCE="job\udcff:1").start(Order("n1", b"true"))

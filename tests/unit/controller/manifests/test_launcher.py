@@ -233,7 +233,7 @@ class TestItsEnvironment:
             "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh",
             "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
             "I_MPI_PERHOST": "2",
-            "I_MPI_HYDRA_BRANCH_COUNT": "-1",
+            "I_MPI_HYDRA_BRANCH_COUNT": "0",
             **self.NO_GPU,
         }
 
