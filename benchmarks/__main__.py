@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,11 +13,12 @@ from benchmarks import controller as upkeep
 from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
+from benchmarks import flow, place, report
 from benchmarks import outages as interruptions
-from benchmarks import place, report
 from benchmarks import rsh as scenario
 from benchmarks import runtime as folder
 from benchmarks.access import Access
+from benchmarks.comparison import Comparison
 from benchmarks.measure import Unmeasured
 from tests.kube.errors import ClusterError
 
@@ -63,25 +65,68 @@ def cli() -> None:
     """
 
 
+def _mebibytes(_context: click.Context, _parameter: click.Parameter, count: int) -> int:
+    mebibytes, rest = divmod(count, flow.MIB)
+    if rest or not mebibytes:
+        raise click.BadParameter(f"expected a multiple of {flow.MIB}, got {count}")
+    return mebibytes
+
+
 @cli.command()
 @_json
 @click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of short commands.")
 @click.option("--held", type=click.IntRange(1), default=48, show_default=True, help="Sessions held at once.")
+@click.option("--streams", type=click.IntRange(1), default=3, show_default=True, help="Pairs of each direction.")
+@click.option(
+    "--bytes",
+    "mebibytes",
+    type=int,
+    default=1 << 30,
+    show_default=True,
+    callback=_mebibytes,
+    help="Bytes that flow in each of them; whole MiB.",
+)
+@click.option(
+    "--only",
+    type=click.Choice([part.value for part in scenario.Part]),
+    multiple=True,
+    help="Measure this only; may be repeated.",
+)
 @_kubectl
 @_access
-def rsh(*, as_json: bool, runs: int, held: int, kubectl: Path | None, access: str) -> None:
-    """mpirt-rsh beside kubectl exec: time, CPU time and memory of `true`, and memory of sessions held at once."""
-    machine = _machine()
+def rsh(
+    *,
+    as_json: bool,
+    runs: int,
+    held: int,
+    streams: int,
+    mebibytes: int,
+    only: tuple[str, ...],
+    kubectl: Path | None,
+    access: str,
+) -> None:
+    """
+    mpirt-rsh beside kubectl exec: time, CPU time and memory of `true`, the time to a command's first byte with and
+    without a keeper, memory and processes of sessions held at once, and the time of 1 GiB of stdout and of stdin.
+    """
+    machine, parts = _machine(), {scenario.Part(one) for one in only} or set(scenario.Part)
     with (
         place.fresh_namespace() as namespace,
         scenario.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
     ):
-        heading = f"{contest.versions()}\n{machine}; access as {access}; {runs} pairs, {held} held"
-        comparisons = [*contest.short_command(runs), *contest.held_sessions(held)]
+        counts = f"{runs} pairs, {held} held, {streams} pairs of {mebibytes} MiB"
+        heading = f"{contest.versions()}\n{machine}; access as {access}; keeper mounted; {counts}"
+        measured: dict[scenario.Part, Callable[[], list[Comparison]]] = {
+            scenario.Part.TRUE: lambda: contest.short_command(runs),
+            scenario.Part.START: lambda: contest.start(runs),
+            scenario.Part.HELD: lambda: contest.held_sessions(held),
+            scenario.Part.STREAMS: lambda: contest.streams(streams, mebibytes),
+        }
+        comparisons = [one for part, measure in measured.items() if part in parts for one in measure()]
     click.echo(f"\n{heading}\n")
     click.echo(report.rendered(comparisons, ours=scenario.OURS, theirs=scenario.THEIRS))
     if as_json:
-        click.echo(report.json_line(report.ratios(comparisons)))
+        click.echo(report.json_line(report.figures(comparisons)))
 
 
 @cli.command()
@@ -121,7 +166,7 @@ def discover(*, as_json: bool, runs: int, kubectl: Path | None, access: str) -> 
     click.echo(f"\n{looking.OURS} alone\n")
     click.echo(report.rendered(growth, ours=looking.MANY, theirs=looking.FEW))
     if as_json:
-        click.echo(report.json_line(report.ratios([*beside, *growth])))
+        click.echo(report.json_line(report.figures([*beside, *growth])))
 
 
 @cli.command()
@@ -137,7 +182,7 @@ def runtime(*, as_json: bool, runs: int, access: str) -> None:
     click.echo(f"\n{machine}; access as {access}; {runs} pairs\n{copied.rendered()}\n")
     click.echo(report.rendered(comparisons, ours=folder.OURS, theirs=folder.THEIRS))
     if as_json:
-        click.echo(report.json_line({**copied.figures(), **report.ratios(comparisons)}))
+        click.echo(report.json_line({**copied.figures(), **report.figures(comparisons)}))
 
 
 @cli.command()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import pairs
 from benchmarks.access import Access, environment, versions
-from benchmarks.comparison import Comparison, Quantity
+from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.costs import compared, wall_compared
 from benchmarks.measure import Unmeasured, run
 from tests.e2e import manifests
@@ -26,10 +26,10 @@ DISCOVER = Path(sys.executable).with_name("mpirt-discover")
 OURS, THEIRS = "mpirt-discover", "kubectl get"
 MANY, FEW = "200 pods", "3 pods"
 
-WALL = Quantity("wall_ratio", "3 hosts: wall time", "ms", 0.75, paired=True)
-CPU = Quantity("cpu_ratio", "3 hosts: CPU time", "ms", 0.60, paired=True)
-PEAK = Quantity("memory_ratio", "3 hosts: peak memory", "MB", 0.42, paired=False)
-GROWTH = Quantity("growth_200_over_3", "wall time", "ms", 1.5, paired=True)
+WALL = Quantity("wall_ratio", "3 hosts: wall time", "ms", 0.75, By.PAIRS)
+CPU = Quantity("cpu_ratio", "3 hosts: CPU time", "ms", 0.60, By.PAIRS)
+PEAK = Quantity("memory_ratio", "3 hosts: peak memory", "MB", 0.42, By.MEDIANS)
+GROWTH = Quantity("growth_200_over_3", "wall time", "ms", 1.5, By.PAIRS)
 
 _WORKERS = 3
 _CROWD = 200

@@ -1,5 +1,5 @@
 """
-Programs held at once: all are started, all say that they are up, and then the memory of each is looked at.
+Programs held at once: all are started, all say that they are up, and all are ended.
 
 Owns: the waiting, and that none is left. Must not know what the programs are.
 """
@@ -7,21 +7,22 @@ Owns: the waiting, and that none is left. Must not know what the programs are.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
-from benchmarks import memory
 from benchmarks.measure import Program, Unmeasured, started
 from tests.kube.wait import until
 
 _ALL_UP_WITHIN = 120.0
+_ENDED_WITHIN = 30.0
 
 
-def held_bytes(
+@contextmanager
+def held(
     argv: Sequence[str], count: int, *, env: Mapping[str, str], sign: str, settled_after: float
-) -> list[int]:
+) -> Iterator[list[Program]]:
     """
-    The proportional set size of each of `count` processes of a program, with its descendants.
+    `count` processes of a program that stays, for as long as the block lasts; TERM ends them.
 
     A process is up when it has written `sign`; `settled_after` are the seconds to wait when all are.
     """
@@ -33,7 +34,11 @@ def held_bytes(
             what=f"{count} processes of {programs[0].name} to be up at once",
         )
         time.sleep(settled_after)
-        return [memory.tree_bytes(program.pid) for program in programs]
+        yield programs
+        for program in programs:
+            program.terminate()
+        for program in programs:
+            program.has_ended(within=_ENDED_WITHIN)
 
 
 def _is_up(program: Program, sign: str) -> bool:

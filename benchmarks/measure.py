@@ -64,6 +64,11 @@ class Program:
         end.register(self.handle, select.POLLIN)
         return bool(end.poll(within * 1000))
 
+    def terminate(self) -> None:
+        """Ask it to end, by TERM."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.handle, signal.SIGTERM)
+
     def said(self) -> str:
         """The last of what it wrote, without moving the place where it writes next."""
         size = os.fstat(self.output).st_size

@@ -15,8 +15,15 @@ Result = TypeVar("Result")
 def alternate(
     runs: int, ours: Callable[[], Result], theirs: Callable[[], Result]
 ) -> tuple[list[Result], list[Result]]:
-    """Each once to warm up, which counts for nothing; then so many pairs, ours first, and what each run gave."""
+    """Each once to warm up, which counts for nothing; then so many pairs."""
     ours()
     theirs()
+    return in_turn(runs, ours, theirs)
+
+
+def in_turn(
+    runs: int, ours: Callable[[], Result], theirs: Callable[[], Result]
+) -> tuple[list[Result], list[Result]]:
+    """So many pairs, ours first, and what each run gave."""
     pairs = [(ours(), theirs()) for _ in range(runs)]
     return [first for first, _ in pairs], [second for _, second in pairs]

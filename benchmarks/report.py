@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from benchmarks.comparison import Comparison
+from benchmarks.comparison import By, Comparison
 from tests.kube.status import table
 
 _LEGEND = """\
 Shown are medians, with minimum and maximum in brackets. The ratio with a star counts: that of pairs (the median of
 each pair's ratio) where the load of the machine changes the quantity, for both runs of a pair meet the same load;
-that of medians where load does not change it."""
+that of medians where load does not change it. A figure with a plus sign is a difference."""
 
 
 def rendered(comparisons: Sequence[Comparison], *, ours: str, theirs: str) -> str:
@@ -25,9 +25,9 @@ def rendered(comparisons: Sequence[Comparison], *, ours: str, theirs: str) -> st
     return "\n".join([*table([heading, *map(_row, comparisons)]), "", _LEGEND])
 
 
-def ratios(comparisons: Sequence[Comparison]) -> Mapping[str, float]:
+def figures(comparisons: Sequence[Comparison]) -> Mapping[str, float]:
     """What counts, by key."""
-    return {each.quantity.key: each.ratio for each in comparisons}
+    return {each.quantity.key: each.figure for each in comparisons}
 
 
 def json_line(figures: Mapping[str, float]) -> str:
@@ -35,21 +35,25 @@ def json_line(figures: Mapping[str, float]) -> str:
 
 
 def _row(comparison: Comparison) -> list[str]:
-    of_medians, of_pairs = f"{comparison.of_medians:.3f}", "-"
-    if comparison.of_pairs is None:
-        of_medians += "*"
-    else:
-        of_pairs = f"{comparison.of_pairs:.3f}*"
     quantity = comparison.quantity
+    sign = "+" if quantity.by is By.DIFFERENCE else ""
     return [
         f"{quantity.what}, {quantity.unit}",
         _spread(comparison.ours),
         _spread(comparison.theirs),
-        of_medians,
-        of_pairs,
-        f"<= {quantity.bound:.2f}",
+        *_figures(comparison),
+        f"<= {sign}{quantity.bound:.2f}",
         "yes" if comparison.is_met else "no",
     ]
+
+
+def _figures(comparison: Comparison) -> tuple[str, str]:
+    """The columns of medians and of pairs."""
+    if comparison.of_medians is None:
+        return f"{comparison.figure:+.2f}*", "-"
+    if comparison.of_pairs is None:
+        return f"{comparison.of_medians:.3f}*", "-"
+    return f"{comparison.of_medians:.3f}", f"{comparison.of_pairs:.3f}*"
 
 
 def _spread(samples: Sequence[float]) -> str:

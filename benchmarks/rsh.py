@@ -1,32 +1,43 @@
 """
-mpirt-rsh beside `kubectl exec`: one short command at a time, and many sessions held at once.
+mpirt-rsh beside `kubectl exec`: one short command at a time, its first byte, many sessions held at once, and bytes
+that flow either way.
 
-Owns: what is run on either side, what is measured of it, and the bounds.
+Owns: what is run on either side, what is measured of it, and the bounds. The worker is one of a job: it has the
+keeper where the controller mounts it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-from benchmarks import pairs
+from benchmarks import flow, memory, pairs
 from benchmarks.access import Access, environment, versions
-from benchmarks.comparison import Comparison, Quantity
+from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.costs import MB, compared
-from benchmarks.held import held_bytes
+from benchmarks.held import held
 from benchmarks.measure import Unmeasured, run
 from tests.e2e.ground import Namespace
+from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
 from tests.kube.progress import step
+from tests.kube.wait import until
 
 OURS, THEIRS = "mpirt-rsh", "kubectl exec"
 
-WALL = Quantity("wall_ratio", "`true`: wall time", "ms", 0.85, paired=True)
-CPU = Quantity("cpu_ratio", "`true`: CPU time", "ms", 0.75, paired=True)
-PEAK = Quantity("memory_ratio", "`true`: peak memory", "MB", 0.42, paired=False)
-HELD = Quantity("held_memory_ratio", "held: memory of each", "MB", 0.60, paired=False)
+WALL = Quantity("wall_ratio", "`true`: wall time", "ms", 0.85, By.PAIRS)
+CPU = Quantity("cpu_ratio", "`true`: CPU time", "ms", 0.75, By.PAIRS)
+PEAK = Quantity("memory_ratio", "`true`: peak memory", "MB", 0.42, By.MEDIANS)
+START = Quantity("start_ratio", "first byte: wall time", "ms", 0.85, By.PAIRS)
+UNHELD_START = Quantity("unheld_start_ratio", "first byte without a keeper: wall time", "ms", 0.85, By.PAIRS)
+HELD = Quantity("held_memory_ratio", "held: memory of each", "MB", 0.60, By.MEDIANS)
+# The keeper and its bridge.
+PROCESSES = Quantity("more_processes", "held: in the worker for each", "processes", 2, By.DIFFERENCE)
+STDOUT = Quantity("stdout_ratio", "stdout: wall time of 1 GiB", "s", 1.15, By.PAIRS)
+STDIN = Quantity("stdin_ratio", "stdin: wall time of 1 GiB", "s", 1.15, By.PAIRS)
 
 # Written by the remote command, so that the session is known to be through to the pod.
 _UP = "held"
@@ -34,6 +45,26 @@ _HOLD = f"echo {_UP}; exec sleep 600"
 
 # What an agent does once, after a while, is done by then: mpirt-rsh starts to watch its pod after a second.
 _SETTLED_AFTER = 5.0
+_ENDED_WITHIN = 60.0
+
+_BYTE = "echo x"
+_WITHOUT_KEEPER = {"MPIRT_KEEPER": "off"}
+
+_MIB_PER_GIB = 1024
+# dd counts whole mebibytes that it has put together, and what was left at the end. The shell waits for it, for
+# containerd ends an exec's stdin as soon as the exec's first process has no stdout any more.
+_SINK = "dd ibs=65536 obs=1048576 of=/dev/null 2>&1; exit $?"
+_RECEIPT = "{}+0 records out"
+_SOURCE = "exec dd if=/dev/zero bs=1048576 count={} 2>/dev/null"
+
+
+class Part(StrEnum):
+    """What can be measured by itself."""
+
+    TRUE = "true"
+    START = "start"
+    HELD = "held"
+    STREAMS = "streams"
 
 
 @contextmanager
@@ -42,7 +73,7 @@ def contest(namespace: Namespace, *, access: Access, kubectl: Path | None) -> It
     if not RSH.exists():
         raise Unmeasured(f"{RSH} is not installed; run: make venv")
     with step("one worker"):
-        [pod] = namespace.workers(1, "busybox")
+        [pod] = jobworkers.start(namespace, 1, "busybox")
     with environment(access, namespace, pod) as env:
         yield Contest(kubectl or namespace.kubectl.program, namespace, pod, env)
 
@@ -69,21 +100,76 @@ class Contest:
                 (WALL, CPU, PEAK),
             )
 
+    def start(self, runs: int) -> list[Comparison]:
+        """From an agent's start to its command's first byte, under the keeper and without it."""
+        with step(f"2 times {runs} pairs of first bytes"):
+            return [self._started(START, {}, runs), self._started(UNHELD_START, _WITHOUT_KEEPER, runs)]
+
     def held_sessions(self, count: int) -> list[Comparison]:
         """So many sessions of one, then as many of the other. What kubectl leaves in the worker goes with it."""
-        ours, theirs = rsh_argv(self.pod, _HOLD), kubectl_argv(self.kubectl, self.pod, _HOLD)
         with step(f"{count} held sessions of each"):
-            return [Comparison(HELD, self._held(ours, count), self._held(theirs, count))]
+            before = self._processes()
+            ours = self._held(rsh_argv(self.pod, _HOLD), count)
+            until(lambda: self._processes() == before, within=_ENDED_WITHIN, what="the end of all that was held")
+            theirs = self._held(kubectl_argv(self.kubectl, self.pod, _HOLD), count)
+        return [
+            Comparison(HELD, ours.megabytes, theirs.megabytes),
+            Comparison(PROCESSES, [ours.processes], [theirs.processes]),
+        ]
 
-    def _held(self, argv: Sequence[str], count: int) -> list[float]:
-        sizes = held_bytes(argv, count, env=self.env, sign=_UP, settled_after=_SETTLED_AFTER)
-        return [size / MB for size in sizes]
+    def streams(self, runs: int, mebibytes: int) -> list[Comparison]:
+        """So many bytes out of the worker, and into it."""
+        source, receipt = _SOURCE.format(mebibytes), _RECEIPT.format(mebibytes)
+        out = rsh_argv(self.pod, source), kubectl_argv(self.kubectl, self.pod, source)
+        into = rsh_argv(self.pod, _SINK), kubectl_argv(self.kubectl, self.pod, _SINK, "--stdin")
+        per_gib = _MIB_PER_GIB / mebibytes
+
+        def received(argv: Sequence[str]) -> float:
+            return flow.received_seconds(argv, mebibytes, env=self.env) * per_gib
+
+        def sent(argv: Sequence[str]) -> float:
+            return flow.sent_seconds(argv, mebibytes, env=self.env, receipt=receipt) * per_gib
+
+        with step(f"{runs} pairs of {mebibytes} MiB each way"):
+            return [
+                Comparison(STDOUT, *pairs.in_turn(runs, lambda: received(out[0]), lambda: received(out[1]))),
+                Comparison(STDIN, *pairs.in_turn(runs, lambda: sent(into[0]), lambda: sent(into[1]))),
+            ]
+
+    def _started(self, quantity: Quantity, setting: Mapping[str, str], runs: int) -> Comparison:
+        ours, theirs = rsh_argv(self.pod, _BYTE), kubectl_argv(self.kubectl, self.pod, _BYTE)
+        env = {**self.env, **setting}
+
+        def milliseconds(argv: Sequence[str]) -> float:
+            return flow.first_byte_seconds(argv, env=env) * 1000
+
+        return Comparison(
+            quantity, *pairs.alternate(runs, lambda: milliseconds(ours), lambda: milliseconds(theirs))
+        )
+
+    def _held(self, argv: Sequence[str], count: int) -> _Held:
+        before = self._processes()
+        with held(argv, count, env=self.env, sign=_UP, settled_after=_SETTLED_AFTER) as programs:
+            sizes = [memory.tree_bytes(program.pid) / MB for program in programs]
+            return _Held(sizes, (self._processes() - before) / count)
+
+    def _processes(self) -> int:
+        """How many there are in the worker, with the one that counts them."""
+        return int(self.namespace.kubectl.execute(self.pod, "/bin/sh", "-c", "set -- /proc/[0-9]*; echo $#"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What sessions of one agent are while they are held: megabytes here, and processes of each in the worker."""
+
+    megabytes: list[float]
+    processes: float
 
 
 def rsh_argv(pod: str, command: str) -> list[str]:
     return [str(RSH), pod, command]
 
 
-def kubectl_argv(kubectl: Path, pod: str, command: str) -> list[str]:
+def kubectl_argv(kubectl: Path, pod: str, command: str, *options: str) -> list[str]:
     """As the kubexec.sh of kubectl-delivery has it."""
-    return [str(kubectl), "exec", pod, "--", "/bin/sh", "-c", command]
+    return [str(kubectl), "exec", *options, pod, "--", "/bin/sh", "-c", command]

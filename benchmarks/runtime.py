@@ -16,7 +16,7 @@ from statistics import median
 
 from benchmarks import pairs
 from benchmarks.access import Access, environment
-from benchmarks.comparison import Comparison, Quantity
+from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.measure import Cost, run
 from tests.e2e.ground import Namespace
 from tests.kube import images, paths
@@ -25,8 +25,8 @@ from tests.kube.shell import run as run_to_its_end
 
 OURS, THEIRS = "runtime image", "pip install"
 
-START = Quantity("start_ratio", "`mpirt-rsh --help`: wall time", "ms", 1.3, paired=True)
-TRUE = Quantity("true_ratio", "`mpirt-rsh POD true`: wall time", "ms", 1.3, paired=True)
+START = Quantity("start_ratio", "`mpirt-rsh --help`: wall time", "ms", 1.3, By.PAIRS)
+TRUE = Quantity("true_ratio", "`mpirt-rsh POD true`: wall time", "ms", 1.3, By.PAIRS)
 MOST_MEGABYTES = 60
 MOST_SECONDS = 1.5
 

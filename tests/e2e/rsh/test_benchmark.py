@@ -1,4 +1,4 @@
-"""The benchmark prints its ratios for programs too: one JSON object, on the last line."""
+"""The benchmark prints its figures for programs too: one JSON object, on the last line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from tests.e2e.ground import Ground
 from tests.unit.layers import PROJECT
 
 
-def test_the_last_line_holds_the_four_ratios(own_cluster: Ground) -> None:
-    argv = [sys.executable, "-m", "benchmarks", "rsh", "--runs", "2", "--held", "2", "--json"]
+def test_the_last_line_holds_all_figures(own_cluster: Ground) -> None:
+    few = ["--runs", "2", "--held", "2", "--streams", "1", "--bytes", str(16 << 20)]
+    argv = [sys.executable, "-m", "benchmarks", "rsh", *few, "--json"]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=280, cwd=PROJECT)
 
-    ratios = json.loads(done.stdout.splitlines()[-1])
+    figures = json.loads(done.stdout.splitlines()[-1])
 
-    assert set(ratios) == {"wall_ratio", "cpu_ratio", "memory_ratio", "held_memory_ratio"}
-    assert all(0 < ratio < 10 for ratio in ratios.values())
+    assert set(figures) == {
+        "wall_ratio",
+        "cpu_ratio",
+        "memory_ratio",
+        "start_ratio",
+        "unheld_start_ratio",
+        "held_memory_ratio",
+        "more_processes",
+        "stdout_ratio",
+        "stdin_ratio",
+    }
+    assert all(0 < figure < 10 for figure in figures.values())
+    assert figures["more_processes"] == 2

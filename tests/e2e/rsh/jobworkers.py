@@ -1,0 +1,68 @@
+"""
+Workers as a job has them: the controller's own builders make the objects, with the keeper in /etc/mpi.
+
+No controller runs and there is no job object, so the objects have no owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mpirt.controller.dialects.mpijob import MpiJob
+from mpirt.controller.keepers import keeper_files
+from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.objectnames import worker_names
+from mpirt.controller.spec import JobSpec, Settings
+from tests.e2e.ground import Namespace
+from tests.e2e.manifests import Manifest
+
+_READY_WITHIN = "120s"
+
+
+def start(
+    namespace: Namespace,
+    count: int,
+    image: str,
+    *,
+    name: str = "job",
+    container: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> list[str]:
+    """
+    Start so many workers and wait until all are Ready.
+
+    `container` and `spec` hold fields of the main container and of the pods' spec, as a user's template has them.
+    """
+    main = {"name": "main", "image": namespace.ground.image(image), "imagePullPolicy": "IfNotPresent"}
+    template = {"terminationGracePeriodSeconds": 1, **spec, "containers": [{**main, **(container or {})}]}
+    job = _job(namespace, name, count, template)
+    keepers = keeper_files()
+    assert keepers, "there is no keeper in mpirt/keeper; run: make keeper"
+    workers = stateful_set(job, Settings(runtime_image="", keepers=keepers))
+    namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))
+    found = f"statefulset/{workers['metadata']['name']}"
+    namespace.kubectl("rollout", "status", found, f"--timeout={_READY_WITHIN}", timeout=180)
+    return worker_names(name, count)
+
+
+def _job(namespace: Namespace, name: str, count: int, worker: Manifest) -> JobSpec:
+    launcher = {"containers": worker["containers"]}
+    replicas = {
+        "Launcher": {"template": {"spec": launcher}},
+        "Worker": {"replicas": count, "template": {"spec": worker}},
+    }
+    return MpiJob().parse(
+        {
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "metadata": {"name": name, "namespace": namespace.name, "uid": "none"},
+            "spec": {"mpiReplicaSpecs": replicas},
+        }
+    )
+
+
+def _unowned(manifest: Manifest) -> Manifest:
+    metadata = {key: text for key, text in manifest["metadata"].items() if key != "ownerReferences"}
+    return {**manifest, "metadata": metadata}

@@ -1,0 +1,135 @@
+"""
+Nothing is left in a worker of many commands: no process, no zombie, no file, no socket.
+
+A command's keeper is a child of its bridge, and the bridge one of the runtime; so it makes no difference whether
+the container's main process reaps what is orphaned.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.ground import Namespace
+from tests.e2e.rsh import agent, jobworkers
+from tests.kube.errors import ClusterError
+from tests.kube.wait import until
+
+# They use all processors.
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+
+_COMMANDS = 1000
+_AT_ONCE = 12
+_CODES = 7
+
+REAPS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"]
+DOES_NOT_REAP = ["sleep", "1000000"]
+
+# Processes with their names and states, files where keepers have theirs, sockets that have a path. The shell that
+# looks is left out.
+_LOOK = """
+for each in /proc/[0-9]*/stat; do
+    read -r pid name state rest <"$each" 2>/dev/null && [ "$pid" != $$ ] && echo "process $name $state"
+done
+for each in /dev/shm /tmp /var/tmp "$TMPDIR"; do for one in "$each"/* "$each"/.[!.]*; do
+    [ -e "$one" ] && echo "file $one"
+done; done
+while read -r line; do case $line in */*) echo "socket /${line#*/}";; esac; done </proc/net/unix
+"""
+
+
+@pytest.mark.parametrize("main", [REAPS, DOES_NOT_REAP], ids=["reaping", "not reaping"])
+def test_nothing_is_left_of_a_thousand_commands(namespace: Namespace, main: list[str]) -> None:
+    pod = worker(namespace, main)
+    before = seen(namespace, pod)
+
+    outcomes = commands(namespace, pod)
+
+    assert [each for each in outcomes if each.is_wrong] == []
+    same_as(before, namespace, pod)
+
+
+def test_a_command_that_runs_is_seen(namespace: Namespace) -> None:
+    """Else nothing would be left, whatever is."""
+    pod = worker(namespace, REAPS)
+    before = seen(namespace, pod)
+
+    with agent.rsh(namespace, pod, "echo up; exec sleep 600") as running:
+        assert running.line() == "up"
+        during = seen(namespace, pod)
+
+    kinds = Counter(line.split()[0] for line in (during - before).elements())
+    assert kinds == {"process": 3, "file": 1, "socket": 1}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one command's agent ended."""
+
+    number: int
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def is_wrong(self) -> bool:
+        is_held = "keeper-1-" in self.output
+        expected = (self.number % _CODES, str(self.number), "")
+        return (self.code, self.output.partition(" ")[0], self.errors) != expected or not is_held
+
+
+def worker(namespace: Namespace, main: list[str]) -> str:
+    """A job's worker with this main process, and a $TMPDIR."""
+    container = {
+        "command": main,
+        "env": [{"name": "TMPDIR", "value": "/scratch"}],
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    }
+    volumes = [{"name": "scratch", "emptyDir": {}}]
+    [pod] = jobworkers.start(namespace, 1, "busybox", container=container, volumes=volumes)
+    return pod
+
+
+def commands(namespace: Namespace, pod: str) -> list[Outcome]:
+    """A thousand of them, some at a time; each says its number and who started it."""
+    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace))}
+
+    def run(number: int) -> Outcome:
+        command = f"echo {number} $(tr '\\0' ' ' </proc/$PPID/cmdline); exit {number % _CODES}"
+        done = subprocess.run(
+            [str(agent.RSH), pod, command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=env,
+            timeout=120,
+            check=False,
+        )
+        return Outcome(number, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(run, range(_COMMANDS)))
+
+
+def seen(namespace: Namespace, pod: str) -> Counter[str]:
+    """Processes, files and sockets of the pod."""
+    return Counter(namespace.kubectl.execute(pod, "/bin/sh", "-c", _LOOK, check=False).splitlines())
+
+
+def same_as(before: Counter[str], namespace: Namespace, pod: str) -> None:
+    """Wait until the pod is as it was: a shell of the runtime may end after its agent."""
+    left = Counter[str]()
+
+    def nothing_is_left() -> bool:
+        left.clear()
+        left.update(seen(namespace, pod))
+        return left == before
+
+    try:
+        until(nothing_is_left, within=30, what="the pod to be as it was")
+    except ClusterError as error:
+        raise AssertionError(f"left: {left - before}; gone: {before - left}") from error

@@ -1,0 +1,211 @@
+"""
+A keeper works in pods that allow little: without libc, with nothing to write to, for a user without a name, with a
+/tmp that executes nothing, with a tiny /dev/shm, and all of that together.
+
+In a job's workers it always does, for it is mounted. Elsewhere it takes a folder that can be written and executed
+from; where there is none, a command runs all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.e2e.ground import Namespace
+from tests.e2e.rsh import agent, jobworkers
+from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
+from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
+from tests.e2e.rsh.test_before_go import served
+
+MIB = 1 << 20
+UNKNOWN_USER = 2_000_000_123
+
+# Gives back what it gets, then who started it.
+COMMAND = "cat; tr '\\0' ' ' </proc/$PPID/cmdline; exit 7"
+# Behind the greetings, in the midst of what flows both ways.
+IN_THE_MIDST = Break(Way.DOWN, 24, Harm.RESET)
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """What a pod's container and spec say."""
+
+    name: str
+    container: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+    def worker_of_job(self, namespace: Namespace) -> str:
+        """With the keeper mounted as the controller mounts it."""
+        [pod] = jobworkers.start(namespace, 1, "busybox", container=self.container, **self.spec)
+        return pod
+
+    def plain_worker(self, namespace: Namespace) -> str:
+        """With nothing of mpirt's."""
+        [pod] = namespace.workers(1, "busybox", container=self.container, **self.spec)
+        return pod
+
+
+def mounted(path: str, **empty_dir: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A volume of the pod's own at that path: fields of the container and of the spec."""
+    return (
+        {"volumeMounts": [{"name": "scratch", "mountPath": path}]},
+        {"volumes": [{"name": "scratch", "emptyDir": empty_dir}]},
+    )
+
+
+TINY_SHM = mounted("/dev/shm", medium="Memory", sizeLimit="64Ki")
+TMP = mounted("/tmp")
+
+READ_ONLY = {"readOnlyRootFilesystem": True}
+UNKNOWN = {"runAsNonRoot": True, "runAsUser": UNKNOWN_USER, "runAsGroup": UNKNOWN_USER}
+BARRED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+# No volume is mounted so, therefore the main process does it.
+_MOUNT = "mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp"
+_WAIT = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
+NOEXEC_TMP = {
+    "command": ["/bin/sh", "-c", f"{_MOUNT} && {_WAIT}"],
+    "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},
+    # Ready means that it is mounted.
+    "readinessProbe": {"exec": {"command": ["grep", "-q", "/tmp tmpfs rw,noexec", "/proc/mounts"]}},
+}
+
+# The test image has one static program, and no library.
+NO_LIBC = Restriction("no libc")
+READ_ONLY_ROOT = Restriction("read-only root", {"securityContext": READ_ONLY})
+NO_SUCH_USER = Restriction("unknown user", {"securityContext": UNKNOWN})
+NOEXEC = Restriction("noexec tmp", NOEXEC_TMP)
+SMALL = Restriction("64 KiB of shm", *TINY_SHM)
+READ_ONLY_BUT_TMP = Restriction("read-only root but /tmp", {"securityContext": READ_ONLY, **TMP[0]}, TMP[1])
+# What can be written, the default /dev/shm, is mounted noexec.
+NOEXEC_ALL = Restriction("only noexec is writable", {"securityContext": {**READ_ONLY, **UNKNOWN, **BARRED}})
+ALL = Restriction(
+    "all together", {"securityContext": {**READ_ONLY, **UNKNOWN, **BARRED}, **TINY_SHM[0]}, TINY_SHM[1]
+)
+
+OF_JOBS = (NO_LIBC, READ_ONLY_ROOT, NO_SUCH_USER, NOEXEC, SMALL, NOEXEC_ALL, ALL)
+WHERE_IT_CAN_BE_SENT = (NO_LIBC, NO_SUCH_USER, NOEXEC, SMALL, READ_ONLY_BUT_TMP)
+WHERE_IT_CANNOT = (READ_ONLY_ROOT, NOEXEC_ALL)
+
+
+@pytest.mark.parametrize("restriction", OF_JOBS, ids=lambda restriction: restriction.name)
+class TestWorkersOfJobs:
+    def test_a_keeper_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
+        pod = restriction.worker_of_job(namespace)
+
+        ended = run(namespace, pod)
+
+        assert ended.is_right
+        assert ended.parent.startswith("/etc/mpi/keeper-1-")
+
+    def test_the_command_survives_its_connection(self, namespace: Namespace, restriction: Restriction) -> None:
+        pod = restriction.worker_of_job(namespace)
+
+        ended = asyncio.run(run_through_a_break(namespace, pod))
+
+        assert "] state: detached" in ended.log
+        assert ended.is_right
+        assert ended.parent.startswith("/etc/mpi/keeper-1-")
+
+
+@pytest.mark.parametrize("restriction", WHERE_IT_CAN_BE_SENT, ids=lambda restriction: restriction.name)
+class TestOtherPods:
+    def test_a_keeper_that_was_sent_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
+        pod = restriction.plain_worker(namespace)
+
+        ended = run(namespace, pod)
+
+        assert ended.is_right
+        assert "/mpirt-keeper-1-" in ended.parent
+
+    def test_the_command_survives_its_connection(self, namespace: Namespace, restriction: Restriction) -> None:
+        pod = restriction.plain_worker(namespace)
+
+        ended = asyncio.run(run_through_a_break(namespace, pod))
+
+        assert "] state: detached" in ended.log
+        assert ended.is_right
+        assert "/mpirt-keeper-1-" in ended.parent
+
+
+@pytest.mark.parametrize("restriction", WHERE_IT_CANNOT, ids=lambda restriction: restriction.name)
+def test_without_a_place_for_a_keeper_the_command_runs_all_the_same(
+    namespace: Namespace, restriction: Restriction
+) -> None:
+    pod = restriction.plain_worker(namespace)
+
+    ended = run(namespace, pod)
+
+    assert ended.is_right
+    assert "keeper-1-" not in ended.parent
+    assert "no folder in the container takes a program and may execute it" in ended.log
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the command ended."""
+
+    sent: bytes
+    code: int | None
+    output: bytes
+    log: str
+
+    @property
+    def is_right(self) -> bool:
+        """Its code is right, and all that was sent came back. Says what is wrong."""
+        assert self.code == 7, self.log
+        assert self.output[: len(self.sent)] == self.sent
+        return True
+
+    @property
+    def parent(self) -> str:
+        """The command line of the command's parent."""
+        return self.output[len(self.sent) :].decode()
+
+
+def run(namespace: Namespace, pod: str) -> Run:
+    """The command with a mebibyte of stdin, on a connection that lasts."""
+    noise = os.urandom(MIB)
+    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace)), "MPIRT_LOG": "debug"}
+    done = subprocess.run(
+        [str(agent.RSH), pod, COMMAND],
+        input=noise,
+        capture_output=True,
+        env=env,
+        timeout=ENDS_WITHIN,
+        check=False,
+    )
+    return Run(noise, done.returncode, done.stdout, done.stderr.decode())
+
+
+async def run_through_a_break(namespace: Namespace, pod: str) -> Run:
+    """The same, on a connection that is reset in the midst of it."""
+    noise = os.urandom(MIB)
+    proxy = Proxy(server_address(namespace), IN_THE_MIDST)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = kubeconfig_by_way_of(namespace, listener.getsockname()[1])
+        env = {**os.environ, "KUBECONFIG": str(config), "MPIRT_LOG": "debug"}
+        async with served(proxy, listener):
+            process = await asyncio.create_subprocess_exec(
+                str(agent.RSH),
+                pod,
+                COMMAND,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                output, log = await asyncio.wait_for(process.communicate(noise), ENDS_WITHIN)
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+    return Run(noise, process.returncode, output, log.decode())
