@@ -1,8 +1,11 @@
 """
 One command in one worker pod, for every launcher that knows a remote shell.
 
-The core has no I/O: argv.py and launchers.py read what a launcher says; wrapper.py and script.py are the pod's
-side, markers.py reads its answers; channels.py is the exec protocol; session.py the state machine, with
-liveness.py its clock, evidence.py its judge and retry.py its patience. transport.py and relay.py do what the
-session asks for.
+    invocation   what a launcher says
+    protocol     the bytes to and from the pod
+    pod          what is known of the pod
+    session      the command, from the first dial to its code
+    ports        the I/O
+
+Each uses those above it, and only ports does anything; main.py puts them together, by what settings.py reads.
 """

@@ -18,22 +18,23 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
-from mpirt.rsh import launchers, seconds, settings
-from mpirt.rsh.argv import Invocation, Wants, parse
-from mpirt.rsh.channels import V4, V5
-from mpirt.rsh.loop import Loop
-from mpirt.rsh.order import SHELL, Order, command_line
-from mpirt.rsh.outlets import own_line
-from mpirt.rsh.session import Session
-from mpirt.rsh.sessionio import SessionIO
-from mpirt.rsh.signals import Signals
-from mpirt.rsh.starting import Task
+from mpirt.rsh import settings
+from mpirt.rsh.invocation import launchers, seconds
+from mpirt.rsh.invocation.argv import Invocation, Wants, parse
+from mpirt.rsh.invocation.order import SHELL, Order, command_line
+from mpirt.rsh.ports.loop import Loop
+from mpirt.rsh.ports.output import own_line
+from mpirt.rsh.ports.sessionio import SessionIO
+from mpirt.rsh.ports.signals import Signals
+from mpirt.rsh.protocol.channels import V4, V5
+from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.starting import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpirt.rsh.log import Log
+    from mpirt.rsh.ports.log import Log
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
@@ -137,7 +138,7 @@ def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) 
 def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
     """The name of the pod with that address: an exec goes by names only."""
     # Launchers call pods by names.
-    from mpirt.rsh.hostlookup import find_pod  # noqa: PLC0415
+    from mpirt.rsh.pod.lookup import find_pod  # noqa: PLC0415
 
     endpoint = find_endpoint(environ, context=asked.context)
     api = ExecApi(Dialer(endpoint))
@@ -153,7 +154,7 @@ def _tell(wants: Wants) -> int:
     from importlib.metadata import version  # noqa: PLC0415
     from pwd import getpwuid  # noqa: PLC0415
 
-    from mpirt.rsh.replies import reply  # noqa: PLC0415
+    from mpirt.rsh.invocation.replies import reply  # noqa: PLC0415
 
     try:
         user = getpwuid(os.getuid()).pw_name
@@ -171,7 +172,7 @@ def _exported(asked: Invocation, environ: Mapping[str, str]) -> Mapping[str, str
     if not (asked.send_env or asked.set_env):
         return {}
     # Few launchers give variables so.
-    from mpirt.rsh.environment import exported  # noqa: PLC0415
+    from mpirt.rsh.invocation.environment import exported  # noqa: PLC0415
 
     return exported(asked.send_env, asked.set_env, environ, encoding=sys.getfilesystemencoding())
 
@@ -193,7 +194,7 @@ def _log(asked: Invocation, environ: Mapping[str, str], begin: float) -> Log | N
     if not asked.verbose and environ.get(names.LOG_VARIABLE) != "debug":
         return None
     # Who asks for it has the time.
-    from mpirt.rsh.log import Log  # noqa: PLC0415
+    from mpirt.rsh.ports.log import Log  # noqa: PLC0415
 
     return Log(begin)
 

@@ -11,12 +11,12 @@ import os
 import mpirt.keeper
 from mpirt import names
 from mpirt.errors import UsageError
-from mpirt.rsh.ending import GRACE
-from mpirt.rsh.greeting import Keepers
-from mpirt.rsh.holding import ORPHAN_GRACE, Holding, Patience
-from mpirt.rsh.keeperframes import LONGEST_JOB
-from mpirt.rsh.liveness import ASK_EVERY, DEAD_AFTER, Pace
-from mpirt.rsh.seconds import LONGEST, of_variable
+from mpirt.rsh.invocation.seconds import LONGEST, of_variable
+from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
+from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.protocol.keeperframes import LONGEST_JOB
+from mpirt.rsh.session.ending import GRACE
+from mpirt.rsh.session.holding import ORPHAN_GRACE, Holding, Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,6 +32,18 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
 }
 
+# The rooms inside one, and those below that each of them may use. What stands beside them may use all, and they
+# nothing of it.
+INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "rsh": {
+        "invocation": frozenset(),
+        "protocol": frozenset({"invocation"}),
+        "pod": frozenset({"protocol"}),
+        "session": frozenset({"invocation", "protocol", "pod"}),
+        "ports": frozenset({"protocol", "pod", "session"}),
+    },
+}
+
 # What is not in the standard library, and the one file or folder that may know it.
 USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
@@ -44,9 +56,12 @@ USERS: Mapping[str, str] = {
 # Modules that only compute: a test hands them values and needs nothing else. [tool.coverage.report] in
 # pyproject.toml names the same files and wants every branch of them taken.
 _CORE = (
-    "argv bound channels conversation ending entrance environment events evidence greeting held holding "
-    "hostlookup inquest keeperframes launchers liveness machine markers options order pod printf reattaching "
-    "replies report retry script seconds session starting states stdin streams subsystems wrapper"
+    "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
+    "invocation/replies invocation/seconds invocation/subsystems protocol/channels protocol/conversation "
+    "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf protocol/script "
+    "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup session/bound "
+    "session/ending session/events session/findings session/held session/holding session/machine "
+    "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
 )
 _CONTROLLER = (
     "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "
@@ -161,10 +176,20 @@ def _broken_rule(source: Source, name: str) -> str:
 
 
 def _broken_rule_of_house(source: Source, below: str) -> str:
-    room = below.partition(".")[0]
+    room, _, inside = below.partition(".")
     if source.parts[0] == "images":
         return "" if room == "errors" else "images take only mpirt.errors of mpirt"
+    if room == source.room and room in INSIDE and inside:
+        return _broken_inside(source, INSIDE[room], inside.partition(".")[0])
     return _broken_between_rooms(source.room, room)
+
+
+def _broken_inside(source: Source, rooms: Mapping[str, frozenset[str]], other: str) -> str:
+    here = source.parts[2]
+    if here not in rooms or other in rooms[here] | {here}:
+        return ""
+    allowed = ", ".join(sorted(rooms[here])) or "nothing"
+    return f"{source.room}/{here} may import {allowed} of {source.room}, but not {other}"
 
 
 def _broken_between_rooms(room: str, other: str) -> str:

@@ -41,6 +41,12 @@ class TestTheHouse:
 
         assert settled == layers.MAY_IMPORT.keys()
 
+    @pytest.mark.parametrize("house", layers.INSIDE)
+    def test_every_room_inside_one_has_a_rule(self, house: str) -> None:
+        folders = {source.parts[2] for source in MPIRT if source.room == house and source.path.count("/") > 2}
+
+        assert folders == layers.INSIDE[house].keys()
+
     def test_coverage_is_asked_of_the_modules_that_only_compute(self) -> None:
         report = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"]
 

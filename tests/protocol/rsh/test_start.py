@@ -14,10 +14,16 @@ OURS = {
         ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".argv", ".channels", ".descriptors", ".ending", ".entrance", ".entry", ".events", ".greeting",
-        ".holding", ".keeperframes", ".launchers", ".liveness", ".loop", ".machine", ".main", ".markers",
-        ".options", ".order", ".outlets", ".pod", ".retry", ".seconds", ".session", ".sessionio", ".settings",
-        ".signals", ".starting", ".states", ".transport",
+        "", ".entry", ".main", ".settings",
+        ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
+        ".invocation.seconds",
+        ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
+        ".protocol.markers",
+        ".pod", ".pod.facts", ".pod.liveness",
+        ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
+        ".session.retry", ".session.session", ".session.starting",
+        ".ports", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output", ".ports.sessionio",
+        ".ports.signals",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.
@@ -26,9 +32,19 @@ CLOCK = {"_signal", "time"}
 HASH = {"_sha1"}
 WRAPPER = {
     f"mpirt.rsh.{name}"
-    for name in ("bound", "evidence", "inquest", "printf", "report", "script", "stdin", "streams", "wrapper")
+    for name in (
+        "pod.evidence",
+        "protocol.printf",
+        "protocol.script",
+        "protocol.streams",
+        "protocol.wrapper",
+        "session.bound",
+        "session.findings",
+        "session.report",
+        "session.stdinflow",
+    )
 }
-WATCH = {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink", "mpirt.rsh.lookout"}
+WATCH = {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink", "mpirt.rsh.ports.podwatch"}
 DEAR = {
     "asyncio", "click", "contextlib", "dataclasses", "email", "encodings.idna", "http", "inspect", "logging",
     "pathlib", "random", "subprocess", "tempfile", "threading", "traceback", "typing", "urllib", "websocket",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-from mpirt.rsh.events import Closed, Dial, Opened, Send, Tick
-from mpirt.rsh.greeting import Keepers
-from mpirt.rsh.holding import Holding
+from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
+from mpirt.rsh.session.holding import Holding
 from tests.unit.rsh.sessions import NONCE, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT = 1, 2, 3, 4, 5, 6, 7

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.rsh.pod import Pod, read_pod
+from mpirt.rsh.pod.facts import Pod, read_pod
 
 RUNNING = {"running": {"startedAt": "2026-11-20T12:00:00Z"}}
 OOM_KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
-from mpirt.rsh import wrapper
-from mpirt.rsh.greeting import BOOTSTRAP
-from mpirt.rsh.markers import End, Exit, Hello, Marker, MarkerFilter, Started
-from mpirt.rsh.order import Order
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.markers import End, Exit, Hello, Marker, MarkerFilter, Started
 
 M = TypeVar("M")
 NONCE = "0123456789abcdef"

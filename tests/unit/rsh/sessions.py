@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import Self
 
-from mpirt.rsh import events
-from mpirt.rsh.events import Action, Event, Finish, Opened, Received, Send, Tick
-from mpirt.rsh.holding import Holding
-from mpirt.rsh.order import Order
-from mpirt.rsh.session import Session
-from mpirt.rsh.starting import Task
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.session import events
+from mpirt.rsh.session.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.starting import Task
 
 NONCE = "cafe01"
 GO = Send(b"\x00GO\n")

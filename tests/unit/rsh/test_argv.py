@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.seconds import read_time
-from mpirt.rsh.subsystems import SFTP
+from mpirt.rsh.invocation.argv import Host, Invocation, Wants, parse, parse_host
+from mpirt.rsh.invocation.seconds import read_time
+from mpirt.rsh.invocation.subsystems import SFTP
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
 

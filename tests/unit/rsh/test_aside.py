@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.aside import Reader, Writer, file_system, is_far
-from mpirt.rsh.outlets import Outlet
+from mpirt.rsh.ports.blocking import Reader, Writer, file_system, is_far
+from mpirt.rsh.ports.output import OutputPort
 
 PATIENCE_MS = 20_000
 MOUNTS = """\
@@ -91,36 +91,36 @@ class TestARead:
         assert outcome(aside, lambda: aside.read(10)) == b"abc"
 
 
-class TestAnOutletThatCannotBeOpenedAnew:
+class TestAnOutputThatCannotBeOpenedAnew:
     def test_never_waits_and_loses_nothing(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         ours, theirs = sockets
-        outlet = Outlet(ours.fileno())
+        output = OutputPort(ours.fileno())
         data = os.urandom(2_000_000)
 
-        outlet.add(data)
-        outlet.say("a line")
-        assert outlet.waiting > len(data) / 2
+        output.add(data)
+        output.say("a line")
+        assert output.waiting > len(data) / 2
 
         read = b""
         theirs.settimeout(0)
-        while outlet.waiting:
-            outlet.drain()
+        while output.waiting:
+            output.drain()
             read += _read(theirs)
         read += _read(theirs)
         assert read == data + b"\nmpirt-rsh: a line\n"
-        assert outlet.done == len(data)
+        assert output.done == len(data)
 
     def test_is_broken_by_the_end_of_its_reader(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         ours, theirs = sockets
         theirs.close()
-        outlet = Outlet(ours.fileno())
+        output = OutputPort(ours.fileno())
 
-        outlet.add(b"x")
-        while outlet.waiting:
-            ready(outlet.fileno(), outlet.wants)
-            outlet.drain()
+        output.add(b"x")
+        while output.waiting:
+            ready(output.fileno(), output.wants)
+            output.drain()
 
-        assert isinstance(outlet.broken_by, BrokenPipeError)
+        assert isinstance(output.broken_by, BrokenPipeError)
 
 
 def _read(end: socket.socket) -> bytes:

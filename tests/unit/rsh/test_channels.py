@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.channels import (
+from mpirt.rsh.protocol.channels import (
     Channels,
     ExitedWith,
     Failed,

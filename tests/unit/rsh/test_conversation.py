@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.channels import Output
-from mpirt.rsh.conversation import Answer, Attached, Conversation, Ended, Fact, NotStartable, Started
+from mpirt.rsh.protocol.channels import Output
+from mpirt.rsh.protocol.conversation import Answer, Attached, Conversation, Ended, Fact, NotStartable, Started
 from tests.unit.rsh import keepers
 from tests.unit.rsh.keepers import frame, u64
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.channels import Succeeded
-from mpirt.rsh.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
-from mpirt.rsh.greeting import Keepers, greeting, upload
+from mpirt.rsh.protocol.channels import Succeeded
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
+from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
 from tests.unit.rsh.sessions import NONCE, SUCCESS, err, marker, out
 
 KEEPERS = Keepers({"amd64": b"program"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.environment import exported, matches
+from mpirt.rsh.invocation.environment import exported, matches
 
 HERE = {"LANG": "C", "LC_ALL": "de", "LC_TIME": "fr", "PSSH_NODENUM": "7", "HOME": "/root", "EMPTY": ""}
 

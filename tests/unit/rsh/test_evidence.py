@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.rsh.channels import ExitedWith, Failed, Succeeded
-from mpirt.rsh.evidence import Facts, Verdict, judge, judge_pod
-from mpirt.rsh.liveness import DEAD_AFTER
+from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.pod.liveness import DEAD_AFTER
+from mpirt.rsh.protocol.channels import ExitedWith, Failed, Succeeded
 from tests.unit.rsh import pods
 
 HEALTHY = pods.HEALTHY

@@ -13,9 +13,9 @@ import pytest
 
 import mpirt.keeper
 from mpirt.errors import PeerError
-from mpirt.rsh.channels import Output
-from mpirt.rsh.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
-from mpirt.rsh.markers import Gone, Hello, KeeperHere
+from mpirt.rsh.protocol.channels import Output
+from mpirt.rsh.protocol.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
+from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
 
 Shell = Sequence[str]
 

@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
-from mpirt.rsh.events import (
+from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
     Dial,
@@ -26,8 +26,8 @@ from mpirt.rsh.events import (
     WatchPod,
     Written,
 )
-from mpirt.rsh.holding import Patience
-from mpirt.rsh.states import State
+from mpirt.rsh.session.holding import Patience
+from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
 from tests.unit.rsh.sessions import GO, SUCCESS, exit_status, failure_status

@@ -7,7 +7,8 @@ import pytest
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import Failure, ProtocolRefused, ServerFailed
 from mpirt.kubeapi.credentials import PluginFailed
-from mpirt.rsh.events import (
+from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
+from mpirt.rsh.session.events import (
     ApiAnswers,
     Closed,
     Dial,
@@ -21,9 +22,8 @@ from mpirt.rsh.events import (
     Signalled,
     StdinBroken,
 )
-from mpirt.rsh.greeting import Keepers, greeting, upload
-from mpirt.rsh.holding import Holding
-from mpirt.rsh.states import State
+from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun, keeper_line
 from tests.unit.rsh.sessions import NONCE, SUCCESS, V4, V5, Run, err, failure_status, marker, out

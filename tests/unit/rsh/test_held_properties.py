@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, ServerFailed
-from mpirt.rsh.events import (
+from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
     Dial,
@@ -27,7 +27,7 @@ from mpirt.rsh.events import (
     StdinRead,
     Written,
 )
-from mpirt.rsh.states import State
+from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import WINDOW, HeldRun
 from tests.unit.rsh.sessions import V4, err, exit_status, out

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.rsh.greeting import Keepers
-from mpirt.rsh.holding import Holding
-from mpirt.rsh.order import Order
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.session.holding import Holding
 
 
 class TestTheShell:

@@ -10,7 +10,7 @@ import pytest
 from mpirt.errors import NoPod, Refused
 from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject, NotFound, TimedOut
 from mpirt.kubeapi.deadline import Deadline
-from mpirt.rsh.hostlookup import (
+from mpirt.rsh.pod.lookup import (
     Ambiguous,
     Candidate,
     HostName,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import mpirt.keeper
 from mpirt.errors import PeerError
-from mpirt.rsh import keeperframes as frames
-from mpirt.rsh.keeperframes import Frame, FrameReader, Kind
+from mpirt.rsh.protocol import keeperframes as frames
+from mpirt.rsh.protocol.keeperframes import Frame, FrameReader, Kind
 
 NUMBER = b"\x08\x07\x06\x05\x04\x03\x02\x01"
 OUT = b"\x25\x00\x02\x00\x07\x00\x00\x00" + NUMBER + b"ab"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.launchers import prepared, starts_daemon
+from mpirt.rsh.invocation.launchers import prepared, starts_daemon
 
 AGENT = '"mpirt-rsh"'
 LIST = '"mpirt-rsh : sh"'

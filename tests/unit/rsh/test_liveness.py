@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.rsh.liveness import Due, Liveness
+from mpirt.rsh.pod.liveness import Due, Liveness
 
 NOTHING = Due()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from mpirt.rsh.loop import FOR_EVER, Loop
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
 
 
 class Pipe:

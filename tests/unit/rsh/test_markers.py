@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpirt.errors import PeerError
-from mpirt.rsh.markers import Ack, Beat, End, Exit, Hello, Marker, MarkerFilter, Started, parse_marker
+from mpirt.rsh.protocol.markers import Ack, Beat, End, Exit, Hello, Marker, MarkerFilter, Started, parse_marker
 
 NONCE = "0123abcd"
 OPENING = b"\x01mpirt-0123abcd "

@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.rsh import wrapper
-from mpirt.rsh.events import Closed, Dial, Finish, HangUp, Note, Received, Send, StdinBroken, StdoutBroken, Tick
-from mpirt.rsh.greeting import Keepers, greeting, upload
-from mpirt.rsh.holding import Holding
-from mpirt.rsh.order import Order
-from mpirt.rsh.states import State
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
+from mpirt.rsh.session.events import (
+    Closed,
+    Dial,
+    Finish,
+    HangUp,
+    Note,
+    Received,
+    Send,
+    StdinBroken,
+    StdoutBroken,
+    Tick,
+)
+from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.machine import State
 from tests.unit.rsh.keepers import ATTACH, ATTACHED, CONTROL, STARTED, frame, keeper_line, u64
 from tests.unit.rsh.sessions import (
     END,

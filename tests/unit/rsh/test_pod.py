@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.rsh.pod import Container, Pod, choose_container, read_pod
+from mpirt.rsh.pod.facts import Container, Pod, choose_container, read_pod
 from tests.unit.rsh import pods
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.rsh.argv import Wants
-from mpirt.rsh.replies import HELP, Reply, reply
+from mpirt.rsh.invocation.argv import Wants
+from mpirt.rsh.invocation.replies import HELP, Reply, reply
 
 
 class TestHelp:

@@ -6,8 +6,10 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Forbidden, ProtocolRefused, Rejected
-from mpirt.rsh import wrapper
-from mpirt.rsh.events import (
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.pod.facts import Pod
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
     Closed,
@@ -34,9 +36,7 @@ from mpirt.rsh.events import (
     WatchPod,
     Write,
 )
-from mpirt.rsh.order import Order
-from mpirt.rsh.pod import Pod
-from mpirt.rsh.states import State
+from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.sessions import (
     ACK,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, NotFound, ProtocolRefused, Rejected
-from mpirt.rsh.events import (
+from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
     Closed,

@@ -6,9 +6,9 @@ import pytest
 
 import mpirt.keeper
 from mpirt.errors import UsageError
-from mpirt.rsh.holding import Holding, Patience
-from mpirt.rsh.liveness import Pace
-from mpirt.rsh.order import Order
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.pod.liveness import Pace
+from mpirt.rsh.session.holding import Holding, Patience
 from mpirt.rsh.settings import holding
 
 

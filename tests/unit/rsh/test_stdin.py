@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.rsh import wrapper
-from mpirt.rsh.stdin import StdinFlow
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.session.stdinflow import StdinFlow
 
 
 def test_none_is_read_before_the_command_runs() -> None:

@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh import wrapper
-from mpirt.rsh.greeting import BOOTSTRAP
-from mpirt.rsh.order import Order, command_line
-from mpirt.rsh.script import SCRIPT
+from mpirt.rsh.invocation.order import Order, command_line
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.script import SCRIPT
 
 
 class TestThePayload:

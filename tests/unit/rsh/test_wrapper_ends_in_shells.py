@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh import wrapper
-from mpirt.rsh.markers import Ack, Beat, End, Exit
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.protocol.markers import Ack, Beat, End, Exit
 from tests.unit.rsh.remote import Remote, members, running, within
 
 Shell = Sequence[str]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from mpirt.rsh import wrapper
-from mpirt.rsh.greeting import BOOTSTRAP
-from mpirt.rsh.markers import Ack, Beat, Exit, Hello, Started
-from mpirt.rsh.order import Order
+from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.markers import Ack, Beat, Exit, Hello, Started
 from tests.unit.rsh.remote import NONCE, Remote, members, running, within
 
 Shell = Sequence[str]

@@ -13,8 +13,8 @@ import pytest
 
 from images.keeper import build
 from mpirt import keeper
-from mpirt.rsh import keeperframes
-from mpirt.rsh.keeperframes import Frame, FrameReader, Kind
+from mpirt.rsh.protocol import keeperframes
+from mpirt.rsh.protocol.keeperframes import Frame, FrameReader, Kind
 from tests.unit.layers import PROJECT
 
 FOLDER = PROJECT / "mpirt/keeper"

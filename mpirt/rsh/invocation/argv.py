@@ -1,0 +1,294 @@
+"""
+What a launcher says on the command line, in the three dialects that launchers speak.
+
+Owns: the dialects and the one value that comes out of them. Nothing is contacted, and nothing read but the
+words.
+
+    rsh         [options] HOST [options] WORDS...     mpirun, Hydra, people
+    ssh         the same, for launchers that start ssh and nothing else
+    kubexec.sh  [options] HOST WORDS...               where nothing after the host is an option
+
+After `--` no word is an option, be it before the host or behind it. Of an option or setting that is given twice
+the first counts. Both are as OpenSSH has it.
+
+The words after the host are one shell string, joined by single spaces, as with ssh. Their quoting is the
+launcher's: Open MPI passes words with literal quotes in them, and parentheses as words of their own. To start
+the words as they are, or to quote them again, breaks that.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import UsageError
+from mpirt.names import RSH
+from mpirt.rsh.invocation import seconds
+from mpirt.rsh.invocation.options import Does, Given, read_word
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+KUBEXEC = "kubexec.sh"
+
+_LONGEST_LABEL = 63
+_LABEL_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+_LABEL = (
+    f"is of lower-case letters, digits and dashes, up to {_LONGEST_LABEL} of them, and begins and ends with a "
+    "letter or digit"
+)
+# Python refuses to read numbers of thousands of digits.
+_MOST_DIGITS = 20
+_OWN_WITH_VALUE = ("namespace", "container", "context")
+_OWN = ("help", "version")
+_IPV4_NUMBERS = 4
+
+
+@value
+class Invocation:
+    """What is to be done, as far as the command line says it."""
+
+    pod: str
+    """By its name, or by the first label of its host name; its address if `is_address`."""
+    words: tuple[str, ...]
+    """The command, as it came."""
+    namespace: str = ""
+    """By an option, or from a full host name; empty where neither names one."""
+    service: str = ""
+    """The second label of a host name, for looking up who has it."""
+    is_address: bool = False
+    container: str = ""
+    context: str = ""
+    null_stdin: bool = False
+    verbose: bool = False
+    connect_seconds: float | None = None
+    attempts: int = 0
+    """How many there may be; 0 where nothing was said."""
+    alive_seconds: float | None = None
+    """The time between signs of life; 0 switches them off, None is nothing said."""
+    alive_count: int | None = None
+    """How many may stay without an answer; likewise."""
+    send_env: tuple[str, ...] = ()
+    set_env: tuple[str, ...] = ()
+    """The values of SendEnv and SetEnv, as they came."""
+
+
+@value
+class Wants:
+    """
+    The person wants to be told something, and nothing to be done.
+
+    `what` is "help", "version" or "V" as of ssh; "G", the settings; "check", "stop" or "exit" of -O, a connection
+    that others could share.
+    """
+
+    what: str
+    host: str = ""
+    user: str = ""
+    port: str = ""
+    path: str = ""
+    """Of the shared connection's socket."""
+
+
+@value
+class Host:
+    """A host's name, taken apart."""
+
+    name: str
+    """The first label; all of an address."""
+    user: str = ""
+    service: str = ""
+    namespace: str = ""
+    is_address: bool = False
+
+
+def parse(program: str, words: Sequence[str]) -> Invocation | Wants:
+    """Read the words after the program's name. Raises UsageError."""
+    name = program.rpartition("/")[2]
+    # Under another's name it is as quiet as that is: launchers pass -v to have ssh's own words, if they do at all.
+    return _Reader(words, options_follow=name != KUBEXEC, may_be_verbose=name == RSH).read()
+
+
+class _Reader:
+    """Options, the host, options, the command."""
+
+    __slots__ = ("_given", "_may_be_verbose", "_options_follow", "_own", "_rest")
+
+    def __init__(self, words: Sequence[str], *, options_follow: bool, may_be_verbose: bool) -> None:
+        self._rest = list(words)
+        self._options_follow = options_follow
+        self._may_be_verbose = may_be_verbose
+        self._given: list[Given] = []
+        self._own: dict[str, str] = {}
+
+    def read(self) -> Invocation | Wants:
+        self._options()
+        name = self._rest.pop(0) if self._rest else ""
+        user = name.rpartition("@")[0]
+        # In the place where it was said: the first counts.
+        self._given += [Given(Does.USER, "", user)] if user else []
+        if self._options_follow:
+            self._options()
+        return self._wants(name) or self._invocation(parse_host(name))
+
+    def _options(self) -> None:
+        """Take options off the front. A lone dash is none."""
+        while self._rest and self._rest[0].startswith("-") and self._rest[0] != "-":
+            word = self._rest.pop(0)
+            if word == "--":
+                self._options_follow = False
+                return
+            if word.startswith("--"):
+                self._long_option(word)
+            else:
+                self._given += read_word(word, self._values())
+
+    def _long_option(self, word: str) -> None:
+        name, equals, text = word[2:].partition("=")
+        if name in _OWN:
+            if equals:
+                raise UsageError(f"option --{name} takes no value")
+            self._own.setdefault("wants", name)
+        elif name in _OWN_WITH_VALUE:
+            text = text if equals else next(self._values(), "")
+            if not text:
+                raise UsageError(f"option --{name} needs a value, as in: --{name} VALUE")
+            self._own.setdefault(name, text)
+        else:
+            *others, last = (f"--{known}" for known in (*_OWN_WITH_VALUE, *_OWN))
+            raise UsageError(f"unknown option {word!r}; there are {', '.join(others)} and {last}, and ssh's own")
+
+    def _values(self) -> Iterator[str]:
+        while self._rest:
+            yield self._rest.pop(0)
+
+    def _wants(self, name: str) -> Wants | None:
+        """What was asked, in the order in which ssh would answer."""
+        own = self._own.get("wants") or ("help" if self._was_given(Does.HELP) else "")
+        if own or self._was_given(Does.VERSION):
+            return Wants(own or "V")
+        command = self._first(Does.CONTROL)
+        what = "G" if self._was_given(Does.SETTINGS) else command
+        if not what:
+            return None
+        if what not in ("G", "check", "stop", "exit"):
+            raise UsageError(f"option -O {what} can't be honoured: there is no ssh connection here to share")
+        parse_host(name)
+        return Wants(
+            what,
+            host=name.rpartition("@")[2],
+            user=self._first(Does.USER),
+            port=self._first(Does.PORT) or "22",
+            path=self._first(Does.SOCKET),
+        )
+
+    def _invocation(self, host: Host) -> Invocation:
+        words = tuple(self._rest)
+        if not any(word.strip() for word in words):
+            raise UsageError(
+                f"no command for {host.name}; write it after the host, as in: mpirt-rsh {host.name} hostname"
+            )
+        return Invocation(
+            pod=host.name,
+            words=_subsystem(words, host.name) if self._was_given(Does.SUBSYSTEM) else words,
+            namespace=self._label("namespace") or host.namespace,
+            service=host.service,
+            is_address=host.is_address,
+            container=self._label("container"),
+            context=self._own.get("context", ""),
+            null_stdin=self._was_given(Does.NO_STDIN),
+            verbose=self._may_be_verbose and self._was_given(Does.VERBOSE),
+            # No limit, for ssh; one has to be.
+            connect_seconds=self._seconds("ConnectTimeout") or None,
+            attempts=self._number("ConnectionAttempts", 1, 1000) or 0,
+            alive_seconds=self._seconds("ServerAliveInterval"),
+            alive_count=self._number("ServerAliveCountMax", 0, 1_000_000),
+            send_env=self._all("sendenv"),
+            set_env=self._all("setenv"),
+        )
+
+    def _was_given(self, does: Does) -> bool:
+        return any(given.does is does for given in self._given)
+
+    def _first(self, does: Does, name: str = "") -> str:
+        return next((one.text for one in self._given if one.does is does and name in ("", one.name)), "")
+
+    def _all(self, name: str) -> tuple[str, ...]:
+        return tuple(given.text for given in self._given if given.does is Does.SET and given.name == name)
+
+    def _label(self, option: str) -> str:
+        text = self._own.get(option, "")
+        if text and not _is_label(text):
+            raise UsageError(f"--{option} {text!r} can't be: a {option}'s name {_LABEL}")
+        return text
+
+    def _seconds(self, name: str) -> float | None:
+        text = self._first(Does.SET, name.lower())
+        return seconds.of_option(name, text) if text else None
+
+    def _number(self, name: str, least: int, most: int) -> int | None:
+        text = self._first(Does.SET, name.lower())
+        if not text:
+            return None
+        is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+        if not (is_number and least <= int(text) <= most):
+            raise UsageError(f"-o {name}={text}: expected a number from {least} to {most}")
+        return int(text)
+
+
+def parse_host(host: str) -> Host:
+    """Take [USER@]POD[.SERVICE[.NAMESPACE[.svc...]]] or [USER@]ADDRESS apart. Raises UsageError."""
+    if not host:
+        raise UsageError("no host; the form is: mpirt-rsh [options] HOST COMMAND...")
+    user, at, name = host.rpartition("@")
+    if at and not user:
+        raise UsageError(f"{host!r} has no user before the @")
+    labels = name.removesuffix(".").split(".")
+    if _is_ipv4(labels) or (":" in name and _is_ipv6(name)):
+        return Host(name, user=user, is_address=True)
+    for label in labels:
+        if not _is_label(label):
+            raise UsageError(f"{host!r} can't be a pod: a pod's name {_LABEL}")
+    pod, *others = labels
+    return Host(pod, user=user, service=others[0] if others else "", namespace=_namespace(others))
+
+
+def _subsystem(words: tuple[str, ...], pod: str) -> tuple[str, ...]:
+    # Nothing of it is needed for a command.
+    from mpirt.rsh.invocation.subsystems import SFTP  # noqa: PLC0415
+
+    if (name := " ".join(words)) != "sftp":
+        raise UsageError(f"no subsystem {name!r} in {pod}; -s knows sftp only")
+    return (SFTP,)
+
+
+def _namespace(others: list[str]) -> str:
+    match others:
+        case [_, namespace] | [_, namespace, "svc", *_]:
+            return namespace
+    return ""
+
+
+def _is_label(label: str) -> bool:
+    return (
+        0 < len(label) <= _LONGEST_LABEL
+        and _LABEL_LETTERS.issuperset(label)
+        and not label.startswith("-")
+        and not label.endswith("-")
+    )
+
+
+def _is_ipv4(labels: list[str]) -> bool:
+    return len(labels) == _IPV4_NUMBERS and all(
+        label.isascii() and label.isdigit() and len(label) <= len("255") and int(label) < 1 << 8
+        for label in labels
+    )
+
+
+def _is_ipv6(name: str) -> bool:
+    # A module of 5 ms, for what launchers hardly ever say.
+    from ipaddress import IPv6Address  # noqa: PLC0415
+
+    try:
+        return IPv6Address(name).scope_id is None
+    except ValueError:
+        return False

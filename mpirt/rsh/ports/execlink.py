@@ -1,0 +1,128 @@
+"""
+The exec's connection: frames on a TLS stream on one side, the session's events on the other.
+
+Owns: one WebSocket from its opening to its end, and the words for how it ended. Never waits: who owns the loop
+polls fileno() for `wants` and then calls step(). Must not know: what the messages mean.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from mpirt.errors import MpirtError
+from mpirt.kubeapi import frames
+from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.session import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.kubeapi.execs import Upgraded
+
+# How much to read before the rest of the loop gets its turn.
+_READS_PER_STEP = 16
+
+
+class ExecLink:
+    """An open exec."""
+
+    __slots__ = ("_closed", "_early", "_more", "_reader", "_stream", "_unsendable", "listening")
+
+    def __init__(self, upgraded: Upgraded) -> None:
+        self.listening = True
+        """Whether to read what comes. What isn't read holds the sender up, on the server's side and ours."""
+        self._stream = upgraded.stream
+        self._reader = frames.FrameReader()
+        self._early = upgraded.leftover
+        self._closed = False
+        self._more = bool(upgraded.leftover)
+        self._unsendable = ""
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 once closed."""
+        return -1 if self._closed else self._stream.fileno()
+
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for. With 0 leave it alone: poll would tell of a lost peer for ever."""
+        wants = select.POLLIN if self._unsendable else self._stream.wants
+        return wants if self.listening else wants & ~select.POLLIN
+
+    def timeout(self) -> float:
+        """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
+        return 0.0 if self._more and self.listening and not self._closed else FOR_EVER
+
+    def send(self, message: bytes) -> None:
+        """Send a message as one frame. An end of the connection that shows here is told by step()."""
+        self._write(frames.binary(message, os.urandom(4)))
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+        self._write(frames.ping(b"", os.urandom(4)))
+
+    def step(self) -> list[events.Event]:
+        """Send and read what can be sent and read now; give what came of it."""
+        found: list[events.Event] = []
+        if self._closed:
+            return found
+        self._write(b"")
+        if self.listening:
+            try:
+                self._read(found)
+            except MpirtError as error:
+                self._end(found, self._unsendable or str(error))
+        return found
+
+    def close(self) -> None:
+        """Hang up: with a last frame if it can go at once, for nobody waits for it."""
+        if not self._closed:
+            self._write(frames.close(frames.NORMAL, os.urandom(4)))
+            self._closed = True
+            self._stream.close()
+
+    def _write(self, frame: bytes) -> None:
+        if self._closed or self._unsendable:
+            return
+        try:
+            self._stream.write(frame)
+        except MpirtError as error:
+            # Not the end yet: what the other side has still sent stands before it.
+            self._unsendable = str(error)
+            self._more = True
+
+    def _read(self, found: list[events.Event]) -> None:
+        self._more = True
+        for _ in range(_READS_PER_STEP):
+            data: bytes | None = self._early
+            self._early = b""
+            data = data or self._stream.read()
+            if data is None:
+                self._more = False
+                return
+            if not data:
+                self._end(found, self._unsendable or "the API server closed the connection without a word")
+                return
+            for frame in self._reader.feed(data):
+                self._take(frame, found)
+                if self._closed:
+                    return
+
+    def _take(
+        self,
+        frame: frames.Message | frames.Ping | frames.Pong | frames.Closed,
+        found: list[events.Event],
+    ) -> None:
+        match frame:
+            case frames.Message(data):
+                found.append(events.Received(data))
+            case frames.Pong():
+                found.append(events.Pong())
+            case frames.Ping(data):
+                self._write(frames.pong(data, os.urandom(4)))
+            case frames.Closed(code, reason):
+                said = " ".join(str(part) for part in (code, reason) if part)
+                self._end(found, f"the server closed it ({said or 'no reason given'})")
+
+    def _end(self, found: list[events.Event], how: str) -> None:
+        self.close()
+        found.append(events.Closed(how))

@@ -1,0 +1,53 @@
+"""
+The pod's watch, in the session's words.
+
+Owns: what news of the pod are to a session. Imported when a command has run for a second, or when something looks
+wrong: short commands pay nothing for it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.session import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.kubeapi.dial import Dialer
+
+
+class PodWatchPort(WatchLink):
+    """One pod's watch, for the loop that owns everything else too."""
+
+    __slots__ = ()
+
+    def __init__(self, dialer: Dialer, namespace: str, pod: str, *, jitter: Callable[[], float]) -> None:
+        now = time.monotonic()
+        watch = PodWatch(namespace, pod, now=now, jitter=jitter, origin=dialer.endpoint.origin)
+        super().__init__(dialer, watch, clock=time.monotonic)
+
+    def learn(self) -> list[events.Event]:
+        """Do what can be done without waiting; give what the session should know."""
+        return [event for news in self.step() for event in _told_by(news)]
+
+
+def _told_by(news: News) -> list[events.Event]:
+    match news.kind:
+        case Kind.SEEN:
+            return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
+        case Kind.GONE:
+            return [events.ApiAnswers(), events.PodGone()]
+        case Kind.OPEN:
+            return [events.ApiAnswers()]
+        case Kind.REFUSED:
+            # What a lesser Role may still read is asked for next.
+            return []
+        case Kind.HIDDEN:
+            return [events.PodHidden(str(news.error))]
+        case Kind.SILENT:
+            return [events.ApiSilent(str(news.error))]

@@ -1,0 +1,228 @@
+"""
+What agent and keeper have said to each other about one command, by numbers.
+
+Owns: what was sent and not yet acknowledged, and what was received: so that after any number of broken connections
+each byte and each control has arrived once and in order. Bytes out, facts in; no I/O, no clock. It outlives
+connections; `connect` begins a new one.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import PeerError
+from mpirt.rsh.protocol import keeperframes as frames
+from mpirt.rsh.protocol.channels import STDERR, STDOUT, Output
+from mpirt.rsh.protocol.keeperframes import Kind
+from mpirt.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# How much of stdin may be under way: what the keeper has room for.
+STDIN_WINDOW = 256 * 1024
+# The keeper has room for 1 MiB of output on each stream; acknowledging less often than this would stall it.
+_ACK_EVERY = 128 * 1024
+
+
+@value
+class Attached:
+    """The keeper has taken this connection for its own."""
+
+
+@value
+class Started:
+    """The command has been started; whether the session outlives this connection."""
+
+    can_attach: bool
+
+
+@value
+class Ended:
+    """The command has ended, and all of its output is here."""
+
+    code: int
+    left_open: bool
+
+
+@value
+class NotStartable:
+    """The command can't be started."""
+
+    why: str
+
+
+@value
+class Answer:
+    """A sign of life."""
+
+
+Fact = Output | Attached | Started | Ended | NotStartable | Answer
+
+
+class Conversation:
+    """One command's, over one connection after the other."""
+
+    # fmt: off
+    __slots__ = (
+        "_acked", "_controls", "_controls_done", "_ended", "_epoch", "_is_connected", "_reader", "_received",
+        "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
+    )
+    # fmt: on
+
+    def __init__(self) -> None:
+        self._epoch = 0
+        self._is_connected = False
+        self._reader = frames.FrameReader()
+        self._received = {STDOUT: 0, STDERR: 0}
+        self._written = (0, 0)
+        self._acked = 0
+        self._controls: list[bytes] = []
+        self._controls_done = 0
+        self._stdin = bytearray()
+        self._taken = 0
+        self._stdin_ended = False
+        self._stdin_closed = False
+        self._ended = False
+
+    # What we have to say
+
+    @property
+    def stdin_room(self) -> int:
+        """How much of our own stdin may be read now."""
+        if self._stdin_ended or self._stdin_closed:
+            return 0
+        return min(STDIN_WINDOW - len(self._stdin), frames.LARGEST_PAYLOAD)
+
+    def connect(self) -> bytes:
+        """
+        The first words on a new connection: what the keeper may not have had yet is said again, at once.
+
+        It ignores what it has had, so there is no need to wait for its answer. Output that waits for our reader it
+        sends once more: if we said that we have it, it would make room for as much again, at each connection.
+        """
+        self._epoch += 1
+        self._is_connected = True
+        self._reader = frames.FrameReader()
+        self._acked = sum(self._written)
+        said = [self._frame(Kind.ATTACH, 0, frames.lengths(*self._written))]
+        said += [
+            self._frame(Kind.CONTROL, number, control)
+            for number, control in enumerate(self._controls, self._controls_done + 1)
+        ]
+        said += [self._frame(Kind.STDIN, self._taken + at, piece) for at, piece in self._pieces()]
+        if self._stdin_ended:
+            said.append(self._frame(Kind.STDIN_END, self._taken + len(self._stdin)))
+        return b"".join(said)
+
+    def disconnect(self) -> None:
+        """The connection is lost: what is to be said from now on waits for the next."""
+        self._is_connected = False
+
+    def control(self, *controls: bytes) -> bytes:
+        """Say that something is to be done, once."""
+        number = self._controls_done + len(self._controls)
+        self._controls += controls
+        if not self._is_connected:
+            return b""
+        return b"".join(
+            self._frame(Kind.CONTROL, number + place, control) for place, control in enumerate(controls, 1)
+        )
+
+    def stdin(self, data: bytes) -> bytes:
+        """A piece of stdin, no more than there is room for; an empty one is its end."""
+        if len(data) > self.stdin_room:
+            raise ValueError(f"there is room for {self.stdin_room} bytes of stdin, not {len(data)}")
+        offset = self._taken + len(self._stdin)
+        self._stdin += data
+        self._stdin_ended = not data
+        if not self._is_connected:
+            return b""
+        return self._frame(Kind.STDIN, offset, data) if data else self._frame(Kind.STDIN_END, offset)
+
+    def written(self, stdout: int, stderr: int) -> bytes:
+        """So much output has been dealt with by now, in all."""
+        self._written = (stdout, stderr)
+        if not self._is_connected or stdout + stderr - self._acked < _ACK_EVERY:
+            return b""
+        self._acked = stdout + stderr
+        return self._frame(Kind.ACK, 0, frames.lengths(stdout, stderr))
+
+    def beat(self) -> bytes:
+        """Ask for a sign of life, and give one."""
+        return self._frame(Kind.BEAT) if self._is_connected else b""
+
+    def done(self) -> bytes:
+        """The end of the command has been taken note of."""
+        return self._frame(Kind.DONE) if self._is_connected else b""
+
+    # What the keeper has to say
+
+    def receive(self, data: bytes) -> Iterator[Fact]:
+        """What follows from the keeper's bytes, in order. Raises PeerError."""
+        for found in self._reader.feed(data):
+            if found.epoch != self._epoch:
+                raise PeerError(f"the keeper speaks of connection {found.epoch}, this is {self._epoch}")
+            if found.kind in (Kind.OUT, Kind.ERR):
+                yield from self._output(STDOUT if found.kind is Kind.OUT else STDERR, found)
+            else:
+                yield from self._take(found)
+
+    def _take(self, found: frames.Frame) -> Iterator[Fact]:
+        match found.kind:
+            case Kind.ATTACHED:
+                attached = frames.read_attached(found)
+                self._forget_controls(attached.controls)
+                self._forget_stdin(attached.taken)
+                yield Attached()
+            case Kind.STARTED:
+                yield Started(frames.read_flag(found))
+            case Kind.CONTROLLED:
+                self._forget_controls(found.number)
+            case Kind.TAKEN:
+                self._stdin_closed = frames.read_flag(found)
+                self._forget_stdin(found.number)
+            case Kind.EXIT:
+                yield from self._exit(frames.read_exit(found))
+            case Kind.FAILED:
+                yield NotStartable(found.payload.decode(errors="replace"))
+            case _:
+                yield Answer()
+
+    def _pieces(self) -> Iterator[tuple[int, bytes]]:
+        for at in range(0, len(self._stdin), frames.LARGEST_PAYLOAD):
+            yield at, bytes(self._stdin[at : at + frames.LARGEST_PAYLOAD])
+
+    def _output(self, stream: int, found: frames.Frame) -> Iterator[Fact]:
+        have = self._received[stream]
+        if found.number > have:
+            raise PeerError(f"the keeper skips output: byte {found.number} follows byte {have}")
+        fresh = found.payload[have - found.number :]
+        if fresh:
+            self._received[stream] += len(fresh)
+            yield Output(stream, fresh)
+
+    def _exit(self, end: frames.Exit) -> Iterator[Fact]:
+        received = self._received[STDOUT], self._received[STDERR]
+        if received != (end.stdout, end.stderr):
+            raise PeerError(f"the keeper says that the command wrote {end.stdout} and {end.stderr} bytes, "
+                            f"{received[0]} and {received[1]} came")  # fmt: skip
+        if not self._ended:
+            self._ended = True
+            yield Ended(end.code, end.left_open)
+
+    def _forget_controls(self, done: int) -> None:
+        fresh = done - self._controls_done
+        if not 0 <= fresh <= len(self._controls):
+            raise PeerError(f"the keeper has done control {done} of {self._controls_done + len(self._controls)}")
+        del self._controls[:fresh]
+        self._controls_done = done
+
+    def _forget_stdin(self, taken: int) -> None:
+        fresh = taken - self._taken
+        if not 0 <= fresh <= len(self._stdin):
+            raise PeerError(f"the keeper has taken {taken} bytes of {self._taken + len(self._stdin)} of stdin")
+        del self._stdin[:fresh]
+        self._taken = taken
+
+    def _frame(self, kind: Kind, number: int = 0, payload: bytes = b"") -> bytes:
+        return frames.frame(kind, self._epoch, number, payload)

@@ -1,0 +1,136 @@
+"""
+What is known about a running command's pod and connection, and whether it is enough for a verdict.
+
+Owns: collecting facts as they come, and the doubt: the short while in which an anomaly waits for what the pod
+object has to say. evidence.py weighs; this decides when. No I/O.
+"""
+
+from __future__ import annotations
+
+from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.session import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.rsh.pod.facts import Pod
+    from mpirt.rsh.protocol.channels import Status
+
+# One look at the pod; where it takes longer, the API server is part of what is wrong.
+LOOK_SECONDS = 3.0
+# The runtime told that the process was killed. The kubelet tells why within a second, mostly sooner; who waits for
+# us wants to know within one, so then the code has to do.
+KILLED_SECONDS = 0.6
+
+
+class Findings:
+    """The facts of one session."""
+
+    __slots__ = (
+        "_before",
+        "_gone",
+        "_name",
+        "_now",
+        "_told",
+        "_until",
+        "api_silent",
+        "closed",
+        "container",
+        "keeper_gone",
+        "status",
+    )
+
+    def __init__(self, pod: str) -> None:
+        self.container = ""
+        self.closed = ""
+        self.status: Status | None = None
+        self.api_silent = ""
+        self.keeper_gone = False
+        self._name = pod
+        self._before: Pod | None = None
+        self._now: Pod | None = None
+        self._gone = False
+        self._told = False
+        self._until: float | None = None
+
+    def pod_seen(self, pod: Pod) -> None:
+        """The pod as it is now; the first time, as it was."""
+        self._before = self._before or pod
+        self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
+
+    def learn(self, event: events.Event) -> None:
+        """What the API server says of the pod, or of itself by its silence."""
+        match event:
+            case events.PodSeen(pod):
+                self.pod_seen(pod)
+            case events.PodGone():
+                self._gone, self._told, self.api_silent = True, True, ""
+            case events.PodHidden():
+                self._told, self.api_silent = True, ""
+            case events.ApiAnswers():
+                self.api_silent = ""
+            case events.ApiSilent(why):
+                self._told, self.api_silent = True, why
+
+    def found_again(self) -> None:
+        """The keeper has answered on a new connection: nothing of the old one counts."""
+        self.closed, self.status, self._until = "", None, None
+
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return "" if self._now is None else self._now.node
+
+    @property
+    def doubts(self) -> bool:
+        """Whether something looks wrong."""
+        return self._until is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the connection can't carry anything any more."""
+        return bool(self.closed) or self.status is not None
+
+    @property
+    def wake(self) -> float | None:
+        """When the doubt ends, at the latest."""
+        return self._until
+
+    def doubt(self, now: float) -> bool:
+        """Something looks wrong: from now on wait for news of the pod. False where that is so already."""
+        if self.doubts:
+            return False
+        self._until = now + (LOOK_SECONDS if self.status is None else KILLED_SECONDS)
+        self._told = False
+        return True
+
+    def trust(self) -> None:
+        """It was only silence, and it is over."""
+        if not self.is_over:
+            self._until = None
+
+    def verdict(self, now: float, silence: float) -> Verdict | None:
+        """What is certain by now, if anything."""
+        facts = Facts(
+            pod=self._name,
+            container=self.container,
+            before=self._before,
+            now=self._now,
+            gone=self._gone,
+            silence=silence,
+            closed=self.closed,
+            status=self.status,
+            keeper_gone=self.keeper_gone,
+            api_silent=self.api_silent or ("" if self._told else "it does not answer"),
+        )
+        found = judge_pod(facts)
+        if found is not None or self._until is None:
+            return found
+        # A kubelet's word takes a moment: the pod as it was before the end proves nothing about a process's end.
+        is_enough = self._told and self.status is None
+        if not is_enough and now < self._until:
+            return None
+        found = judge(facts)
+        if found is None:
+            # It was silence that didn't count: we had not listened.
+            self._until = None
+        return found

@@ -1,0 +1,397 @@
+"""
+A command that a keeper in the pod holds: what follows GO where one was found.
+
+Owns: the order of things over any number of connections, from the first word to the keeper to the outcome. A
+connection's facts (its messages, its silence, how it ended) are dropped with it; the command's stay. Events in,
+actions out; it never waits.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ExitCode, MpirtError
+from mpirt.kubeapi.answers import ProtocolRefused
+from mpirt.rsh.pod.evidence import Verdict, exec_end
+from mpirt.rsh.pod.liveness import Liveness
+from mpirt.rsh.protocol import conversation
+from mpirt.rsh.protocol import keeperframes as frames
+from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Output, Status
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
+from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
+from mpirt.rsh.session.findings import Findings
+from mpirt.rsh.session.holding import ASKED_AFTER
+from mpirt.rsh.session.machine import PASSED_ON, WATCH_AFTER, Machine, State, Step
+from mpirt.rsh.session.retry import Next, NotAnswered, NotStarted, advice, not_started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.reattaching import Reattaching
+    from mpirt.rsh.session.starting import Task
+
+_TERM = 15
+_KILL = 9
+
+
+class Held(Machine):
+    """One command, over one connection after the other."""
+
+    # fmt: off
+    __slots__ = (
+        "_api_heard", "_asked_api", "_can_attach", "_channels", "_code", "_ending", "_entrance", "_findings",
+        "_holding", "_jitter", "_liveness", "_over_at", "_protocol", "_reattaching", "_talk", "_was_started",
+    )
+    # fmt: on
+
+    def __init__(
+        self,
+        task: Task,
+        holding: Holding,
+        channels: Channels,
+        *,
+        now: float,
+        protocol: str,
+        container: str,
+        watching: bool,
+        jitter: Callable[[], float],
+    ) -> None:
+        super().__init__(task, State.GO, watching=watching)
+        self._holding = holding
+        self._jitter = jitter
+        self._protocol = protocol
+        self._talk = conversation.Conversation()
+        self._channels: Channels | None = channels
+        self._entrance: Entrance | None = None
+        self._reattaching: Reattaching | None = None
+        self._findings = Findings(task.pod)
+        self._findings.container = container
+        self._liveness = Liveness(now, holding.pace)
+        self._watch_at = now + WATCH_AFTER
+        self._asked_api = False
+        self._api_heard: float | None = None
+        self._was_started = False
+        self._can_attach = holding.patience.lease > 0
+        self._code: int = ExitCode.UNKNOWN_END
+        self._ending: Ending | None = None
+        self._over_at: float | None = None
+
+    def begin(self, leftover: bytes, now: float) -> list[events.Action]:
+        """The first words to the keeper."""
+        self._talk.control(*frames.start_controls(self._holding.start(self._task.order)))
+        self._greet_keeper(now)
+        if leftover:
+            self._listen(leftover, now)
+        actions, self._actions = self._actions, []
+        return actions
+
+    bounds_output = True
+
+    @property
+    def stdin_room(self) -> int:
+        """How many bytes of our own stdin may be read now; 0 is: leave it alone."""
+        wants = self.state is State.RUNNING and self._task.order.has_stdin
+        return self._talk.stdin_room if wants else 0
+
+    @property
+    def wake(self) -> float | None:
+        """When to hand in a Tick, at the latest."""
+        moments = [self._findings.wake, self._over_at, self._watch_at]
+        if self._reattaching is None:
+            moments.append(self._liveness.wake)
+            moments.append(None if self._asked_api else self._liveness.last + ASKED_AFTER)
+        elif self._can_attach:
+            moments.append(self._reattaching.wake)
+        return min(moment for moment in moments if moment is not None)
+
+    @property
+    def _is_attached(self) -> bool:
+        return self._reattaching is None
+
+    def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
+        match event:
+            case events.Tick():
+                self._tick(now)
+            case events.Received(message):
+                self._received(message, now)
+            case events.Written(stdout, stderr):
+                self._tell(self._talk.written(stdout, stderr))
+            case events.StdinRead(data):
+                self._tell(self._talk.stdin(data))
+            case events.StdinBroken(why):
+                self._terminate(broken_stdin(why), _TERM, self._holding.grace, now)
+            case events.Signalled(name, number):
+                self._signalled(name, number, now)
+            case events.StdoutBroken():
+                # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
+                if self._ending is None:
+                    self._terminate(broken_pipe(), _TERM, self._holding.grace, now)
+            case _:
+                self._of_the_connection(event, now)
+                self._learn(event, now)
+        self._weigh(now)
+
+    def _of_the_connection(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Closed(how):
+                self._lost(how or "it ended without a word", now)
+            case events.Opened():
+                self._opened(now)
+            case events.NotOpened(error):
+                self._not_attached(error, now)
+
+    def _learn(self, event: events.Event, now: float) -> None:
+        self._findings.learn(event)
+        match event:
+            case events.ApiAnswers() | events.PodSeen() | events.PodGone() | events.PodHidden():
+                self._api_heard = now
+                if self._reattaching is not None:
+                    self._reattaching.api_answers(now)
+            case events.ApiSilent():
+                self._api_heard = None
+                if self._reattaching is not None:
+                    self._reattaching.api_silent()
+
+    def _signalled(self, name: str, number: int, now: float) -> None:
+        if name in PASSED_ON:
+            self._tell(self._talk.control(frames.signal_control(number)))
+        else:
+            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._holding.grace, now)
+
+    # The keeper's words
+
+    def _greet_keeper(self, now: float) -> None:
+        self._liveness = Liveness(now, self._holding.pace)
+        self._liveness.started(now, beats=True)
+        self._asked_api = False
+        self._tell(self._talk.connect())
+
+    def _received(self, message: bytes, now: float) -> None:
+        if self._entrance is not None:
+            self._enter(self._entrance, message, now)
+        elif self._channels is not None:
+            part = self._channels.receive(message)
+            if isinstance(part, Status):
+                self._lost(exec_end(part), now, status=part)
+            elif part is not None and part.stream == 1:
+                self._listen(part.data, now)
+
+    def _listen(self, data: bytes, now: float) -> None:
+        self._liveness.heard(now)
+        self._asked_api = False
+        for fact in self._talk.receive(data):
+            self._take(fact, now)
+
+    def _take(self, fact: conversation.Fact, now: float) -> None:
+        match fact:
+            case Output(stream, data):
+                self._actions.append(events.Write(stream, data))
+            case conversation.Attached() if self._reattaching is not None:
+                self._attached(now)
+            case conversation.Started(can_attach):
+                self._started(can_attach=can_attach)
+            case conversation.Ended():
+                self._exited(fact, now)
+            case conversation.NotStartable() if self._ending is not None:
+                # It was ended before it started.
+                self._finish(self._ending.code, self._ending.line)
+            case conversation.NotStartable(why):
+                self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {self._task.pod}: {why}")
+
+    def _started(self, *, can_attach: bool) -> None:
+        self._can_attach = can_attach and self._holding.patience.lease > 0
+        self._was_started = True
+        if self.state is State.GO:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """From GO to where a command that was started is."""
+        self._step(Step.START)
+        if self._ending is not None:
+            self._step(Step.TERMINATE)
+
+    def _exited(self, end: conversation.Ended, now: float) -> None:
+        self._step(Step.EXIT)
+        self._code = end.code
+        if end.left_open:
+            line = f"pod {self._task.pod}: something that the command left behind still has its output open"
+            self._actions.append(events.Say(f"{line}; what that writes is lost"))
+        self._tell(self._talk.done())
+        # The keeper's last act is to clean up, and its bridge's to end: who hangs up first may keep DONE from it.
+        self._over_at = now + STATUS_SECONDS
+
+    # The connection
+
+    def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
+        if self.state is State.EXITED:
+            self._conclude()
+            return
+        if self._reattaching is not None:
+            pod = self._task.pod
+            self._not_attached(
+                NotStarted(f"the connection to pod {pod} ended before its keeper answered: {how}"), now
+            )
+            return
+        self._drop_connection()
+        self._actions.append(events.Note(f"the connection is lost: {how}"))
+        self._findings.closed, self._findings.status = how, status
+        self._step(Step.LOSE)
+        from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
+
+        heard = self._liveness.last
+        self._reattaching = Reattaching(
+            how,
+            now,
+            heard=heard,
+            # What it said before the silence says nothing of the time since.
+            api_since=self._api_heard if self._api_heard is not None and self._api_heard > heard else None,
+            patience=self._holding.patience,
+            jitter=self._jitter,
+        )
+        if not self._can_attach:
+            self._findings.doubt(now)
+        self._look()
+
+    def _drop_connection(self) -> None:
+        self._talk.disconnect()
+        self._channels = self._entrance = None
+        self._actions.append(events.HangUp())
+
+    def _opened(self, now: float) -> None:
+        if self._reattaching is not None:
+            self._reattaching.opened(now)
+            self._entrance = Entrance(self._task.order.nonce, self._holding.keepers, attach=True)
+            self._tell(self._entrance.greeting())
+
+    def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
+        match entrance.receive(message):
+            case Say(data):
+                self._tell(data)
+            case KeeperFound(leftover):
+                self._channels, self._entrance = entrance.channels, None
+                self._greet_keeper(now)
+                self._listen(leftover, now)
+            case NoSession():
+                self._drop_connection()
+                self._can_attach = False
+                self._findings.keeper_gone = True
+                self._findings.doubt(now)
+                self._look()
+            case NoKeeper(why):
+                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now)
+            case None:
+                pass
+            case status:
+                self._not_attached(not_started(self._task.pod, status, ""), now)
+
+    def _not_attached(self, error: MpirtError, now: float) -> None:
+        """An attempt to come back has failed."""
+        if self._reattaching is None:
+            return
+        if isinstance(error, ProtocolRefused):
+            self._protocol = V5 if self._protocol == V4 else V4
+        self._drop_connection()
+        self._actions.append(events.Note(f"the keeper was not reached: {error}"))
+        self._reattaching.failed(error, now)
+        if isinstance(self._findings.status, ExitedWith) and advice(error).next is Next.WAIT:
+            # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
+            self._can_attach = False
+            self._findings.doubt(self._reattaching.since)
+
+    def _attached(self, now: float) -> None:
+        self._reattaching = None
+        self._findings.found_again()
+        self._liveness.heard(now)
+        self._step(Step.ATTACH)
+        if self._was_started:
+            self._go_on()
+
+    # Time
+
+    def _tick(self, now: float) -> None:
+        if self._watch_at is not None and now >= self._watch_at:
+            self._look()
+        if self._reattaching is None:
+            self._ask(now)
+        else:
+            self._reattach(self._reattaching, now)
+
+    def _ask(self, now: float) -> None:
+        due = self._liveness.tick(now)
+        if due.beat or due.keep_alive:
+            self._tell(self._talk.beat())
+        if self._liveness.is_dead(now):
+            self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
+        elif not self._asked_api and self._liveness.silence(now) >= ASKED_AFTER:
+            self._asked_api = True
+            self._look()
+
+    def _reattach(self, reattaching: Reattaching, now: float) -> None:
+        if reattaching.is_overdue(now):
+            self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
+        times = reattaching.dial(now) if self._can_attach else None
+        if times is not None:
+            # Whether the API server answers others meanwhile tells whose silence it is.
+            self._look()
+            self._actions.append(events.Dial(self._protocol, self._findings.container, *times))
+
+    # The outcome
+
+    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
+        if self._ending is not None:
+            signal, grace = _KILL, 0.0
+        self._ending = self._ending or ending
+        if self.state in (State.GO, State.RUNNING, State.DETACHED):
+            self._step(Step.TERMINATE)
+        over_at = now + grace + LAST_WORD
+        self._over_at = over_at if self._over_at is None else min(self._over_at, over_at)
+        self._tell(self._talk.control(frames.end_control(signal, grace)))
+
+    def _weigh(self, now: float) -> None:
+        """Whether what is known by now is an outcome."""
+        if self.state is State.DONE:
+            return
+        if self.state is State.EXITED:
+            if self._over_at is not None and now >= self._over_at:
+                self._conclude()
+            return
+        verdict = self._verdict(now)
+        if self._ending is not None:
+            self._weigh_ending(self._ending, verdict, now)
+        elif verdict is not None and verdict.leaving and self._is_attached:
+            grace = self._holding.grace_of_pod(verdict.grace)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
+        elif verdict is not None:
+            self._finish(verdict.code, verdict.cause)
+
+    def _verdict(self, now: float) -> Verdict | None:
+        found = self._findings.verdict(now, self._liveness.silence(now) if self._is_attached else 0.0)
+        if found is not None or self._reattaching is None:
+            return found
+        if not self._can_attach:
+            return None
+        return self._reattaching.verdict(now, self._task.pod, self._findings.node)
+
+    def _weigh_ending(self, ending: Ending, verdict: Verdict | None, now: float) -> None:
+        # A pod that is being deleted takes a command along whose connection has ended.
+        is_left_alone = not self._is_attached and not ending.is_ours
+        is_gone = verdict is not None and (is_left_alone or not verdict.leaving)
+        if is_gone or (self._over_at is not None and now >= self._over_at):
+            line = ending.line
+            if ending.is_ours and not self._is_attached:
+                lease = self._holding.patience.lease
+                line = f"pod {self._task.pod} is out of reach; its command ends there within {lease:.0f} s"
+            self._finish(ending.code, line)
+
+    def _finish(self, code: int, line: str = "") -> None:
+        if self.state is not State.EXITED and self._is_attached:
+            # Whatever the reason is, nobody will come back for it.
+            self._tell(self._talk.control(frames.end_control(_TERM, self._holding.grace)))
+        super()._finish(code, line)
+
+    def _conclude(self) -> None:
+        if self._ending is not None and not self._ending.is_ours:
+            self._finish(*self._ending.after(self._code))
+        else:
+            self._finish(self._code)

@@ -1,0 +1,122 @@
+"""
+The states of a session, what takes it from one to another, and what every phase of it is made of.
+
+Owns: the table, of which a peer that tries what isn't in it breaks the protocol; the actions that are to be done;
+and the pod's watch, begun once. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import MpirtError, PeerError
+from mpirt.rsh.protocol.channels import stdin_messages
+from mpirt.rsh.session import events
+from mpirt.values import Enum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.rsh.session.starting import Task
+
+
+# Short commands pay nothing for a watch.
+WATCH_AFTER = 1.0
+# What batch systems send to announce something; the other signals ask for an end.
+PASSED_ON = ("USR1", "USR2")
+
+
+class State(Enum):
+    """How far a session has come."""
+
+    DIAL = "dial"
+    """Nothing is open."""
+    HELLO = "hello"
+    """The connection is open, the wrapper was sent, its HELLO is awaited."""
+    GO = "go"
+    """GO was sent: from here on the command may be running."""
+    RUNNING = "running"
+    """The wrapper has started it."""
+    DETACHED = "detached"
+    """The connection is lost; a keeper in the pod holds the command, and is looked for."""
+    TERMINATING = "terminating"
+    """It was told to end."""
+    EXITED = "exited"
+    """Its end was reported; the rest of its output, and the server's word, are on their way."""
+    DONE = "done"
+    """There is nothing more to do."""
+
+
+class Step(Enum):
+    """What takes a session on."""
+
+    OPEN = "the connection is open"
+    FAIL = "the attempt has failed"
+    HELLO = "the wrapper says HELLO"
+    START = "the wrapper says START"
+    LOSE = "the connection is lost"
+    ATTACH = "the keeper is found again"
+    TERMINATE = "the command is to end"
+    EXIT = "the wrapper reports the end"
+    FINISH = "there is an outcome"
+
+
+TRANSITIONS: dict[tuple[State, Step], State] = {
+    (State.DIAL, Step.OPEN): State.HELLO,
+    (State.DIAL, Step.FAIL): State.DIAL,
+    (State.HELLO, Step.FAIL): State.DIAL,
+    (State.HELLO, Step.HELLO): State.GO,
+    (State.GO, Step.START): State.RUNNING,
+    (State.GO, Step.TERMINATE): State.TERMINATING,
+    (State.RUNNING, Step.TERMINATE): State.TERMINATING,
+    (State.TERMINATING, Step.START): State.TERMINATING,
+    **{(state, Step.LOSE): State.DETACHED for state in (State.GO, State.RUNNING, State.TERMINATING)},
+    (State.DETACHED, Step.ATTACH): State.GO,
+    (State.DETACHED, Step.TERMINATE): State.DETACHED,
+    (State.RUNNING, Step.EXIT): State.EXITED,
+    (State.TERMINATING, Step.EXIT): State.EXITED,
+    **{(state, Step.FINISH): State.DONE for state in State if state is not State.DONE},
+}
+
+
+class Machine:
+    """A phase: events go in, actions come out."""
+
+    __slots__ = ("_actions", "_task", "_watch_at", "_watching", "state")
+
+    def __init__(self, task: Task, state: State, *, watching: bool = False) -> None:
+        self.state = state
+        self._task = task
+        self._actions: list[events.Action] = []
+        self._watching = watching
+        self._watch_at: float | None = None
+
+    def receive(self, event: events.Event, now: float) -> list[events.Action]:
+        """What to do about what has happened."""
+        if self.state is State.DONE:
+            return []
+        try:
+            self._happened(event, now)
+        except MpirtError as error:
+            self._finish(error.code, str(error))
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _happened(self, event: events.Event, now: float) -> None:
+        """What follows from it: each phase has its own."""
+
+    def _step(self, step: Step) -> None:
+        following = TRANSITIONS.get((self.state, step))
+        if following is None:
+            raise PeerError(f"pod {self._task.pod}: {step.value}, which can't be in the state {self.state.value}")
+        self.state = following
+
+    def _finish(self, code: int, line: str = "") -> None:
+        self._step(Step.FINISH)
+        if line and self._task.host:
+            line = f"host {self._task.host}: {line}"
+        self._actions += [events.HangUp(), events.Finish(code, line)]
+
+    def _tell(self, data: bytes) -> None:
+        self._actions += [events.Send(message) for message in stdin_messages(data)]
+
+    def _look(self, *, anew: bool = True) -> None:
+        self._actions.append(events.LookAtPod(anew) if self._watching else events.WatchPod())
+        self._watching, self._watch_at = True, None

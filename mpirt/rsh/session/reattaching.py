@@ -1,0 +1,143 @@
+"""
+A connection that is lost while a keeper holds the command: when to dial again, and when to give up.
+
+Owns: the three patiences. The pod's own end is evidence.py's; here it is the API server, which is waited for as
+long as the keeper waits, and the node, which is given less while the API server answers. No I/O; the clock is
+handed in.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
+from mpirt.kubeapi.answers import ApiError, TimedOut
+from mpirt.rsh.pod.evidence import Verdict
+from mpirt.rsh.session.holding import ASKED_AFTER
+from mpirt.rsh.session.retry import NotStarted, delay
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.rsh.session.holding import Patience
+
+# An attempt must not outlast the patience with a node by much.
+DIAL_SECONDS = 10.0
+# From the opened connection to the keeper's word.
+ANSWER_SECONDS = 10.0
+# Agents lose their connections together; they need not come back in the same millisecond.
+_SPREAD_SECONDS = 0.2
+# The API server's own troubles, not the node's.
+_OWN_STATUSES = frozenset({401, 403, 429, 502, 503, 504})
+
+
+class Reattaching:
+    """The attempts to find the keeper again, of one loss."""
+
+    # fmt: off
+    __slots__ = (
+        "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_heard", "_jitter",
+        "_patience", "_said", "_tries", "how", "since",
+    )
+    # fmt: on
+
+    def __init__(
+        self,
+        how: str,
+        now: float,
+        *,
+        heard: float,
+        api_since: float | None,
+        patience: Patience,
+        jitter: Callable[[], float],
+    ) -> None:
+        """`heard`: when the last sign of life came; `api_since`: since when the API server answers, if it does."""
+        self.how = how
+        self.since = now
+        self._heard = heard
+        self._patience = patience
+        self._jitter = jitter
+        self._dial_at: float | None = now + _SPREAD_SECONDS * jitter()
+        self._answer_by: float | None = None
+        self._dialled = now
+        self._tries = 0
+        self._failed = False
+        self._said = ""
+        self._api_since = api_since
+        self._api_heard = now
+
+    @property
+    def wake(self) -> float:
+        """When to tick next, at the latest."""
+        moments = [self._heard + self._patience.lease]
+        if self._api_since is not None and self._failed:
+            moments.append(self._node_given_up(self._api_since))
+        moments += [moment for moment in (self._dial_at, self._answer_by) if moment is not None]
+        return min(moments)
+
+    def dial(self, now: float) -> tuple[float, float] | None:
+        """For how many seconds to dial now, and to wait for credentials before; None where it is not time."""
+        if self._dial_at is None or now < self._dial_at:
+            return None
+        self._dial_at, self._dialled = None, now
+        return DIAL_SECONDS, self._heard + self._patience.lease - now
+
+    def opened(self, now: float) -> None:
+        """The way is open: from now on the keeper's word is awaited."""
+        self._answer_by = now + ANSWER_SECONDS
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the keeper's word has not come in time."""
+        return self._answer_by is not None and now >= self._answer_by
+
+    def failed(self, error: MpirtError, now: float) -> None:
+        """An attempt has failed."""
+        self._answer_by = None
+        self._tries += 1
+        self._said = str(error)
+        # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
+        is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
+        self._failed = not (is_silent or _is_the_servers(error))
+        if not self._failed:
+            self._api_since = None
+        elif self._api_since is None:
+            self._api_since = now
+        self._dial_at = now + delay(self._tries, error, self._jitter)
+
+    def api_answers(self, now: float) -> None:
+        """The API server can be heard."""
+        self._api_heard = now
+        if self._api_since is None:
+            self._api_since = now
+
+    def api_silent(self) -> None:
+        """It can't."""
+        self._api_since = None
+
+    def verdict(self, now: float, pod: str, node: str) -> Verdict | None:
+        """Whether there is no more use in waiting."""
+        said = f"; {self._said}" if self._said else ""
+        if now - self._heard >= self._patience.lease:
+            return Verdict(
+                ExitCode.CONNECTION_LOST,
+                f"the connection to pod {pod} was lost ({self.how}) and did not come back within the lease of "
+                f"{self._patience.lease:.0f} s, after which the command is ended there{said}",
+            )
+        if self._api_since is None or not self._failed:
+            return None
+        if now < self._node_given_up(self._api_since):
+            return None
+        silent = now - self._heard
+        where = f"node {node}" if node else "the node"
+        cause = f"{where} of pod {pod} has not answered for {silent:.0f} s, while the API server does{said}"
+        return Verdict(ExitCode.NODE_LOST, cause)
+
+    def _node_given_up(self, api_since: float) -> float:
+        return max(self._heard, api_since - ASKED_AFTER) + self._patience.node
+
+
+def _is_the_servers(error: MpirtError) -> bool:
+    """Whether an attempt failed before the node had anything to do with it."""
+    if isinstance(error, ApiError):
+        is_own = error.failure.status in _OWN_STATUSES
+        return is_own and "error dialing backend" not in error.failure.message
+    return not isinstance(error, NotStarted | NoShell | NoPod | TimedOut) or isinstance(error, Refused)

@@ -1,0 +1,225 @@
+"""
+One command in one pod: the state machine.
+
+Owns: the order of things from the first dial to GO, and who goes on from there: a command that a keeper holds, or
+one that is bound to its connection. Events in, actions out; it never waits, and has no clock but the `now` that is
+handed in. Must not import: socket, os, time.
+
+    DIAL <-> HELLO -> GO -> RUNNING <-> DETACHED
+                       '-------'-> TERMINATING -> EXITED -> DONE
+    and from each to DONE, with a cause
+
+The rules, to which a property test holds it: a command is started at most once, and without a keeper nothing is
+dialled after GO. 0 comes out only where the pod's side reported 0 and the command's whole output is here. It
+always ends.
+
+The caller's duty: carry out the actions in their order, hand in a Tick at `wake`, and after a HangUp drop
+whatever that connection still says. `stdin_room` is how much of our own stdin may be read.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import MpirtError, PeerError
+from mpirt.rsh.protocol.channels import V4, Output, Status
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
+from mpirt.rsh.protocol.markers import Hello, Marker
+from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
+from mpirt.rsh.session.machine import Machine, State, Step
+from mpirt.rsh.session.retry import not_started
+from mpirt.rsh.session.starting import Starting, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.rsh.protocol.streams import Streams
+    from mpirt.rsh.session.bound import Bound
+    from mpirt.rsh.session.held import Held
+    from mpirt.rsh.session.holding import Holding
+
+
+class Session:
+    """The session of one task."""
+
+    __slots__ = ("_now",)
+
+    def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
+        self._now: _Opening | Bound | Held = _Opening(task, now=now, jitter=jitter)
+
+    @property
+    def state(self) -> State:
+        """How far it has come."""
+        return self._now.state
+
+    @property
+    def stdin_room(self) -> int:
+        """How many bytes of our own stdin may be read now; 0 is: leave it alone."""
+        return self._now.stdin_room
+
+    @property
+    def wake(self) -> float | None:
+        """When to hand in a Tick, at the latest; None once it is done."""
+        return None if self.state is State.DONE else self._now.wake
+
+    @property
+    def bounds_output(self) -> bool:
+        """Whether the pod's side sends no more than it was told that we have written, and a little: read on."""
+        return self._now.bounds_output
+
+    def receive(self, event: events.Event, now: float) -> list[events.Action]:
+        """What to do about what has happened."""
+        actions = self._now.receive(event, now)
+        if isinstance(self._now, _Opening) and self._now.following is not None:
+            self._now = self._now.following
+        return actions
+
+
+class _Opening(Machine):
+    """Everything before GO: all of it may be repeated."""
+
+    __slots__ = ("_jitter", "_protocol", "_starting", "_take", "following")
+
+    stdin_room = 0
+    bounds_output = False
+
+    def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
+        super().__init__(task, State.DIAL)
+        self.following: Bound | Held | None = None
+        self._jitter = jitter
+        self._starting = Starting(task, now=now, jitter=jitter)
+        self._protocol = V4
+        # What a message leads to, once a connection is open.
+        self._take: Callable[[bytes, float], None]
+
+    @property
+    def wake(self) -> float | None:
+        """When to hand in a Tick, at the latest."""
+        return self._starting.wake
+
+    def _happened(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Tick():
+                self._start(now)
+            case events.Signalled(_, number):
+                self._finish(SIGNALLED + number)
+            case events.StdoutBroken():
+                self._finish(broken_pipe().code)
+            case events.PodSeen(pod):
+                self._actions += self._starting.pod_seen(pod, now)
+                self._start(now)
+            case events.PodHidden(why):
+                self._starting.pod_not_told(why)
+            case _:
+                self._connect(event, now)
+
+    def _connect(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Opened(protocol):
+                self._step(Step.OPEN)
+                self._protocol = protocol
+                self._greet(now)
+            case events.NotOpened(error):
+                self._try_again(error, now)
+            case events.PodFound(pod):
+                self._task = self._task.in_pod(pod)
+                self._starting.pod_found(self._task)
+            case events.Received(message) if self.state is State.HELLO:
+                self._take(message, now)
+            case events.Closed(how) if self.state is State.HELLO:
+                self._try_again(not_started(self._task.pod, None, how), now)
+
+    def _greet(self, now: float) -> None:
+        order, holding = self._task.order, self._task.holding
+        self._starting.opened(now)
+        if holding is None:
+            from mpirt.rsh.protocol import streams, wrapper  # noqa: PLC0415  who has a keeper does without
+
+            parts = streams.Streams(order.nonce)
+            self._take = lambda message, at: self._take_parts(parts, message, at)
+            self._tell(wrapper.payload(order))
+        else:
+            entrance = Entrance(order.nonce, holding.keepers)
+            self._take = lambda message, at: self._enter(entrance, holding, message, at)
+            self._tell(entrance.greeting())
+
+    def _start(self, now: float) -> None:
+        overdue = self._starting.overdue(now)
+        if overdue is not None:
+            self._try_again(overdue, now)
+        self._actions += self._starting.dial(now)
+
+    def _try_again(self, error: MpirtError, now: float) -> None:
+        if self.state is State.HELLO:
+            self._actions.append(events.HangUp())
+        self._step(Step.FAIL)
+        if self._starting.failed(error, now):
+            self._look()
+
+    def _take_parts(self, streams: Streams, message: bytes, now: float) -> None:
+        for part in streams.receive(message):
+            # What comes before GO isn't the command's: a runtime's complaint, which its status repeats.
+            if isinstance(part, Status):
+                self._try_again(not_started(self._task.pod, part, ""), now)
+            elif not isinstance(part, Output):
+                self._greeted_by(part, streams, now)
+
+    def _greeted_by(self, marker: Marker, streams: Streams, now: float) -> None:
+        if not isinstance(marker, Hello):
+            raise PeerError(f"the wrapper in pod {self._task.pod} said {marker} out of turn")
+        self._bind(streams, now)
+
+    def _enter(self, entrance: Entrance, holding: Holding, message: bytes, now: float) -> None:
+        match entrance.receive(message):
+            case Say(data):
+                self._tell(data)
+            case KeeperFound(leftover):
+                self._hold(entrance, holding, leftover, now)
+            case NoKeeper(why):
+                self._go_without(why, now)
+            case None | NoSession():
+                pass
+            case status:
+                self._try_again(not_started(self._task.pod, status, ""), now)
+
+    def _go_without(self, why: str, now: float) -> None:
+        """There is a shell, but no keeper."""
+        from mpirt.rsh.protocol import streams, wrapper  # noqa: PLC0415  who has a keeper does without
+
+        self._actions.append(events.Note(f"this command can't outlive its connection: {why}"))
+        self._tell(wrapper.script(self._task.order))
+        self._bind(streams.Streams(self._task.order.nonce), now)
+
+    def _bind(self, streams: Streams, now: float) -> None:
+        """The wrapper runs the command: it ends with this connection."""
+        from mpirt.rsh.protocol import wrapper  # noqa: PLC0415  who has a keeper does without
+        from mpirt.rsh.session import bound  # noqa: PLC0415  who has a keeper does without
+
+        self._step(Step.HELLO)
+        self._tell(wrapper.GO)
+        self.following = bound.Bound(
+            self._task,
+            streams,
+            now=now,
+            protocol=self._protocol,
+            container=self._starting.container,
+            watching=self._watching,
+        )
+
+    def _hold(self, entrance: Entrance, holding: Holding, leftover: bytes, now: float) -> None:
+        """A keeper runs the command."""
+        # Who has no keeper in the pod does without its half of this program.
+        from mpirt.rsh.session.held import Held  # noqa: PLC0415
+
+        self._step(Step.HELLO)
+        self.following = held = Held(
+            self._task,
+            holding,
+            entrance.channels,
+            now=now,
+            protocol=self._protocol,
+            container=self._starting.container,
+            watching=self._watching,
+            jitter=self._jitter,
+        )
+        self._actions += held.begin(leftover, now)
