@@ -123,7 +123,10 @@ def _fate(job: Job, before: counting.Numbers, within: float) -> str:
 
 def _end(job: Job) -> str:
     """How a job ended that was told to, and what its output is worth."""
-    code = counting.ended(job)
+    try:
+        code = counting.ended(job)
+    except ClusterError as error:
+        return f"NO END: {error}"
     numbers = job.numbers()
     lines = sum(map(len, numbers.values()))
     is_whole = "each line once and in order" if counting.is_whole(numbers) else "LINES LOST OR TWICE"

@@ -40,6 +40,8 @@ class Facts:
     """What the server said at the end."""
     keeper_gone: bool = False
     """A living container has no such session any more."""
+    can_wait: bool = False
+    """A keeper holds the command: its node may be out of reach for as long as somebody else's patience has it."""
     api_silent: str = ""
     """Why the API server can't be heard; empty where it can, or wasn't asked."""
 
@@ -133,7 +135,7 @@ def _by_departure(facts: Facts, now: Pod) -> Verdict | None:
 
 
 def _by_node(facts: Facts, now: Pod) -> Verdict | None:
-    if now.cut_off and _is_out_of_touch(facts):
+    if now.cut_off and _is_out_of_touch(facts) and not facts.can_wait:
         return Verdict(
             ExitCode.NODE_LOST, f"node {now.node} of pod {facts.pod} is lost: the cluster can't hear it"
         )

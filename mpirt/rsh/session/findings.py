@@ -33,6 +33,7 @@ class Findings:
         "_told",
         "_until",
         "api_silent",
+        "can_wait",
         "closed",
         "container",
         "keeper_gone",
@@ -45,6 +46,7 @@ class Findings:
         self.status: Status | None = None
         self.api_silent = ""
         self.keeper_gone = False
+        self.can_wait = False
         self._name = pod
         self._before: Pod | None = None
         self._now: Pod | None = None
@@ -120,6 +122,7 @@ class Findings:
             closed=self.closed,
             status=self.status,
             keeper_gone=self.keeper_gone,
+            can_wait=self.can_wait,
             api_silent=self.api_silent or ("" if self._told else "it does not answer"),
         )
         found = judge_pod(facts)

@@ -366,6 +366,7 @@ class Held(Machine):
             self._finish(verdict.code, verdict.cause)
 
     def _verdict(self, now: float) -> Verdict | None:
+        self._findings.can_wait = self._can_attach
         found = self._findings.verdict(now, self._liveness.silence(now) if self._is_attached else 0.0)
         if found is not None or self._reattaching is None:
             return found

@@ -22,6 +22,7 @@ ENOUGH = "/tmp/enough"
 _DISCOVERY = "/usr/local/bin/mpirt-discover"
 _OUT, _ERR = "/tmp/out", "/tmp/err"
 _WORKERS = 2
+_LAST_LINES = 30
 # One that is on the way in when the job is asked how it goes.
 _PAUSE = 0.2
 
@@ -146,8 +147,8 @@ class Job:
         return int(last[1]) if last[:1] == ["code"] else None
 
     def errors(self) -> str:
-        """What it wrote on stderr."""
-        return self._file(_ERR) or ""
+        """The end of what it wrote on stderr."""
+        return "\n".join((self._file(_ERR) or "").splitlines()[-_LAST_LINES:])
 
     def wait_for_ranks(self, *, within: float) -> None:
         """Wait until every rank has begun to count."""

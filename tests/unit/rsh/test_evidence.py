@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Succeeded
 from tests.unit.rsh import pods
@@ -33,6 +34,10 @@ class TestAlive:
     )
     def test_nothing_speaks_against_it(self, known: Facts) -> None:
         assert judge(known) is None
+
+    @pytest.mark.parametrize("pod", [pods.NODE_LOST, HEALTHY])
+    def test_nothing_of_the_pod_speaks_against_a_node_that_is_waited_for(self, pod: Pod) -> None:
+        assert judge_pod(facts(now=pod, closed="cut", can_wait=True)) is None
 
 
 class TestTheVerdict:

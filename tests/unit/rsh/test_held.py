@@ -398,6 +398,21 @@ class TestALostConnection:
         line = "node node-1 of pod w has not answered for 20 s, while the API server does; x"
         assert run.finish == Finish(ExitCode.NODE_LOST, line)
 
+    def test_a_node_that_the_cluster_does_not_hear_has_as_much(self) -> None:
+        """After an outage the API server knows of the kubelets only what they said before it."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.feed(ApiAnswers(), PodSeen(pods.NODE_LOST))
+        run.until_dialled()
+        assert run.finish is None
+
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+        run.feed(PodSeen(pods.HEALTHY))
+        assert run.finish is None
+
     def test_a_node_that_says_nothing_has_no_more(self) -> None:
         run = HeldRun().begin()
         run.after(6.0, PodSeen(pods.HEALTHY))
