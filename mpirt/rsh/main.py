@@ -85,6 +85,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         attempts=asked.attempts,
         protocol=_protocol(environ),
         holding=settings.holding(environ, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
+        grace=settings.grace(environ),
         host=asked.pod if asked.is_address else "",
     )
     endpoint = find_endpoint(environ, context=asked.context)

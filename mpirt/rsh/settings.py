@@ -15,8 +15,8 @@ from mpirt.rsh.invocation.seconds import LONGEST, of_variable
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
 from mpirt.rsh.protocol.greeting import Keepers
 from mpirt.rsh.protocol.keeperframes import LONGEST_JOB
-from mpirt.rsh.session.ending import GRACE
-from mpirt.rsh.session.holding import ORPHAN_GRACE, Holding, Patience
+from mpirt.rsh.session.ending import Grace
+from mpirt.rsh.session.holding import Holding, Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,16 +50,18 @@ def holding(
         lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
         node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
-    grace = of_variable(environ, names.GRACE_VARIABLE, GRACE)
     return Holding(
         Keepers(files),
         patience=patience,
         pace=_pace(patience.lease, alive_seconds, alive_count),
-        grace=grace,
-        longest_grace=grace if environ.get(names.GRACE_VARIABLE) else None,
-        orphan_grace=of_variable(environ, names.GRACE_VARIABLE, ORPHAN_GRACE),
         fence=_fence(environ),
     )
+
+
+def grace(environ: Mapping[str, str]) -> Grace:
+    """How long a command that is to end has for that, with a keeper and without."""
+    asked = environ.get(names.GRACE_VARIABLE)
+    return Grace(of_variable(environ, names.GRACE_VARIABLE, 0.0)) if asked else Grace()
 
 
 def _pace(lease: float, seconds: float | None, count: int | None) -> Pace:

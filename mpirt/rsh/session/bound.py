@@ -86,7 +86,7 @@ class Bound(Machine):
             case events.StdinRead(data):
                 self._tell(self._stdin.piece(data) if data else self._stdin.end())
             case events.StdinBroken(why):
-                self._terminate(broken_stdin(why), _TERM, now)
+                self._terminate(broken_stdin(why), _TERM, self._task.grace.told, now)
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdoutBroken():
@@ -102,12 +102,12 @@ class Bound(Machine):
         if name in PASSED_ON:
             self._tell(wrapper.passing_on(number))
         else:
-            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, now)
+            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._task.grace.told, now)
 
     def _stdout_broken(self, now: float) -> None:
         # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
         if self._termination is None:
-            self._terminate(broken_pipe(), _TERM, now)
+            self._terminate(broken_pipe(), _TERM, self._task.grace.told, now)
 
     def _learn(self, event: events.Event, now: float) -> None:
         match event:
@@ -193,11 +193,11 @@ class Bound(Machine):
         if self._findings.doubt(now):
             self._look(anew=anew)
 
-    def _terminate(self, ending: Ending, signal: int, now: float) -> None:
+    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
         if self._termination is None:
             if self.state is not State.EXITED:
                 self._step(Step.TERMINATE)
-            self._termination = Termination(ending, signal, now)
+            self._termination = Termination(ending, signal, grace, now)
         else:
             self._termination.hurry(now)
         self._tell(self._termination.step(now))
@@ -213,7 +213,8 @@ class Bound(Machine):
             if cannot_end or self._termination.is_over(now):
                 self._finish(self._termination.ending.code, self._termination.ending.line)
         elif verdict is not None and verdict.leaving and not self._findings.is_over:
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, now)
+            grace = self._task.grace.deleted(verdict.grace)
+            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
         elif self._start_by is not None and now >= self._start_by:

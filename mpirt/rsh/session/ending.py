@@ -11,13 +11,46 @@ from mpirt.values import value
 
 SIGNALLED = 128
 _SIGPIPE = 13
-# From TERM to KILL. A launcher that wants to be rid of us waits 5 s, and a pod's deletion may not take longer.
-GRACE = 3.0
+# From TERM to KILL when the agent is told to end: a launcher that wants to be rid of us waits 5 s.
+_TOLD_SECONDS = 3.0
+# The same when nobody came back within the lease: what Kubernetes gives a pod by default.
+_LEFT_SECONDS = 30.0
+# Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
+_REPORT_SECONDS = 3.0
 # From KILL to the report of it.
 LAST_WORD = 1.5
 # From the report to the server's own word on it, which comes when all output is through. It changes the outcome
 # only where it contradicts.
 STATUS_SECONDS = 0.5
+
+
+@value
+class Grace:
+    """How many seconds a command has from TERM to KILL."""
+
+    asked: float | None = None
+    """As many as the environment wants, whatever the reason is."""
+
+    @property
+    def told(self) -> float:
+        """When a signal to the agent ends it."""
+        return _TOLD_SECONDS if self.asked is None else self.asked
+
+    @property
+    def left(self) -> float:
+        """When its lease is over."""
+        return _LEFT_SECONDS if self.asked is None else self.asked
+
+    def deleted(self, seconds: float | None) -> float:
+        """
+        When its pod is deleted, whose own grace period has so many, as far as is known.
+
+        They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
+        """
+        if seconds is None:
+            return self.told
+        ours = max(seconds - _REPORT_SECONDS, seconds / 2)
+        return ours if self.asked is None else min(ours, self.asked)
 
 
 @value

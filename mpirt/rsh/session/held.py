@@ -17,7 +17,15 @@ from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Output, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import LAST_WORD, SIGNALLED, STATUS_SECONDS, Ending, broken_pipe, broken_stdin
+from mpirt.rsh.session.ending import (
+    LAST_WORD,
+    SIGNALLED,
+    STATUS_SECONDS,
+    Ending,
+    broken_pipe,
+    broken_stdin,
+    left_open,
+)
 from mpirt.rsh.session.findings import Findings
 from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.machine import PASSED_ON, WATCH_AFTER, Machine, State, Step
@@ -79,7 +87,7 @@ class Held(Machine):
 
     def begin(self, leftover: bytes, now: float) -> list[events.Action]:
         """The first words to the keeper."""
-        self._talk.control(*frames.start_controls(self._holding.start(self._task.order)))
+        self._talk.control(*frames.start_controls(self._holding.start(self._task.order, self._task.grace)))
         self._greet_keeper(now)
         if leftover:
             self._listen(leftover, now)
@@ -120,13 +128,13 @@ class Held(Machine):
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
             case events.StdinBroken(why):
-                self._terminate(broken_stdin(why), _TERM, self._holding.grace, now)
+                self._terminate(broken_stdin(why), _TERM, self._task.grace.told, now)
             case events.Signalled(name, number):
                 self._signalled(name, number, now)
             case events.StdoutBroken():
                 # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
                 if self._ending is None:
-                    self._terminate(broken_pipe(), _TERM, self._holding.grace, now)
+                    self._terminate(broken_pipe(), _TERM, self._task.grace.told, now)
             case _:
                 self._of_the_connection(event, now)
                 self._learn(event, now)
@@ -157,7 +165,7 @@ class Held(Machine):
         if name in PASSED_ON:
             self._tell(self._talk.control(frames.signal_control(number)))
         else:
-            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._holding.grace, now)
+            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._task.grace.told, now)
 
     # The keeper's words
 
@@ -215,8 +223,7 @@ class Held(Machine):
         self._step(Step.EXIT)
         self._code = end.code
         if end.left_open:
-            line = f"pod {self._task.pod}: something that the command left behind still has its output open"
-            self._actions.append(events.Say(f"{line}; what that writes is lost"))
+            self._actions.append(events.Say(left_open(self._task.pod)))
         self._tell(self._talk.done())
         # The keeper's last act is to clean up, and its bridge's to end: who hangs up first may keep DONE from it.
         self._over_at = now + STATUS_SECONDS
@@ -360,7 +367,7 @@ class Held(Machine):
         if self._ending is not None:
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
-            grace = self._holding.grace_of_pod(verdict.grace)
+            grace = self._task.grace.deleted(verdict.grace)
             self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
@@ -388,7 +395,7 @@ class Held(Machine):
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:
             # Whatever the reason is, nobody will come back for it.
-            self._tell(self._talk.control(frames.end_control(_TERM, self._holding.grace)))
+            self._tell(self._talk.control(frames.end_control(_TERM, self._task.grace.told)))
         super()._finish(code, line)
 
     def _conclude(self) -> None:

@@ -10,15 +10,11 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.greeting import Keepers
-from mpirt.rsh.session.ending import GRACE
+from mpirt.rsh.session.ending import Grace
 from mpirt.values import value
 
 # The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
 ASKED_AFTER = 6.0
-# What Kubernetes gives a pod by default.
-ORPHAN_GRACE = 30.0
-# Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
-_REPORT_SECONDS = 3.0
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
@@ -42,34 +38,17 @@ class Holding:
     keepers: Keepers
     patience: Patience = Patience()
     pace: Pace = DEFAULT_PACE
-    grace: float = GRACE
-    """Seconds from TERM to KILL when the agent gets a signal that ends it."""
-    longest_grace: float | None = None
-    """The most there may be when the pod is deleted; None is as many as the pod has."""
-    orphan_grace: float = ORPHAN_GRACE
-    """The same when the lease is over."""
     fence: tuple[str, int] = ("", 0)
     """The job and the attempt: what an earlier attempt of the job has left is ended first."""
 
-    def grace_of_pod(self, seconds: float | None) -> float:
-        """
-        Seconds from TERM to KILL when the pod is deleted, whose own grace period has so many, as far as is known.
-
-        They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
-        """
-        if seconds is None:
-            return self.grace
-        ours = max(seconds - _REPORT_SECONDS, seconds / 2)
-        return ours if self.longest_grace is None else min(ours, self.longest_grace)
-
-    def start(self, order: Order) -> bytes:
+    def start(self, order: Order, grace: Grace) -> bytes:
         """START for an order."""
         environment = {name: text.encode(errors="surrogateescape") for name, text in order.environment.items()}
         return keeperframes.start(
             _argv(order),
             environment,
             lease=self.patience.lease,
-            grace=self.orphan_grace if self.patience.lease else self.grace,
+            grace=grace.left if self.patience.lease else grace.told,
             has_stdin=order.has_stdin,
             fence=self.fence,
         )

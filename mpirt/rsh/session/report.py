@@ -9,7 +9,7 @@ from __future__ import annotations
 from mpirt.errors import ExitCode
 from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status, Succeeded
-from mpirt.rsh.session.ending import GRACE, LAST_WORD, STATUS_SECONDS, Ending
+from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending
 
 _KILL = 9
 # From one piece of output after the report to the next: what is still on its way comes without a pause.
@@ -27,12 +27,12 @@ class Termination:
 
     __slots__ = ("_again_at", "_kill_at", "_killed", "_over_at", "_pause", "_signal", "ending")
 
-    def __init__(self, ending: Ending, signal: int, now: float) -> None:
+    def __init__(self, ending: Ending, signal: int, grace: float, now: float) -> None:
         self.ending = ending
         self._signal = signal
         self._again_at = now
         self._pause = _FIRST_PAUSE
-        self._kill_at = now + GRACE
+        self._kill_at = now + grace
         self._killed = False
         self._over_at = self._kill_at + LAST_WORD
 

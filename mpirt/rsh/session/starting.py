@@ -12,6 +12,7 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import NAME_ONE, Container, Pod, choose_container
 from mpirt.rsh.protocol.channels import V4
 from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.retry import LONGEST_DELAY, Attempts, GiveUp, NotAnswered, NotStarted
 from mpirt.values import value
 
@@ -44,6 +45,7 @@ class Task:
     """The one to begin with; the other one follows where it is refused."""
     holding: Holding | None = None
     """How a keeper is to hold the command; without it the command ends with its connection."""
+    grace: Grace = Grace()
     host: str = ""
     """The host name or address that was given, where it is not the pod's name."""
 
@@ -57,6 +59,7 @@ class Task:
             attempts=self.attempts,
             protocol=self.protocol,
             holding=self.holding,
+            grace=self.grace,
             host=self.pod,
         )
 

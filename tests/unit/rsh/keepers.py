@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
 from mpirt.rsh.session.holding import Holding
-from tests.unit.rsh.sessions import NONCE, V4, Run, out
+from tests.unit.rsh.sessions import DEFAULT_GRACE, NONCE, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT = 1, 2, 3, 4, 5, 6, 7
 ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED = 33, 34, 35, 36, 37, 38, 39, 40, 41
@@ -153,8 +154,9 @@ class Keeper:
 class HeldRun(Run):
     """A session and the keeper that it finds, with a connection between them that may break anywhere."""
 
-    def __init__(self, *, has_stdin: bool = False, **settings: object) -> None:
-        super().__init__(has_stdin=has_stdin, holding=Holding(Keepers({}), **settings))  # type: ignore[arg-type]
+    def __init__(self, *, has_stdin: bool = False, grace: Grace = DEFAULT_GRACE, **settings: object) -> None:
+        holding = Holding(Keepers({}), **settings)  # type: ignore[arg-type]
+        super().__init__(has_stdin=has_stdin, holding=holding, grace=grace)
         self.keeper = Keeper()
         self.is_open = False
         self.is_gone = False

@@ -11,6 +11,7 @@ from typing import Self
 
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import Action, Event, Finish, Opened, Received, Send, Tick
 from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.session import Session
@@ -62,6 +63,9 @@ def failure_status(message: str) -> Received:
     return Received(b"\x03" + json.dumps(body).encode())
 
 
+DEFAULT_GRACE = Grace()
+
+
 class Run:
     """A session that is told what happens, and when."""
 
@@ -73,6 +77,7 @@ class Run:
         container: str = "",
         attempts: int = 0,
         holding: Holding | None = None,
+        grace: Grace = DEFAULT_GRACE,
     ) -> None:
         task = Task(
             pod="w",
@@ -81,6 +86,7 @@ class Run:
             connect_seconds=seconds,
             attempts=attempts,
             holding=holding,
+            grace=grace,
         )
         self.now = 0.0
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)

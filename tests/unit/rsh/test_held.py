@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
@@ -541,7 +542,7 @@ class TestThePod:
         assert run.finish == Finish(ExitCode.POD_DELETED, line)
 
     def test_a_grace_that_was_set_is_the_most_that_a_deleted_pods_command_gets(self) -> None:
-        run = HeldRun(grace=1.0, longest_grace=1.0).begin()
+        run = HeldRun(grace=Grace(1.0)).begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
         run.carry()
 

@@ -6,40 +6,14 @@ import pytest
 
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding
 
 
 class TestTheShell:
     @pytest.mark.parametrize("length", [10, 300_000])
     def test_another_shell_gets_the_command_where_it_is_asked_for(self, length: int) -> None:
-        start = Holding(Keepers({})).start(Order("n1", b"x" * length, shell="/bin/bash"))
+        start = Holding(Keepers({})).start(Order("n1", b"x" * length, shell="/bin/bash"), Grace())
 
         assert b"/bin/bash" in start
         assert b"/bin/sh" not in start
-
-
-class TestTheGraceOfADeletedPod:
-    @pytest.mark.parametrize(
-        ("pods", "ours"),
-        [
-            pytest.param(30, 27, id="leaves time for the report"),
-            pytest.param(7, 4, id="leaves time for the report, with little of it"),
-            pytest.param(4, 2, id="is halved where that would leave nothing"),
-            pytest.param(1, 0.5, id="is halved even when it is short"),
-            pytest.param(0, 0, id="may be none"),
-            pytest.param(None, 3, id="is our own where the pod does not say"),
-        ],
-    )
-    def test_is_the_pods(self, pods: float | None, ours: float) -> None:
-        assert Holding(Keepers({})).grace_of_pod(pods) == ours
-
-    @pytest.mark.parametrize(
-        ("pods", "ours"),
-        [
-            pytest.param(30, 5, id="bounds the pod's"),
-            pytest.param(4, 2, id="is not more than the pod has"),
-            pytest.param(None, 5, id="counts where the pod does not say"),
-        ],
-    )
-    def test_is_bounded_by_what_was_set(self, pods: float | None, ours: float) -> None:
-        assert Holding(Keepers({}), grace=5, longest_grace=5).grace_of_pod(pods) == ours

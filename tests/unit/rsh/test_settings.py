@@ -8,8 +8,9 @@ import mpirt.keeper
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
-from mpirt.rsh.settings import holding
+from mpirt.rsh.settings import grace, holding
 
 
 def held(**environ: str) -> Holding:
@@ -23,8 +24,8 @@ class TestTheSwitch:
         found = held()
 
         assert (found.patience, found.pace) == (Patience(lease=180, node=20), Pace(4, 14))
-        assert (found.grace, found.orphan_grace, found.fence) == (3, 30, ("", 0))
-        assert found.longest_grace is None
+        assert found.fence == ("", 0)
+        assert grace({}) == Grace()
 
     @pytest.mark.parametrize("text", ["", "on"])
     def test_on_is_what_it_is_anyway(self, text: str) -> None:
@@ -52,12 +53,12 @@ class TestSeconds:
     def test_have_the_form_that_ssh_has(self, text: str, seconds: float) -> None:
         assert held(MPIRT_LEASE=text).patience == Patience(lease=seconds)
         assert held(MPIRT_NODE_PATIENCE=text).patience == Patience(node=seconds)
-        graces = held(MPIRT_GRACE=text)
-        assert (graces.grace, graces.orphan_grace, graces.longest_grace) == (seconds, seconds, seconds)
+        assert grace({"MPIRT_GRACE": text}) == Grace(seconds)
 
     @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
     def test_that_are_empty_are_the_default(self, name: str) -> None:
         assert held(**{name: ""}) == held()
+        assert grace({name: ""}) == Grace()
 
     @pytest.mark.parametrize("name", ["MPIRT_LEASE", "MPIRT_NODE_PATIENCE", "MPIRT_GRACE"])
     @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ class TestSeconds:
     )
     def test_that_are_none_or_too_many_are_an_error(self, name: str, text: str) -> None:
         with pytest.raises(UsageError) as error:
-            held(**{name: text})
+            (held(**{name: text}), grace({name: text}))
 
         assert str(error.value) == f"{name}={text}: expected a time such as 30, 10s or 1h30m, at most a day"
 
@@ -136,6 +137,6 @@ class TestTheFence:
         assert str(error.value) == f"MPIRT_FENCE={said}...: the job's name has 512 bytes, 511 is the most"
 
     def test_may_have_a_job_of_any_bytes(self) -> None:
-        start = held(MPIRT_FENCE="job\udcff:1").start(Order("n1", b"true"))
+        start = held(MPIRT_FENCE="job\udcff:1").start(Order("n1", b"true"), Grace())
 
         assert b"job\xff\0/bin/sh\0" in start

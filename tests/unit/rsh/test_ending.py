@@ -1,0 +1,42 @@
+"""How long a command that is to end has for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.rsh.session.ending import Grace
+
+
+def test_the_grace_depends_on_the_reason() -> None:
+    assert (Grace().told, Grace().left) == (3, 30)
+
+
+def test_a_grace_that_was_asked_for_counts_for_every_reason() -> None:
+    assert (Grace(7).told, Grace(7).left) == (7, 7)
+
+
+class TestTheGraceOfADeletedPod:
+    @pytest.mark.parametrize(
+        ("pods", "ours"),
+        [
+            pytest.param(30, 27, id="leaves time for the report"),
+            pytest.param(7, 4, id="leaves time for the report, with little of it"),
+            pytest.param(4, 2, id="is halved where that would leave nothing"),
+            pytest.param(1, 0.5, id="is halved even when it is short"),
+            pytest.param(0, 0, id="may be none"),
+            pytest.param(None, 3, id="is our own where the pod does not say"),
+        ],
+    )
+    def test_is_the_pods(self, pods: float | None, ours: float) -> None:
+        assert Grace().deleted(pods) == ours
+
+    @pytest.mark.parametrize(
+        ("pods", "ours"),
+        [
+            pytest.param(30, 5, id="bounds the pod's"),
+            pytest.param(4, 2, id="is not more than the pod has"),
+            pytest.param(None, 5, id="counts where the pod does not say"),
+        ],
+    )
+    def test_is_bounded_by_what_was_set(self, pods: float | None, ours: float) -> None:
+        assert Grace(5).deleted(pods) == ours
