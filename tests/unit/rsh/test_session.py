@@ -743,6 +743,14 @@ class TestThePodsEnd:
         run.after(1.5)
         assert run.finish == Finish(ExitCode.POD_DELETED, "pod w is being deleted")
 
+    def test_it_has_the_pods_own_grace_less_the_time_for_its_report(self) -> None:
+        run = watched()
+        run.feed(PodSeen(pods.DELETING_IN_30_S))
+        for _ in range(13):
+            assert Send(b"\x00K9\n") not in run.after(2.0, Pong())
+
+        assert Send(b"\x00K9\n") in run.after(1.0)
+
     @pytest.mark.parametrize("event", [PodGone(), Closed("reset"), exit_status(137), SUCCESS])
     def test_whatever_ends_it_then_it_is_the_deletion(self, event: Received | Closed | PodGone) -> None:
         run = watched()
