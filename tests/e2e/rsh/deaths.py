@@ -23,6 +23,8 @@ UNTIL_SETTLED = "echo running; sleep 2; echo settled"
 COMMAND = f"{UNTIL_SETTLED}; exec sleep 600"
 OBEYS_TERM = f"exec 2>/dev/null; trap 'echo terminated; exit 3' TERM; {UNTIL_SETTLED}; while :; do sleep 0.1; done"
 """Its shell would tell on stderr of the sleep that the signal ends."""
+TAKES_ITS_TIME = OBEYS_TERM.replace("echo terminated", "echo saving; sleep 8; echo saved")
+"""Longer than an agent that is told to end would wait."""
 LEAVES_A_CHILD = "echo running; sleep 600 & exit 5"
 
 STUBBORN = {"command": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]}

@@ -98,6 +98,21 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     assert ended.seconds < told + 5
 
 
+@pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
+def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
+    namespace: Namespace, fault: Faults, keeper: str
+) -> None:
+    worker = start_worker(namespace, fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
+    with agent.rsh(namespace, worker.pod, deaths.TAKES_ITS_TIME, env={"MPIRT_KEEPER": keeper}) as ours:
+        settle(ours)
+        deaths.delete_gracefully(worker)
+        ended = ours.end(within=_PATIENCE, since=time.monotonic())
+
+    assert ended.code == ExitCode.POD_DELETED
+    assert ended.output == b"saving\nsaved\n"
+    assert_one_line(ended, worker.pod, "deleted; the command ended with 3")
+
+
 @pytest.mark.oldest
 @pytest.mark.parametrize(
     "happens", [deaths.force_delete, deaths.delete_gracefully], ids=["force delete", "graceful delete"]
