@@ -87,8 +87,11 @@ def _ours(found: Table) -> None:
 
 
 def _theirs(found: Table, outage: Outage) -> None:
-    with _jobs(by_kubectl=True) as jobs, step(f"{outage.name}, {_THEIRS}"):
-        _happen(outage, jobs, found, _THEIRS)
+    try:
+        with _jobs(by_kubectl=True) as jobs, step(f"{outage.name}, {_THEIRS}"):
+            _happen(outage, jobs, found, _THEIRS)
+    except ClusterError as error:
+        found.ends.append(f"{outage.name}, {_THEIRS}: not measured: {error}")
 
 
 @contextmanager

@@ -183,12 +183,15 @@ class Job:
 def begun(namespace: Namespace, kind: Kind, *, by_kubectl: bool = False) -> Job:
     """Start two workers, a launcher, and the job in it, in the background of that pod."""
     workers = namespace.workers(_WORKERS, kind.image)
+    program = kubectl_agent.AGENT
     if by_kubectl:
+        # orted wants to find its agent in the workers, too; their own sh will do.
+        program += " : sh" if kind.image.startswith("openmpi") else ""
         kubectl_agent.launcher(namespace, kind.image, hosts=workers, host_line=kind.host_line)
         files.put(namespace, "launcher", _DISCOVERY, _static_discovery(workers), mode="755")
     else:
         launcher.start(namespace, kind.image, workers=workers, host_line=kind.host_line)
-    settings = dict(kind.variables) | {kind.agent: kubectl_agent.AGENT}
+    settings = dict(kind.variables) | {kind.agent: program}
     line = shlex.join(["env", *(f"{name}={value}" for name, value in settings.items()), *kind.command])
     namespace.kubectl.execute("launcher", "sh", "-c", f"({line}; echo code $?) >{_OUT} 2>{_ERR} </dev/null &")
     return Job(kind, namespace, workers)
