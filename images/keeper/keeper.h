@@ -208,6 +208,9 @@ struct process {
     bool is_dead;            /* and not reaped */
     bool is_member, is_known, is_told;
     bool has_child, has_new_child;
+    bool minds;              /* had the signal, and has a handler for it */
+    bool is_late;            /* was started after all had it */
+    bool is_helper;          /* of one that minds: started by its handler, as far as can be told */
 };
 struct table {
     struct process *rows;
@@ -216,6 +219,7 @@ struct table {
 bool processes_read(struct table *table);
 bool processes_are_visible(void);
 struct process *process_find(const struct table *table, pid_t pid);
+bool process_handles(pid_t pid, int signal);
 bool is_waiting_shell(const struct process *process, int signal);
 
 /* tree.c: signals to the command's processes. */

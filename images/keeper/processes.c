@@ -117,7 +117,7 @@ struct process *process_find(const struct table *table, pid_t pid)
     return low < table->count && table->rows[low].pid == pid ? &table->rows[low] : NULL;
 }
 
-static bool handles(pid_t pid, int signal)
+bool process_handles(pid_t pid, int signal)
 {
     static char status[65536];
     struct text path = path_of(pid, "/status");
@@ -170,5 +170,5 @@ static bool is_shell(pid_t pid)
 /* It would be killed by the signal, and with it what it has to do once its child has dealt with that. */
 bool is_waiting_shell(const struct process *process, int signal)
 {
-    return process->has_child && is_shell(process->pid) && !handles(process->pid, signal);
+    return process->has_child && is_shell(process->pid) && !process_handles(process->pid, signal);
 }

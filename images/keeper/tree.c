@@ -2,7 +2,8 @@
  * Signals to the command's processes, found in /proc. Where that shows nothing, to its process group.
  *
  * Owns: who gets a signal. `command; more` in a shell has to go on with `more` when the command has handled the
- * signal, so a shell that waits for a process which gets it too is spared.
+ * signal, so a shell that waits for a process which gets it too is spared. What a handler starts, to save something
+ * for one, is left to whose handler it is, as long as that one lives.
  */
 #include "keeper.h"
 
@@ -40,13 +41,31 @@ static void mark_descendants(struct table *table)
     }
 }
 
-static void mark_known(struct table *table)
+static void mark_known(struct table *table, bool anew)
 {
     for (size_t number = 0; number < table->count; number++) {
         struct process *process = &table->rows[number];
         const struct process *earlier = process_find(&last, process->pid);
         process->is_known = earlier && earlier->is_member && earlier->start == process->start;
         process->is_told = process->is_known && earlier->is_told;
+        process->minds = process->is_known && earlier->minds;
+        process->is_late = process->is_known ? earlier->is_late : !anew;
+    }
+}
+
+static void mark_helpers(struct table *table)
+{
+    bool changes = true;
+    while (changes) {
+        changes = false;
+        for (size_t number = 0; number < table->count; number++) {
+            struct process *process = &table->rows[number];
+            if (!process->is_member || !process->is_late || process->is_helper)
+                continue;
+            const struct process *parent = process_find(table, process->parent);
+            process->is_helper = parent && (parent->minds || parent->is_helper);
+            changes |= process->is_helper;
+        }
     }
 }
 
@@ -108,15 +127,19 @@ int signal_descendants(int signal, bool anew)
     if (!processes_read(&table))
         return anew || signal == SIGKILL ? signal_blindly(signal) : 1;
     mark_descendants(&table);
-    mark_known(&table);
+    mark_known(&table, anew);
+    mark_helpers(&table);
     mark_parents(&table);
     for (size_t number = 0; number < table.count; number++) {
         struct process *process = &table.rows[number];
         if (!process->is_member || process->is_dead)
             continue;
-        bool is_due = signal == SIGKILL || !(process->is_told || is_spared(process, signal));
-        if (is_due)
+        bool is_due = signal == SIGKILL
+            || !(process->is_told || process->is_helper || is_spared(process, signal));
+        if (is_due) {
             process->is_told = true;
+            process->minds = process_handles(process->pid, signal);
+        }
         if (kill(process->pid, is_due ? signal : 0) == 0)
             reached++;
         if (!process->is_known && signal != SIGKILL)

@@ -123,6 +123,27 @@ def test_a_shell_that_goes_on_with_something_new_is_ended_within_the_grace(agent
     assert agent.out == b"again\n"
 
 
+def test_what_a_handler_starts_is_left_to_it(agent: Agent) -> None:
+    saves = 'sh -c "sh -c \\"sleep 0.5; echo saved\\""; exit 3'
+    agent.start("/bin/sh", "-c", f"trap '{saves}' TERM; echo ready; while :; do sleep 0.05; done")
+    agent.until(Kind.OUT)
+
+    agent.end(grace=15_000)
+    ended = agent.until_exit()
+
+    assert (ended.was_killed, ended.code) == (False, 3)
+    assert agent.out == b"ready\nsaved\n"
+
+
+def test_what_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "trap 'sleep 1000 & exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    agent.until(Kind.OUT)
+
+    agent.end(grace=600_000)
+
+    assert agent.until_exit().code == 3
+
+
 def until_child(agent: Agent) -> None:
     """The command has a child that has executed its program."""
     (started,) = (frame.number for frame in agent.seen if frame.kind is Kind.STARTED)
