@@ -87,15 +87,20 @@ mpirt_is_ours() {
   esac
 }
 
-# Whether a process is a shell that waits for another of those that are signalled, and would die of the signal:
-# then what it has to do after its child has dealt with it would be lost.
-mpirt_is_waiting() {
-  case $mpirt_parents in *" $1 "*) ;; *) return 1 ;; esac
+# Whether a process has a handler for the signal.
+mpirt_minds() {
   while read -r mpirt_x mpirt_s; do
     [ "$mpirt_x" != SigCgt: ] || break
   done <"/proc/$1/status"
   # Half of it, for a shell's arithmetic has no room for the highest bit.
-  [ "$mpirt_x" = SigCgt: ] && [ $((0x${mpirt_s#????????} >> mpirt_last - 1 & 1)) = 0 ] || return 1
+  [ "$mpirt_x" = SigCgt: ] && [ $((0x${mpirt_s#????????} >> mpirt_last - 1 & 1)) = 1 ]
+}
+
+# Whether a process is a shell that waits for another of those that are signalled, and would die of the signal:
+# then what it has to do after its child has dealt with it would be lost.
+mpirt_is_waiting() {
+  case $mpirt_parents in *" $1 "*) ;; *) return 1 ;; esac
+  ! mpirt_minds "$1" || return 1
   for mpirt_x in /bin /usr/bin /usr/local/bin; do
     for mpirt_s in sh ash bash dash ksh mksh yash zsh busybox; do
       [ ! "/proc/$1/exe" -ef "$mpirt_x/$mpirt_s" ] || break 2
@@ -109,23 +114,25 @@ mpirt_is_waiting() {
 }
 
 # Whether a process is to have the signal: once. A shell that was spared has it when it goes on with something
-# else.
+# else; what is started by one that had it, and has a handler for it, is left to that one as long as it lives.
 mpirt_is_due() {
   case $mpirt_told in *" $1 "*) return 1 ;; esac
-  case "$mpirt_last $mpirt_known" in
-    [09]\ *) ;;
+  case $mpirt_last in [09]) mpirt_told="$mpirt_told$1 "; return ;; esac
+  case $mpirt_helping in *" $1 "*) return 1 ;; esac
+  case $mpirt_known in
     *" $1 "*) case $mpirt_renewed in *" $1 "*) ;; *) return 1 ;; esac ;;
     *) ! mpirt_is_waiting "$1" || return 1 ;;
   esac
   mpirt_told="$mpirt_told$1 "
+  ! mpirt_minds "$1" || mpirt_minding="$mpirt_minding$1 "
 }
 
 # Gives a signal, by its number, to all of the command's session that have not had it yet; with a second word, only
 # to those of its process group. True if there was anyone. The wrapper's own, who never get it, are known by their
 # parent: without the leader they count as the command's, but for whoever signals.
 mpirt_signal() {
-  [ "$1" = "$mpirt_last" ] || mpirt_known=' ' mpirt_told=' '
-  mpirt_last=$1 mpirt_only=${2-} mpirt_all=' ' mpirt_parents=' ' mpirt_renewed=' ' mpirt_any=
+  [ "$1" = "$mpirt_last" ] || mpirt_known=' ' mpirt_told=' ' mpirt_minding=' ' mpirt_late=' '
+  mpirt_last=$1 mpirt_only=${2-} mpirt_all=' ' mpirt_parents=' ' mpirt_renewed=' ' mpirt_helping=' ' mpirt_any=
   [ "$mpirt_session" = own ] || mpirt_find_kin
   for mpirt_p in /proc/[0-9]*; do
     mpirt_stat "$mpirt_p"
@@ -135,6 +142,10 @@ mpirt_signal() {
     case "$1 $2" in [ZX]" "* | *" $$" | *" $mpirt_me" | *" $mpirt_guard") continue ;; esac
     case "$mpirt_p $3" in "$$ "* | "$mpirt_me "*) continue ;; *" ${mpirt_only:-$3}") ;; *) continue ;; esac
     mpirt_all="$mpirt_all$mpirt_p " mpirt_parents="$mpirt_parents$2 "
+    case "$mpirt_known" in ' ' | *" $mpirt_p "*) ;; *) mpirt_late="$mpirt_late$mpirt_p " ;; esac
+    case $mpirt_late in *" $mpirt_p "*)
+      case $mpirt_minding$mpirt_helping in *" $2 "*) mpirt_helping="$mpirt_helping$mpirt_p " ;; esac ;;
+    esac
     case $mpirt_known in *" $mpirt_p "*) continue ;; esac
     mpirt_renewed="$mpirt_renewed$2 "
     # One that is stopped deals with nothing.

@@ -203,6 +203,23 @@ class TestTheEnd:
             remote.leaves()
             assert witness.read_text() == "15\n"
 
+    def test_leaves_to_a_handler_what_it_starts(self, shell: Shell, witness: Path) -> None:
+        saves = f'sh -c "sh -c \\"sleep 0.5; echo saved >>{witness}\\""; exit 3'
+        with running(shell, f"trap '{saves}' TERM; echo up; while :; do sleep 0.05; done") as remote:
+            remote.prints(b"up")
+            remote.hang_up()
+
+            remote.leaves()
+            assert witness.read_text() == "saved\n"
+
+    def test_comes_to_what_a_handler_leaves_behind(self, shell: Shell) -> None:
+        command = "trap 'sleep 60 & exit 3' TERM; echo up; while :; do sleep 0.05; done"
+        with running(shell, command, grace=40) as remote:
+            remote.prints(b"up")
+            remote.hang_up()
+
+            remote.leaves()
+
 
 class TestWhatIsLeftBehind:
     def ended(self, remote: Remote) -> End:
