@@ -36,8 +36,9 @@ UNHELD_START = Quantity("unheld_start_ratio", "first byte without a keeper: wall
 HELD = Quantity("held_memory_ratio", "held: memory of each", "MB", 0.60, By.MEDIANS)
 # The keeper and its bridge.
 PROCESSES = Quantity("more_processes", "held: in the worker for each", "processes", 2, By.DIFFERENCE)
-STDOUT = Quantity("stdout_ratio", "stdout: wall time of 1 GiB", "s", 1.15, By.PAIRS)
-STDIN = Quantity("stdin_ratio", "stdin: wall time of 1 GiB", "s", 1.15, By.PAIRS)
+# Runs of kubectl alone differ by so much.
+STDOUT = Quantity("stdout_ratio", "stdout: wall time of 1 GiB", "s", 1.10, By.PAIRS)
+STDIN = Quantity("stdin_ratio", "stdin: wall time of 1 GiB", "s", 1.10, By.PAIRS)
 
 # Written by the remote command, so that the session is known to be through to the pod.
 _UP = "held"

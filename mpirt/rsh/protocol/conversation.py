@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol import keeperframes as frames
-from mpirt.rsh.protocol.channels import STDERR, STDOUT, Output
+from mpirt.rsh.protocol.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol.keeperframes import Kind
 from mpirt.values import value
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # How much of stdin may be under way: what the keeper has room for.
 STDIN_WINDOW = 256 * 1024
+# A frame with so much of it is one message on the exec's channel, whose number takes a byte.
+STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
 # The keeper has room for 1 MiB of output on each stream; acknowledging less often than this would stall it.
 _ACK_EVERY = 128 * 1024
 
@@ -91,7 +93,7 @@ class Conversation:
         """How much of our own stdin may be read now."""
         if self._stdin_ended or self._stdin_closed:
             return 0
-        return min(STDIN_WINDOW - len(self._stdin), frames.LARGEST_PAYLOAD)
+        return min(STDIN_WINDOW - len(self._stdin), STDIN_PIECE)
 
     def connect(self) -> bytes:
         """
@@ -189,8 +191,8 @@ class Conversation:
                 yield Answer()
 
     def _pieces(self) -> Iterator[tuple[int, bytes]]:
-        for at in range(0, len(self._stdin), frames.LARGEST_PAYLOAD):
-            yield at, bytes(self._stdin[at : at + frames.LARGEST_PAYLOAD])
+        for at in range(0, len(self._stdin), STDIN_PIECE):
+            yield at, bytes(self._stdin[at : at + STDIN_PIECE])
 
     def _output(self, stream: int, found: frames.Frame) -> Iterator[Fact]:
         have = self._received[stream]

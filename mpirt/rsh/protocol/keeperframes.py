@@ -20,7 +20,7 @@ PROTOCOL = keeper.PROTOCOL
 LARGEST_PAYLOAD = 32768
 # Of a job's name, in bytes.
 LONGEST_JOB = 511
-_HEADER = 16
+HEADER = 16
 
 
 class Kind(Enum):
@@ -150,18 +150,18 @@ class FrameReader:
         """The frames that are whole by now. Raises PeerError where there can't be such a frame."""
         data = self._held + data if self._held else data
         at, end = 0, len(data)
-        while end - at >= _HEADER:
+        while end - at >= HEADER:
             size = data[at + 2] | data[at + 3] << 8
             kind = _FROM_KEEPER.get(data[at])
             if kind is None or data[at + 1] or size > LARGEST_PAYLOAD:
                 self._held = b""
-                raise PeerError(f"invalid frame header from the keeper: {data[at : at + _HEADER]!r}")
-            after = at + _HEADER + size
+                raise PeerError(f"invalid frame header from the keeper: {data[at : at + HEADER]!r}")
+            after = at + HEADER + size
             if after > end:
                 break
             epoch = int.from_bytes(data[at + 4 : at + 8], "little")
             number = int.from_bytes(data[at + 8 : at + 16], "little")
-            yield Frame(kind, epoch, number, data[at + _HEADER : after])
+            yield Frame(kind, epoch, number, data[at + HEADER : after])
             at = after
         self._held = data[at:]
 

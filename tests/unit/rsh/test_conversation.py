@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.protocol.channels import Output
+from mpirt.rsh.protocol.channels import Output, stdin_messages
 from mpirt.rsh.protocol.conversation import Answer, Attached, Conversation, Ended, Fact, NotStartable, Started
 from tests.unit.rsh import keepers
 from tests.unit.rsh.keepers import frame, u64
@@ -56,10 +56,10 @@ class TestAConnection:
 
     def test_says_much_stdin_in_pieces(self) -> None:
         talk = Conversation()
-        talk.stdin(b"a" * 32768)
+        talk.stdin(b"a" * 32751)
         talk.stdin(b"b")
 
-        pieces = frame(keepers.STDIN, 1, 0, b"a" * 32768) + frame(keepers.STDIN, 1, 32768, b"b")
+        pieces = frame(keepers.STDIN, 1, 0, b"a" * 32751) + frame(keepers.STDIN, 1, 32751, b"b")
         assert talk.connect() == frame(keepers.ATTACH, 1, 0, u64(0, 0)) + pieces
 
     def test_forgets_what_was_done_while_nobody_was_connected(self) -> None:
@@ -113,11 +113,16 @@ class TestWhatWeSay:
         assert talk.stdin(b"d") == frame(keepers.STDIN, 1, 3, b"d")
         assert talk.stdin(b"") == frame(keepers.STDIN_END, 1, 4)
 
+    def test_a_piece_of_stdin_is_one_message_of_the_exec(self) -> None:
+        talk = connected()
+
+        assert len(list(stdin_messages(talk.stdin(bytes(talk.stdin_room))))) == 1
+
     def test_there_is_room_for_256_kib_of_stdin(self) -> None:
         talk = connected()
-        for _ in range(7):
-            talk.stdin(bytes(32768))
-        talk.stdin(bytes(32767))
+        for _ in range(8):
+            talk.stdin(bytes(32751))
+        talk.stdin(bytes(135))
         assert talk.stdin_room == 1
 
         with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
