@@ -235,10 +235,8 @@ class Held(Machine):
             self._conclude()
             return
         if self._reattaching is not None:
-            pod = self._task.pod
-            self._not_attached(
-                NotStarted(f"the connection to pod {pod} ended before its keeper answered: {how}"), now
-            )
+            line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
+            self._not_attached(NotStarted(line), now)
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -246,13 +244,11 @@ class Held(Machine):
         self._step(Step.LOSE)
         from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
 
-        heard = self._liveness.last
         self._reattaching = Reattaching(
             how,
             now,
-            heard=heard,
-            # What it said before the silence says nothing of the time since.
-            api_since=self._api_heard if self._api_heard is not None and self._api_heard > heard else None,
+            heard=self._liveness.last,
+            api_heard=self._api_heard,
             patience=self._holding.patience,
             jitter=self._jitter,
         )
@@ -367,18 +363,16 @@ class Held(Machine):
         if self._ending is not None:
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
-            grace = self._task.grace.deleted(verdict.grace)
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
+            ending, grace = Ending(verdict.code, verdict.cause), self._task.grace.deleted(verdict.grace)
+            self._terminate(ending, _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 
     def _verdict(self, now: float) -> Verdict | None:
         self._findings.can_wait = self._can_attach
         found = self._findings.verdict(now, self._liveness.silence(now) if self._is_attached else 0.0)
-        if found is not None or self._reattaching is None:
+        if found is not None or self._reattaching is None or not self._can_attach:
             return found
-        if not self._can_attach:
-            return None
         return self._reattaching.verdict(now, self._task.pod, self._findings.node)
 
     def _weigh_ending(self, ending: Ending, verdict: Verdict | None, now: float) -> None:

@@ -46,11 +46,11 @@ class Reattaching:
         now: float,
         *,
         heard: float,
-        api_since: float | None,
+        api_heard: float | None,
         patience: Patience,
         jitter: Callable[[], float],
     ) -> None:
-        """`heard`: when the last sign of life came; `api_since`: since when the API server answers, if it does."""
+        """`heard`: when the last sign of life came; `api_heard`: when the API server was, if it was."""
         self.how = how
         self.since = now
         self._heard = heard
@@ -62,7 +62,8 @@ class Reattaching:
         self._tries = 0
         self._failed = False
         self._said = ""
-        self._api_since = api_since
+        # What it said before the silence says nothing of the time since.
+        self._api_since = api_heard if api_heard is not None and api_heard > heard else None
         self._api_heard = now
 
     @property
