@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 5.0
-# A controller may be replacing it; a mistyped name should not take longer.
-ABSENT_SECONDS = 5.0
+# A controller may be replacing the pod, a session of a credential plugin be renewed; a mistyped name should not take
+# longer.
+BRIEFLY_SECONDS = 5.0
 # An API server that has just begun listens before it knows the Roles, and refuses service accounts for a moment
 # (kubernetes#121635). Only one that was away can have just begun: a wrong Role is told at once.
 REFUSALS_PASS_SECONDS = 10.0
@@ -41,8 +42,8 @@ class Next(Enum):
     """Try again: something on the way isn't there, or has too much to do."""
     WAIT = "wait"
     """Wait for the pod, which is on its way."""
-    ABSENT = "absent"
-    """Wait for the pod, but not for long: there is none."""
+    BRIEFLY = "briefly"
+    """Try again, but not for long: there is no such pod, or no credentials."""
     OTHER_PROTOCOL = "other protocol"
     """Try again at once, with the other sub-protocol."""
     CHOOSE = "choose"
@@ -106,7 +107,7 @@ TABLE = (
     Row(400, "completed pod", Next.GIVE_UP, NoPod),
     Row(400, "", Next.OTHER_PROTOCOL),
     Row(404, "pod does not exist", Next.WAIT, NoPod),
-    Row(404, "", Next.ABSENT, NoPod),
+    Row(404, "", Next.BRIEFLY, NoPod),
     # The way to a runtime or a tunnel: a socket that isn't there for a moment is no shell that isn't there.
     Row(0, "error dialing backend", Next.AGAIN),
     Row(0, "dial unix", Next.AGAIN),
@@ -128,6 +129,7 @@ TABLE = (
 _REFUSED_PROTOCOL = Row(403, "", Next.OTHER_PROTOCOL)
 _HOPELESS = Row(0, "", Next.GIVE_UP)
 _HOPEFUL = Row(0, "", Next.AGAIN)
+_MAY_PASS = Row(0, "", Next.BRIEFLY)
 
 
 def advice(error: MpirtError) -> Row:
@@ -135,7 +137,7 @@ def advice(error: MpirtError) -> Row:
     if isinstance(error, ProtocolRefused):
         return _REFUSED_PROTOCOL
     if isinstance(error, PluginFailed):
-        return _HOPEFUL
+        return _MAY_PASS
     if isinstance(error, ConfigError | Refused | NoShell):
         return _HOPELESS
     status, text = (
@@ -190,7 +192,7 @@ class Attempts:
     """
 
     __slots__ = (
-        "_absent_since",
+        "_brief_since",
         "_awaited_since",
         "_away_at",
         "_chose",
@@ -213,7 +215,7 @@ class Attempts:
         self._limit = limit
         self._jitter = jitter
         self._made = 0
-        self._absent_since: float | None = None
+        self._brief_since: float | None = None
         self._away_at: float | None = None
         self._awaited_since = now
         self._chose = False
@@ -251,9 +253,9 @@ class Attempts:
     @property
     def _end(self) -> float:
         """When the last attempt has to be made."""
-        if self._absent_since is None:
+        if self._brief_since is None:
             return self.deadline
-        return min(self.deadline, self._absent_since + ABSENT_SECONDS)
+        return min(self.deadline, self._brief_since + BRIEFLY_SECONDS)
 
     def _may_pass(self, error: MpirtError, now: float) -> bool:
         """Whether this is a refusal by an API server that was away a moment ago."""
@@ -261,11 +263,11 @@ class Attempts:
         return was_away and isinstance(error, Forbidden)
 
     def _remember(self, error: MpirtError, row: Row, now: float) -> None:
-        """Since when there is no pod, without another answer between, and when the API server was away."""
-        if row.next is not Next.ABSENT:
-            self._absent_since = None
-        elif self._absent_since is None:
-            self._absent_since = now
+        """Since when there is no pod, or no credentials, without another answer between; when the server was away."""
+        if row.next is not Next.BRIEFLY:
+            self._brief_since = None
+        elif self._brief_since is None:
+            self._brief_since = now
         if isinstance(error, Unreachable):
             self._away_at = now
 
