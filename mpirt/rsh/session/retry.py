@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 5.0
-# A controller may be replacing the pod, a session of a credential plugin be renewed; a mistyped name should not take
-# longer.
+# A controller may be replacing the pod, and somebody log in; a mistyped name should not take longer.
 BRIEFLY_SECONDS = 5.0
 # An API server that has just begun listens before it knows the Roles, and refuses service accounts for a moment
 # (kubernetes#121635). Only one that was away can have just begun: a wrong Role is told at once.
@@ -192,9 +191,9 @@ class Attempts:
     """
 
     __slots__ = (
-        "_brief_since",
         "_awaited_since",
         "_away_at",
+        "_brief_since",
         "_chose",
         "_jitter",
         "_limit",
@@ -263,7 +262,7 @@ class Attempts:
         return was_away and isinstance(error, Forbidden)
 
     def _remember(self, error: MpirtError, row: Row, now: float) -> None:
-        """Since when there is no pod, or no credentials, without another answer between; when the server was away."""
+        """Since when there is no pod, or no credentials, and nothing else; and when the API server was away."""
         if row.next is not Next.BRIEFLY:
             self._brief_since = None
         elif self._brief_since is None:
