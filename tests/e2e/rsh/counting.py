@@ -191,6 +191,12 @@ def begun(namespace: Namespace, kind: Kind, *, by_kubectl: bool = False) -> Job:
         files.put(namespace, "launcher", _DISCOVERY, _static_discovery(workers), mode="755")
     else:
         launcher.start(namespace, kind.image, workers=workers, host_line=kind.host_line)
+    # Hydra's proxies ask once, and a Service's name takes a moment.
+    until(
+        lambda: namespace.kubectl("exec", workers[0], "--", "getent", "hosts", "launcher", check=False).stdout,
+        within=60,
+        what="the launcher's name in the DNS",
+    )
     settings = dict(kind.variables) | {kind.agent: program}
     line = shlex.join(["env", *(f"{name}={value}" for name, value in settings.items()), *kind.command])
     namespace.kubectl.execute("launcher", "sh", "-c", f"({line}; echo code $?) >{_OUT} 2>{_ERR} </dev/null &")
