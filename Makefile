@@ -78,7 +78,7 @@ endef
 
 .PHONY: check
 check: may-check lint keeper ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
-	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit --ignore=$(SHELLS) $(PYTEST_ARGS),\
+	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS)) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/rsh $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,tests/protocol/rsh $(DISCOVERY) $(OUTAGES)) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest $(OUTAGES) $(PYTEST_ARGS),\
@@ -89,7 +89,7 @@ check: may-check lint keeper ## everything that needs no cluster: lint, types, u
 # What waits as much as it computes.
 DISCOVERY := tests/protocol/discover
 OUTAGES := $(addprefix tests/protocol/controller/,test_away.py test_lease.py)
-SHELLS := tests/unit/rsh/test_wrapper_in_shells.py
+SHELLS := $(addprefix tests/unit/rsh/,test_wrapper_in_shells.py test_wrapper_ends_in_shells.py)
 
 # Run six commands at once and show the others' output after the first's.
 define side-by-side
