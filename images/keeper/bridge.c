@@ -2,12 +2,14 @@
  * Bytes between the exec's stdin and stdout and the keeper's connection.
  *
  * Understands nothing of them. The exec's streams belong to others too, so they stay blocking: they are read when
- * there is something, and written a page at a time when there is room for one.
+ * there is something, and written when there is room: as much as a pipe holds when it is empty, else a page.
  */
 #include "keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -25,7 +27,8 @@ enum {
 
 struct lane {
     int from, to;
-    size_t begin, end, at_once;
+    size_t begin, end;
+    bool is_blocking;        /* to */
     bool is_over;            /* nothing more comes */
     u8 bytes[CARRIED];
 };
@@ -65,11 +68,21 @@ static void load(struct lane *lane)
     }
 }
 
+/* How much fd takes at once, now that it polls writable. */
+static size_t room_in(int fd)
+{
+    int waiting, holds = fcntl(fd, F_GETPIPE_SZ);
+    if (holds > PAGE && ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0)
+        return (size_t)holds;
+    return PAGE;
+}
+
 /* False: nobody takes it any more. */
 static bool unload(struct lane *lane)
 {
     size_t length = lane->end - lane->begin;
-    ssize_t put = write(lane->to, lane->bytes + lane->begin, length < lane->at_once ? length : lane->at_once);
+    size_t room = lane->is_blocking ? room_in(lane->to) : length;
+    ssize_t put = write(lane->to, lane->bytes + lane->begin, length < room ? length : room);
     if (put > 0)
         lane->begin += (size_t)put;
     return put >= 0 || is_passing(errno);
@@ -140,10 +153,9 @@ int bridge_carry(int connection, pid_t keeper)
     static struct lane inward, outward;
     inward.from = STDIN_FILENO;
     inward.to = connection;
-    inward.at_once = CARRIED;
     outward.from = connection;
     outward.to = STDOUT_FILENO;
-    outward.at_once = PAGE;
+    outward.is_blocking = true;
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
     await_children_by_mask();
