@@ -123,10 +123,12 @@ def fresh_namespace(ground: Ground, folder: Path) -> Namespace:
 def passing_namespace(ground: Ground, folder: Path) -> Iterator[Namespace]:
     """A fresh namespace, which is on its way out after the block."""
     fresh = fresh_namespace(ground, folder)
-    yield fresh
-    # Pods first: the namespace controller retries ever more rarely while some are left.
-    fresh.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", "--wait=false")
-    ground.kubectl("delete", "namespace", fresh.name, "--wait=false")
+    try:
+        yield fresh
+    finally:
+        # Pods first: the namespace controller retries ever more rarely while some are left.
+        fresh.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", "--wait=false")
+        ground.kubectl("delete", "namespace", fresh.name, "--wait=false")
 
 
 class Faults:

@@ -8,6 +8,7 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 from __future__ import annotations
 
 from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.protocol.channels import ExitedWith
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
@@ -20,6 +21,9 @@ LOOK_SECONDS = 3.0
 # The runtime told that the process was killed. The kubelet tells why within a second, mostly sooner; who waits for
 # us wants to know within one, so then the code has to do.
 KILLED_SECONDS = 0.6
+# The keeper is gone, mostly with its container: an exec into the next one is faster than the kubelet's word on it,
+# most of all after an outage.
+GONE_SECONDS = 10.0
 
 
 class Findings:
@@ -101,9 +105,15 @@ class Findings:
         """Something looks wrong: from now on wait for news of the pod. False where that is so already."""
         if self.doubts:
             return False
-        self._until = now + (LOOK_SECONDS if self.status is None else KILLED_SECONDS)
+        self._until = now + self._patience
         self._told = False
         return True
+
+    @property
+    def _patience(self) -> float:
+        if self.keeper_gone and not isinstance(self.status, ExitedWith):
+            return GONE_SECONDS
+        return LOOK_SECONDS if self.status is None else KILLED_SECONDS
 
     def trust(self) -> None:
         """It was only silence, and it is over."""
@@ -129,7 +139,7 @@ class Findings:
         if found is not None or self._until is None:
             return found
         # A kubelet's word takes a moment: the pod as it was before the end proves nothing about a process's end.
-        is_enough = self._told and self.status is None
+        is_enough = self._told and self.status is None and not self.keeper_gone
         if not is_enough and now < self._until:
             return None
         found = judge(facts)

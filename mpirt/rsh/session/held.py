@@ -236,7 +236,7 @@ class Held(Machine):
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
-            self._not_attached(NotStarted(line), now)
+            self._not_attached(NotStarted(line), now, status)
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -286,9 +286,9 @@ class Held(Machine):
             case None:
                 pass
             case status:
-                self._not_attached(not_started(self._task.pod, status, ""), now)
+                self._not_attached(not_started(self._task.pod, status, ""), now, status)
 
-    def _not_attached(self, error: MpirtError, now: float) -> None:
+    def _not_attached(self, error: MpirtError, now: float, status: Status | None = None) -> None:
         """An attempt to come back has failed."""
         if self._reattaching is None:
             return
@@ -296,7 +296,7 @@ class Held(Machine):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
         self._actions.append(events.Note(f"the keeper was not reached: {error}"))
-        self._reattaching.failed(error, now)
+        self._reattaching.failed(error, now, status)
         if isinstance(self._findings.status, ExitedWith) and advice(error).next is Next.WAIT:
             # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
             self._can_attach = False

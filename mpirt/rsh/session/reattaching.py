@@ -11,6 +11,7 @@ from __future__ import annotations
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.rsh.pod.evidence import Verdict
+from mpirt.rsh.protocol.channels import Succeeded
 from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.retry import NotStarted, delay
 
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.protocol.channels import Status
     from mpirt.rsh.session.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.
@@ -28,6 +30,8 @@ ANSWER_SECONDS = 10.0
 _SPREAD_SECONDS = 0.2
 # The API server's own troubles, not the node's.
 _OWN_STATUSES = frozenset({401, 403, 429, 502, 503, 504})
+# A kubelet's word on a runtime that it can't reach.
+_UNAVAILABLE = "rpc error: code = Unavailable"
 
 
 class Reattaching:
@@ -90,14 +94,14 @@ class Reattaching:
         """Whether the keeper's word has not come in time."""
         return self._answer_by is not None and now >= self._answer_by
 
-    def failed(self, error: MpirtError, now: float) -> None:
-        """An attempt has failed."""
+    def failed(self, error: MpirtError, now: float, status: Status | None = None) -> None:
+        """An attempt has failed; with a `status` after the way was open."""
         self._answer_by = None
         self._tries += 1
         self._said = str(error)
         # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
         is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
-        self._failed = not (is_silent or _is_the_servers(error))
+        self._failed = not (is_silent or _is_the_servers(error) or _is_the_runtimes(error, status))
         if not self._failed:
             self._api_since = None
         elif self._api_since is None:
@@ -134,6 +138,13 @@ class Reattaching:
 
     def _node_given_up(self, api_since: float) -> float:
         return max(self._heard, api_since - ASKED_AFTER) + self._patience.node
+
+
+def _is_the_runtimes(error: MpirtError, status: Status | None) -> bool:
+    """Whether the node has answered for a runtime that is away: what runs there goes on meanwhile."""
+    is_unavailable = isinstance(error, ApiError) and _UNAVAILABLE in error.failure.message
+    # One that is on its way down reports success for an exec that has not ended.
+    return is_unavailable or isinstance(status, Succeeded)
 
 
 def _is_the_servers(error: MpirtError) -> bool:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,33 +55,6 @@ class Agent:
         """Note the moment of its end, whatever else the test waits for then."""
         self.process.wait()
         self._ended_at = time.monotonic()
-
-
-class Lines:
-    """Reads an agent's output as it comes."""
-
-    def __init__(self, running: Agent) -> None:
-        self._running = running
-        self._news = threading.Condition()
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def until(self, happened: Callable[[list[str]], bool], *, within: float = 120) -> None:
-        """Wait until the lines are as they should be."""
-        with self._news:
-            assert self._news.wait_for(lambda: happened(self.lines), within), self.lines[-5:]
-
-    def whole(self) -> list[str]:
-        """All lines, once there is an end of them."""
-        self._reader.join(60)
-        return self.lines
-
-    def _read(self) -> None:
-        while line := self._running.line():
-            with self._news:
-                self.lines.append(line)
-                self._news.notify_all()
 
 
 @contextmanager

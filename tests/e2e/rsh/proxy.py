@@ -65,16 +65,24 @@ class Proxy:
     async def serve(self, agent: asyncio.StreamReader, to_agent: asyncio.StreamWriter) -> None:
         """See one connection through."""
         try:
-            server, to_server = await asyncio.open_connection(*self._server)
-        except OSError:
+            with suppress(OSError):
+                server, to_server = await asyncio.open_connection(*self._server)
+                await self._pass_on(agent, to_agent, server, to_server)
+        finally:
             to_agent.close()
-            return
+
+    async def _pass_on(
+        self,
+        agent: asyncio.StreamReader,
+        to_agent: asyncio.StreamWriter,
+        server: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
         link = Link(to_agent, to_server, self._broken if self.first is None else None)
         self.first = self.first or link
         try:
             await link.pass_on(agent, server)
         finally:
-            to_agent.close()
             to_server.close()
 
 

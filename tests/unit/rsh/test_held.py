@@ -16,6 +16,7 @@ from mpirt.rsh.session.events import (
     LookAtPod,
     Note,
     NotOpened,
+    Opened,
     PodGone,
     PodHidden,
     PodSeen,
@@ -31,11 +32,14 @@ from mpirt.rsh.session.holding import Patience
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import GO, SUCCESS, exit_status, failure_status
+from tests.unit.rsh.sessions import GO, SUCCESS, V4, exit_status, failure_status
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
+UNAVAILABLE = ServerFailed(
+    "x", Failure(500, "", "rpc error: code = Unavailable desc = connection error", None, is_status=True)
+)
 BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True))
 END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
 KILL_NOW = b"E\x09" + bytes(4)
@@ -415,6 +419,24 @@ class TestALostConnection:
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
 
+    @pytest.mark.parametrize("status", [SUCCESS, None], ids=["on its way down", "away"])
+    def test_a_runtime_that_is_away_has_the_lease(self, status: Received | None) -> None:
+        """The node answers, and what runs there goes on."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        while run.now < 100.0:
+            run.until_dialled()
+            run.feed(ApiAnswers(), *([Opened(V4), status] if status else [NotOpened(UNAVAILABLE)]))
+        assert run.finish is None
+
+        while run.finish is None and run.now < 200.0:
+            run.until_dialled()
+            run.feed(ApiAnswers(), NotOpened(UNAVAILABLE))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONNECTION_LOST
+
     def test_a_node_that_says_nothing_has_no_more(self) -> None:
         run = HeldRun().begin()
         run.after(6.0, PodSeen(pods.HEALTHY))
@@ -467,9 +489,25 @@ class TestALostConnection:
         run.until_dialled()
         run.connect()
         run.feed(PodSeen(pods.HEALTHY))
+        assert run.finish is None
+        run.after(10.0)
 
         line = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
+
+    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell_later(self) -> None:
+        """An exec into the next container is faster than the kubelet's word on it."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.is_gone = True
+        run.until_dialled()
+        run.connect()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(5.0, PodSeen(pods.RESTARTED))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
 
     def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell(self) -> None:
         run = HeldRun().begin()
