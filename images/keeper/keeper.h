@@ -218,6 +218,7 @@ struct table {
 };
 bool processes_read(struct table *table);
 bool processes_are_visible(void);
+u64 container_start(void);
 struct process *process_find(const struct table *table, pid_t pid);
 bool process_handles(pid_t pid, int signal);
 bool is_waiting_shell(const struct process *process, int signal);

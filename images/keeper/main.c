@@ -40,6 +40,8 @@ static bool greet(const char *nonce, const char *what)
     text_add(&line, "\001mpirt-");
     text_add(&line, nonce);
     text_add(&line, what);
+    text_add_number(&line, container_start());
+    text_add(&line, "\n");
     return write_all(STDOUT_FILENO, line.bytes, line.length);
 }
 
@@ -79,7 +81,7 @@ static int bridge(const char *nonce)
         return NOT_MADE;
     }
     close(listener);
-    if (!greet(nonce, " KEEPER 1\n"))
+    if (!greet(nonce, " KEEPER 1 "))
         return NOT_MADE;
     return bridge_carry(ends[0], keeper);
 }
@@ -102,8 +104,8 @@ static int attach(const char *nonce)
     for (int number = 0; connection < 0 && number < PLACES; number++)
         connection = connect_patiently(place_root(number), name.bytes);
     if (connection < 0)
-        return greet(nonce, " GONE\n") ? OK : NOT_MADE;
-    if (!greet(nonce, " KEEPER 1\n"))
+        return greet(nonce, " GONE ") ? OK : NOT_MADE;
+    if (!greet(nonce, " KEEPER 1 "))
         return NOT_MADE;
     return bridge_carry(connection, -1);
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,6 +77,22 @@ bool processes_are_visible(void)
     own[length] = 0;
     const char *at = own;
     return number_at(&at) == (u64)getpid();
+}
+
+/*
+ * When this container's first process started, in clock ticks since the kernel did: the next container has another.
+ * 0: not known. Where pods share their process namespace, pid 1 is in another container, and so in another mount
+ * namespace.
+ */
+u64 container_start(void)
+{
+    struct stat first, own;
+    struct process process;
+    if (!processes_are_visible() || stat("/proc/1/ns/mnt", &first) < 0 || stat("/proc/self/ns/mnt", &own) < 0)
+        return 0;
+    if (first.st_ino != own.st_ino || first.st_dev != own.st_dev || !read_process(1, &process))
+        return 0;
+    return process.start;
 }
 
 /* Rows are in the order of their pids, as the kernel lists them. The table before the last one is lost. */

@@ -15,9 +15,17 @@ from mpirt.errors import ExitCode
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status
-from mpirt.values import value
+from mpirt.values import Enum, value
 
 _SIGNALLED = 128
+
+
+class KeeperGone(Enum):
+    """A living container has no such session any more: whether the keeper's own lives."""
+
+    ALONE = "its container lives"
+    WITH_CONTAINER = "this is the next one"
+    UNKNOWN = "it may be the next one"
 
 
 @value
@@ -38,8 +46,7 @@ class Facts:
     """How the connection ended; empty while it stands."""
     status: Status | None = None
     """What the server said at the end."""
-    keeper_gone: bool = False
-    """A living container has no such session any more."""
+    keeper_gone: KeeperGone | None = None
     can_wait: bool = False
     """A keeper holds the command: its node may be out of reach for as long as somebody else's patience has it."""
     api_silent: str = ""
@@ -162,8 +169,10 @@ def _by_status(facts: Facts) -> Verdict | None:
 
 
 def _by_keeper(facts: Facts) -> Verdict | None:
+    if facts.keeper_gone is KeeperGone.WITH_CONTAINER:
+        return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} was restarted")
     # A code that the runtime has tells more: what ended the bridge has ended the keeper, too.
-    if not facts.keeper_gone or isinstance(facts.status, ExitedWith):
+    if facts.keeper_gone is None or isinstance(facts.status, ExitedWith):
         return None
     cause = f"the keeper of the command in pod {facts.pod} is gone: something has killed it, or its lease was over"
     return Verdict(ExitCode.UNKNOWN_END, cause)

@@ -19,6 +19,8 @@ class KeeperFound:
 
     leftover: bytes
     """The first bytes of its frames."""
+    container_start: int
+    """When its container's first process started; 0 where that is not known."""
 
 
 @value
@@ -31,6 +33,9 @@ class NoKeeper:
 @value
 class NoSession:
     """There is no session of this nonce any more."""
+
+    container_start: int
+    """When the first process of the container started in which it was looked for; 0 where that is not known."""
 
 
 @value
@@ -65,10 +70,10 @@ class Entrance:
             return part
         marker, leftover = self._answers.receive(part)
         match marker:
-            case KeeperHere():
-                return KeeperFound(leftover)
-            case Gone() if self._attach:
-                return NoSession()
+            case KeeperHere(start):
+                return KeeperFound(leftover, start)
+            case Gone(start) if self._attach:
+                return NoSession(start)
             case Hello(arch):
                 return self._shell(arch)
             case Gone():

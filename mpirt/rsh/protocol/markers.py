@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # The longest is START with its three words.
 _LONGEST = 128
+_U64 = 2**64 - 1
 
 
 @value
@@ -38,10 +39,15 @@ class Hello:
 class KeeperHere:
     """A keeper's bridge is there; from here on there are only its frames."""
 
+    container_start: int
+    """When its container's first process started, in the kernel's clock ticks; 0 where that is not known."""
+
 
 @value
 class Gone:
     """A keeper's bridge says that there is no such session."""
+
+    container_start: int
 
 
 @value
@@ -92,10 +98,7 @@ def _started(words: list[str]) -> Started:
 
 
 def _exit(words: list[str]) -> Exit:
-    (code,) = words
-    if not (code.isascii() and code.isdigit() and int(code) <= 255):  # noqa: PLR2004 - what a process can say
-        raise ValueError(code)
-    return Exit(int(code))
+    return Exit(_number(words, 255))
 
 
 def _end(words: list[str]) -> End:
@@ -107,9 +110,20 @@ def _hello(words: list[str]) -> Hello:
 
 
 def _keeper(words: list[str]) -> KeeperHere:
-    if words != [str(PROTOCOL)]:
+    if words[:1] != [str(PROTOCOL)]:
         raise ValueError(words)
-    return KeeperHere()
+    return KeeperHere(_number(words[1:], _U64))
+
+
+def _gone(words: list[str]) -> Gone:
+    return Gone(_number(words, _U64))
+
+
+def _number(words: list[str], most: int) -> int:
+    (word,) = words
+    if not (word.isascii() and word.isdigit() and int(word) <= most):
+        raise ValueError(word)
+    return int(word)
 
 
 def _alone(marker: Marker) -> Callable[[list[str]], Marker]:
@@ -124,7 +138,7 @@ def _alone(marker: Marker) -> Callable[[list[str]], Marker]:
 _PARSERS: dict[str, Callable[[list[str]], Marker]] = {
     "HELLO": _hello,
     "KEEPER": _keeper,
-    "GONE": _alone(Gone()),
+    "GONE": _gone,
     "START": _started,
     "BEAT": _alone(Beat()),
     "ACK": _alone(Ack()),

@@ -7,7 +7,7 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 
 from __future__ import annotations
 
-from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
 from mpirt.rsh.protocol.channels import ExitedWith
 from mpirt.rsh.session import events
 
@@ -21,9 +21,14 @@ LOOK_SECONDS = 3.0
 # The runtime told that the process was killed. The kubelet tells why within a second, mostly sooner; who waits for
 # us wants to know within one, so then the code has to do.
 KILLED_SECONDS = 0.6
-# The keeper is gone, mostly with its container: an exec into the next one is faster than the kubelet's word on it,
-# most of all after an outage.
+# The keeper is gone, and nothing in the container tells whether this is the next one: an exec into that is faster
+# than the kubelet's word on it, most of all after an outage.
 GONE_SECONDS = 10.0
+_PATIENCE = {
+    KeeperGone.ALONE: KILLED_SECONDS,
+    KeeperGone.WITH_CONTAINER: LOOK_SECONDS,
+    KeeperGone.UNKNOWN: GONE_SECONDS,
+}
 
 
 class Findings:
@@ -40,16 +45,18 @@ class Findings:
         "can_wait",
         "closed",
         "container",
+        "container_start",
         "keeper_gone",
         "status",
     )
 
     def __init__(self, pod: str) -> None:
         self.container = ""
+        self.container_start = 0
         self.closed = ""
         self.status: Status | None = None
         self.api_silent = ""
-        self.keeper_gone = False
+        self.keeper_gone: KeeperGone | None = None
         self.can_wait = False
         self._name = pod
         self._before: Pod | None = None
@@ -81,6 +88,16 @@ class Findings:
         """The keeper has answered on a new connection: nothing of the old one counts."""
         self.closed, self.status, self._until = "", None, None
 
+    def keeper_is_gone(self, container_start: int, now: float) -> None:
+        """A container that started then has no such session."""
+        if not (container_start and self.container_start):
+            self.keeper_gone = KeeperGone.UNKNOWN
+        elif container_start == self.container_start:
+            self.keeper_gone = KeeperGone.ALONE
+        else:
+            self.keeper_gone = KeeperGone.WITH_CONTAINER
+        self.doubt(now)
+
     @property
     def node(self) -> str:
         """The pod's node, as far as it is known."""
@@ -111,8 +128,8 @@ class Findings:
 
     @property
     def _patience(self) -> float:
-        if self.keeper_gone and not isinstance(self.status, ExitedWith):
-            return GONE_SECONDS
+        if self.keeper_gone is not None and not isinstance(self.status, ExitedWith):
+            return _PATIENCE[self.keeper_gone]
         return LOOK_SECONDS if self.status is None else KILLED_SECONDS
 
     def trust(self) -> None:
@@ -139,7 +156,7 @@ class Findings:
         if found is not None or self._until is None:
             return found
         # A kubelet's word takes a moment: the pod as it was before the end proves nothing about a process's end.
-        is_enough = self._told and self.status is None and not self.keeper_gone
+        is_enough = self._told and self.status is None and self.keeper_gone is None
         if not is_enough and now < self._until:
             return None
         found = judge(facts)

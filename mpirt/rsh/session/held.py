@@ -85,12 +85,13 @@ class Held(Machine):
         self._ending: Ending | None = None
         self._over_at: float | None = None
 
-    def begin(self, leftover: bytes, now: float) -> list[events.Action]:
+    def begin(self, found: KeeperFound, now: float) -> list[events.Action]:
         """The first words to the keeper."""
+        self._findings.container_start = found.container_start
         self._talk.control(*frames.start_controls(self._holding.start(self._task.order, self._task.grace)))
         self._greet_keeper(now)
-        if leftover:
-            self._listen(leftover, now)
+        if found.leftover:
+            self._listen(found.leftover, now)
         actions, self._actions = self._actions, []
         return actions
 
@@ -275,11 +276,10 @@ class Held(Machine):
                 self._channels, self._entrance = entrance.channels, None
                 self._greet_keeper(now)
                 self._listen(leftover, now)
-            case NoSession():
+            case NoSession(container_start):
                 self._drop_connection()
                 self._can_attach = False
-                self._findings.keeper_gone = True
-                self._findings.doubt(now)
+                self._findings.keeper_is_gone(container_start, now)
                 self._look()
             case NoKeeper(why):
                 self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now)

@@ -173,8 +173,8 @@ class _Opening(Machine):
         match entrance.receive(message):
             case Say(data):
                 self._tell(data)
-            case KeeperFound(leftover):
-                self._hold(entrance, holding, leftover, now)
+            case KeeperFound() as found:
+                self._hold(entrance, holding, found, now)
             case NoKeeper(why):
                 self._go_without(why, now)
             case None | NoSession():
@@ -206,7 +206,7 @@ class _Opening(Machine):
             watching=self._watching,
         )
 
-    def _hold(self, entrance: Entrance, holding: Holding, leftover: bytes, now: float) -> None:
+    def _hold(self, entrance: Entrance, holding: Holding, found: KeeperFound, now: float) -> None:
         """A keeper runs the command."""
         # Who has no keeper in the pod does without its half of this program.
         from mpirt.rsh.session.held import Held  # noqa: PLC0415
@@ -222,4 +222,4 @@ class _Opening(Machine):
             watching=self._watching,
             jitter=self._jitter,
         )
-        self._actions += held.begin(leftover, now)
+        self._actions += held.begin(found, now)

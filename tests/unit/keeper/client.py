@@ -215,7 +215,7 @@ class Agent:
         self._links: list[Link] = []
         self._environment = environment
         self.link = self.call("bridge")
-        assert self.link.greeting() == f"\001mpirt-{self.nonce} KEEPER 1\n".encode()
+        assert read_greeting(self.link.greeting(), self.nonce)[0] == "KEEPER 1"
         bridge = self.link.process.pid
         self.keeper_pid = int(Path(f"/proc/{bridge}/task/{bridge}/children").read_text())
 
@@ -277,7 +277,7 @@ class Agent:
         """Say ATTACH, on a new connection if `again`; the answer."""
         if again:
             self.link = self.call("attach")
-            assert self.link.greeting() == f"\001mpirt-{self.nonce} KEEPER 1\n".encode()
+            assert read_greeting(self.link.greeting(), self.nonce)[0] == "KEEPER 1"
         self.epoch += 1
         self.send(self.frame(Kind.ATTACH, payload=self._received()))
         return self.until(Kind.ATTACHED)
@@ -366,6 +366,14 @@ class Agent:
         elif frame.kind is Kind.ATTACHED:
             self.controls_done = frame.number
             (self.taken,) = struct.unpack("<Q", frame.payload[1:])
+
+
+def read_greeting(line: bytes, nonce: str) -> tuple[str, int]:
+    """The first line: what it says, and when the container's first process started."""
+    begin, nothing, rest = line.decode().partition(f"\001mpirt-{nonce} ")
+    assert (begin, bool(nothing), rest[-1:]) == ("", True, "\n")
+    word, _, start = rest.rstrip("\n").rpartition(" ")
+    return word, int(start)
 
 
 def read_exit(frame: Frame) -> Ended:

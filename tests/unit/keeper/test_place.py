@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Broken, Frame, Kind, new_nonce
+from tests.unit.keeper.client import Agent, Broken, Frame, Kind, new_nonce, read_greeting
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_attach_trusts_no_socket_of_another_user(keeper: Path) -> None:
         other.kill()
     shutil.rmtree(folder)
 
-    assert result.stdout == f"\001mpirt-{nonce} GONE\n".encode()
+    assert read_greeting(result.stdout, nonce)[0] == "GONE"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Broken, Frame, Kind, Start, new_nonce
+from tests.unit.keeper.client import Agent, Broken, Frame, Kind, Start, new_nonce, read_greeting
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,35 @@ def test_attach_says_gone_where_there_is_no_session(keeper: Path) -> None:
 
     result = subprocess.run([keeper, "attach", nonce], stdin=subprocess.DEVNULL, capture_output=True, check=True)
 
-    assert result.stdout == f"\001mpirt-{nonce} GONE\n".encode()
+    assert read_greeting(result.stdout, nonce)[0] == "GONE"
+
+
+# A container's first process, and another container that shares its pids.
+CONTAINER = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c")
+BESIDE = ("unshare", "--mount")
+
+
+@pytest.mark.usefixtures("root")
+def test_the_first_line_tells_when_the_containers_first_process_started(keeper: Path) -> None:
+    nonce = new_nonce()
+    script = f"read -r stat </proc/1/stat; echo $stat; {keeper} attach {nonce}; {keeper} attach {nonce}"
+
+    result = subprocess.run([*CONTAINER, script], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+
+    stat, *lines = result.stdout.splitlines(keepends=True)
+    start = int(stat.split()[21])
+    assert start > 0
+    assert [read_greeting(line, nonce) for line in lines] == [("GONE", start)] * 2
+
+
+@pytest.mark.usefixtures("root")
+def test_the_first_line_tells_nothing_of_a_first_process_in_another_container(keeper: Path) -> None:
+    nonce = new_nonce()
+    script = f"{' '.join(BESIDE)} {keeper} attach {nonce}; :"
+
+    result = subprocess.run([*CONTAINER, script], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+
+    assert read_greeting(result.stdout, nonce) == ("GONE", 0)
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,7 @@ class HeldRun(Run):
         self.keeper = Keeper()
         self.is_open = False
         self.is_gone = False
+        self.container_start = 4000
         self._greeted = False
         self._told = 0
 
@@ -222,10 +223,11 @@ class HeldRun(Run):
         if not self._greeted:
             _, _, heard = heard.partition(b"\n")
             self._greeted = True
-            self.feed(out(keeper_line("GONE" if self.is_gone else "KEEPER 1")))
+            word = "GONE" if self.is_gone else "KEEPER 1"
+            self.feed(out(keeper_line(f"{word} {self.container_start}")))
         if heard:
             self.keeper.receive(heard)
 
 
-def keeper_line(word: str = "KEEPER 1") -> bytes:
+def keeper_line(word: str = "KEEPER 1 4000") -> bytes:
     return f"\x01mpirt-{NONCE} {word}\n".encode()

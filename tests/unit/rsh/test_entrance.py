@@ -11,8 +11,8 @@ from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
 from tests.unit.rsh.sessions import NONCE, SUCCESS, err, marker, out
 
 KEEPERS = Keepers({"amd64": b"program"})
-HERE = marker("KEEPER 1", stream=1)
-GONE = marker("GONE", stream=1)
+HERE = marker("KEEPER 1 4000", stream=1)
+GONE = marker("GONE 5000", stream=1)
 
 
 def entrance(*, attach: bool = False) -> Entrance:
@@ -27,7 +27,7 @@ class TestTheFirstWords:
 
 class TestAnAnswer:
     def test_of_a_keeper_comes_with_the_first_of_its_frames(self) -> None:
-        assert entrance().receive(HERE.message + b"frames") == KeeperFound(b"frames")
+        assert entrance().receive(HERE.message + b"frames") == KeeperFound(b"frames", 4000)
 
     def test_may_come_in_pieces_behind_what_a_runtime_complains_of(self) -> None:
         way, answer = entrance(), b"warning\n" + HERE.message[1:]
@@ -35,7 +35,7 @@ class TestAnAnswer:
         assert way.receive(out(answer[:15]).message) is None
         assert way.receive(err(b"unrelated").message) is None
         assert way.receive(b"\x01") is None
-        assert way.receive(out(answer[15:]).message) == KeeperFound(b"")
+        assert way.receive(out(answer[15:]).message) == KeeperFound(b"", 4000)
 
     def test_of_a_shell_without_a_keeper_is_answered_by_one(self) -> None:
         said = entrance(attach=True).receive(marker("HELLO amd64").message)
@@ -57,7 +57,7 @@ class TestAnAnswer:
         assert found == NoKeeper(f"there is no keeper for the pod's processor ({arch})")
 
     def test_that_there_is_no_session_is_for_who_asked_for_one(self) -> None:
-        assert entrance(attach=True).receive(GONE.message) == NoSession()
+        assert entrance(attach=True).receive(GONE.message) == NoSession(5000)
         with pytest.raises(PeerError, match="a keeper that was asked for a new session says that there is none"):
             entrance().receive(GONE.message)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.rsh.pod.evidence import Facts, Verdict, judge, judge_pod
+from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Succeeded
@@ -185,6 +185,30 @@ class TestTheVerdict:
                 ExitCode.CONNECTION_LOST,
                 "the connection to pod w was lost: reset; the API server can't be reached: refused",
                 id="closed, and the API server away",
+            ),
+            pytest.param(
+                facts(status=Succeeded(), keeper_gone=KeeperGone.ALONE),
+                ExitCode.UNKNOWN_END,
+                "the keeper of the command in pod w is gone: something has killed it, or its lease was over",
+                id="a keeper killed in a container that lives",
+            ),
+            pytest.param(
+                facts(closed="reset", keeper_gone=KeeperGone.UNKNOWN),
+                ExitCode.UNKNOWN_END,
+                "the keeper of the command in pod w is gone: something has killed it, or its lease was over",
+                id="a keeper gone from what may be the next container",
+            ),
+            pytest.param(
+                facts(status=ExitedWith(137), keeper_gone=KeeperGone.ALONE),
+                137,
+                "something in pod w ended the command from outside (code 137, signal 9)",
+                id="a keeper killed with its bridge",
+            ),
+            pytest.param(
+                facts(status=ExitedWith(137), keeper_gone=KeeperGone.WITH_CONTAINER),
+                ExitCode.CONTAINER_DIED,
+                "the container of pod w was restarted",
+                id="a keeper gone with its container",
             ),
             pytest.param(
                 facts(silence=DEAD_AFTER),

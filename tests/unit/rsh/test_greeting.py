@@ -24,7 +24,7 @@ ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 # Says where it is and what it was asked for, and then all that is left on stdin.
 KEEPER = r"""#!/bin/sh
 [ "$1" = probe ] && exit PROBED
-printf '\001mpirt-%s KEEPER 1\n%s %s\n' "$2" "$1" "$0"; exec cat
+printf '\001mpirt-%s KEEPER 1 4000\n%s %s\n' "$2" "$1" "$0"; exec cat
 # FOLDER
 """
 HELLO = f"\x01mpirt-{NONCE} HELLO {ARCH}\n".encode()
@@ -67,7 +67,7 @@ class Pod:
 
     def found(self, folder: Path, rest: bytes = b"", verb: str = "bridge") -> tuple[int, bytes, bytes]:
         """What a keeper in a folder says."""
-        return 0, f"\x01mpirt-{NONCE} KEEPER 1\n{verb} {folder}/keeper\n".encode() + rest, b""
+        return 0, f"\x01mpirt-{NONCE} KEEPER 1 4000\n{verb} {folder}/keeper\n".encode() + rest, b""
 
 
 @pytest.fixture
@@ -172,8 +172,9 @@ class TestAnUpload:
 
         line = upload(NONCE, keepers, ARCH, attach=True)
 
-        gone = f"\x01mpirt-{NONCE} GONE\n".encode()
-        assert pod.hears(line, keepers=keepers) == (0, gone, HELLO)
+        code, said, complained = pod.hears(line, keepers=keepers)
+        assert (code, complained) == (0, HELLO)
+        assert said.startswith(f"\x01mpirt-{NONCE} GONE ".encode())
         assert (pod.tmpdir / f"mpirt-keeper-{keepers.digest(ARCH)}" / "keeper").read_bytes() == program
 
 
@@ -194,7 +195,12 @@ class TestWhatIsSent:
 class TestWhatComesBack:
     @pytest.mark.parametrize(
         ("text", "marker"),
-        [("HELLO", Hello()), ("HELLO arm64", Hello("arm64")), ("KEEPER 1", KeeperHere()), ("GONE", Gone())],
+        [
+            ("HELLO", Hello()),
+            ("HELLO arm64", Hello("arm64")),
+            ("KEEPER 1 4000", KeeperHere(4000)),
+            ("GONE 0", Gone(0)),
+        ],
     )
     @pytest.mark.parametrize("stream", [1, 2])
     def test_the_line_that_matters_may_be_cut_anywhere(self, text: str, marker: object, stream: int) -> None:
@@ -206,7 +212,7 @@ class TestWhatComesBack:
             assert answers.receive(Output(stream, data[at:] + b"rest")) == (marker, b"rest")
 
     def test_another_sessions_line_does_not_matter(self) -> None:
-        assert Answers(NONCE).receive(Output(1, b"\x01mpirt-another KEEPER 1\n")) == (None, b"")
+        assert Answers(NONCE).receive(Output(1, b"\x01mpirt-another KEEPER 1 4000\n")) == (None, b"")
 
     def test_more_than_any_complaint_is_refused(self) -> None:
         answers = Answers(NONCE)

@@ -490,24 +490,64 @@ class TestALostConnection:
         run.connect()
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
-        run.after(10.0)
+        run.after(0.6)
 
         line = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
-    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell_later(self) -> None:
-        """An exec into the next container is faster than the kubelet's word on it."""
+    def test_a_keeper_that_was_killed_alone_is_the_end_though_its_bridge_reports_success(self) -> None:
         run = HeldRun().begin()
-        run.feed(PodSeen(pods.HEALTHY))
-        run.cut()
+        run.feed(PodSeen(pods.HEALTHY), SUCCESS)
         run.is_gone = True
         run.until_dialled()
         run.connect()
+        run.after(0.6)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.UNKNOWN_END
+
+    @pytest.mark.parametrize("ending", [SUCCESS, exit_status(137)])
+    def test_the_next_container_proves_the_end_of_the_one_before(self, ending: Received) -> None:
+        """An exec into it is faster than the kubelet's word on it, which has its time all the same."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), ending)
+        run.is_gone, run.container_start = True, 5000
+        run.until_dialled()
+        run.connect()
         run.feed(PodSeen(pods.HEALTHY))
-        run.after(5.0, PodSeen(pods.RESTARTED))
+        assert run.finish is None
+        run.after(3.0)
+
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w was restarted")
+
+    @pytest.mark.parametrize("start", [0, 5000])
+    def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell_later(self, start: int) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.is_gone, run.container_start = True, start
+        run.until_dialled()
+        run.connect()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(2.0, PodSeen(pods.RESTARTED))
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.CONTAINER_DIED
+        assert run.finish.line == "the container of pod w was restarted (OOMKilled, code 137)"
+
+    def test_where_the_container_cannot_be_told_from_the_next_the_kubelet_has_longer(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.is_gone, run.container_start = True, 0
+        run.until_dialled()
+        run.connect()
+        run.after(9.9, PodSeen(pods.HEALTHY))
+        assert run.finish is None
+        run.after(0.2)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.UNKNOWN_END
 
     def test_what_became_of_a_keeper_that_is_gone_the_pod_may_tell(self) -> None:
         run = HeldRun().begin()

@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpirt.errors import PeerError
-from mpirt.rsh.protocol.markers import Ack, Beat, End, Exit, Hello, Marker, MarkerFilter, Started, parse_marker
+from mpirt.rsh.protocol.markers import (
+    Ack,
+    Beat,
+    End,
+    Exit,
+    Gone,
+    Hello,
+    KeeperHere,
+    Marker,
+    MarkerFilter,
+    Started,
+    parse_marker,
+)
 
 NONCE = "0123abcd"
 OPENING = b"\x01mpirt-0123abcd "
@@ -39,6 +51,8 @@ class TestOneMarker:
             (b"EXIT 255", Exit(255)),
             (b"END", End()),
             (b"END open", End(left_open=True)),
+            (b"KEEPER 1 4000", KeeperHere(4000)),
+            (b"GONE 18446744073709551615", Gone(2**64 - 1)),
         ],
     )
     def test_it_is_read(self, text: bytes, expected: Marker) -> None:
@@ -51,8 +65,13 @@ class TestOneMarker:
             b"hello",
             b"HELLO you",
             b"KEEPER",
-            b"KEEPER 2",
+            b"KEEPER 1",
+            b"KEEPER 2 4000",
+            b"KEEPER 1 4000 1",
+            b"KEEPER 1 -1",
+            b"GONE",
             b"GONE away",
+            b"GONE 18446744073709551616",
             b"EXIT",
             b"EXIT 256",
             b"EXIT -1",

@@ -122,7 +122,7 @@ class TestAnAttempt:
 
     def test_that_finds_no_session_though_it_asked_for_none_is_nonsense(self) -> None:
         run = opened()
-        run.feed(marker("GONE", stream=1))
+        run.feed(marker("GONE 4000", stream=1))
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.PEER
