@@ -109,7 +109,7 @@ static bool carry_once(struct lane *inward, struct lane *outward, int limit)
         load(outward);
     if (watched[3].revents & POLLOUT)
         return unload(outward);
-    return !(watched[3].revents & (POLLERR | POLLNVAL));
+    return !(watched[3].revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
 /* What a keeper leaves that was killed: its children are ours then, and nobody else would end them. */
@@ -144,7 +144,9 @@ static void await_children_by_mask(void)
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
-    signal(SIGCHLD, SIG_DFL);
+    /* One that is stopped or goes on would be taken for one that has ended. */
+    struct sigaction ends = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
+    sigaction(SIGCHLD, &ends, NULL);
     sigprocmask(SIG_BLOCK, &children, NULL);
 }
 

@@ -81,6 +81,8 @@ static void hear_out(struct caller *caller, const struct frame *frame, i64 now)
         caller->until = NEVER;
         session_fence(now);
     } else {
+        if (frame->type == FENCE && session.phase == WAITING)
+            fence_hear(frame);
         dismiss(caller);
     }
 }

@@ -155,6 +155,14 @@ void command_reap(i64 now)
     childless = pid < 0 && errno == ECHILD;
 }
 
+/* It can't be ended, being another user's by now. What it came to is not known, and must not look like success. */
+void command_give_up(i64 now)
+{
+    session.command_ended = true;
+    session.ended_at = now;
+    session.status = SIGKILL;
+}
+
 bool command_has_children(void)
 {
     return !childless;

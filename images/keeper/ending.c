@@ -17,9 +17,11 @@ static struct {
     int fruitless;           /* looks after KILL that found nobody who can be killed */
 } ending;
 
-/* The signal is given to all once more; the grace gets shorter or stays. */
+/* The signal is given to all once more; the grace gets shorter or stays. What was left at the end is left. */
 void ending_demand(int signal, i64 grace, i64 now)
 {
+    if (session.phase == ENDED || session.phase == UNSTARTED)
+        return;
     if (session.phase == WAITING || session.phase == FENCING) {
         session_fail(ECANCELED, "was ended before it was started", "");
         return;
@@ -72,5 +74,7 @@ void ending_step(i64 now)
 
 i64 ending_deadline(void)
 {
-    return ending.is_on && !ending_is_complete() ? sooner(ending.look_at, ending.kill_at) : NEVER;
+    if (!ending.is_on || ending_is_complete())
+        return NEVER;
+    return ending.signal == SIGKILL ? ending.look_at : sooner(ending.look_at, ending.kill_at);
 }

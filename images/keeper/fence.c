@@ -24,6 +24,11 @@ static struct {
 } others[SESSIONS];
 static size_t count;
 static i64 until;
+/* What others said before we had a job. */
+static struct {
+    char job[JOB_LIMIT];
+    u64 attempt;
+} heard;
 
 static bool is_session(const char *name)
 {
@@ -68,6 +73,23 @@ static void tell_all_in(const char *root)
                 tell(root, entry->d_name);
         }
     close(folder);
+}
+
+/* Of a job that may be ours: START has not come yet. */
+void fence_hear(const struct frame *fence)
+{
+    bool is_same = strlen(heard.job) == fence->length && memcmp(heard.job, fence->payload, fence->length) == 0;
+    if (fence->length >= sizeof heard.job || (is_same && fence->number <= heard.attempt))
+        return;
+    memcpy(heard.job, fence->payload, fence->length);
+    heard.job[fence->length] = 0;
+    heard.attempt = fence->number;
+}
+
+/* A later attempt of our job has begun. */
+bool fence_forbids(void)
+{
+    return *session.job && strcmp(heard.job, session.job) == 0 && session.attempt < heard.attempt;
 }
 
 void fence_begin(i64 now)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct session session = {.phase = WAITING, .lease = SILENCE};
@@ -17,6 +18,9 @@ static struct start start;
 static volatile sig_atomic_t is_to_end;
 static sigset_t while_waiting;
 static i64 settled_at;
+static i64 doubted_at;
+
+enum { LAST_LISTEN = 1000 };
 
 _Noreturn void session_over(void)
 {
@@ -41,10 +45,14 @@ bool session_has_started(void)
 void session_begin(i64 now)
 {
     int error = start_parse(&start);
-    if (error)
+    if (error) {
+        session.lease = SILENCE;
         session_fail(error, "malformed START", "");
-    else
+    } else if (fence_forbids()) {
+        session_fail(ECANCELED, "a later launcher of its job has begun", "");
+    } else {
         fence_begin(now);
+    }
 }
 
 /* A later attempt wants to start. */
@@ -64,18 +72,37 @@ static i64 abandoned_at(i64 since)
     return (since > heard ? since : heard) + lease;
 }
 
+/*
+ * Whether that is so now; if not, `wake` is when to look again. A keeper that did not run for a while, because its
+ * container was frozen, sees the time that has passed before what the agent has to say: so it listens once more.
+ */
+static bool is_abandoned(i64 since, i64 now, i64 *wake)
+{
+    i64 at = abandoned_at(since);
+    if (now < at)
+        doubted_at = 0;
+    else if (!connection_exists())
+        return true;
+    else if (!doubted_at)
+        doubted_at = now;
+    if (doubted_at)
+        at = doubted_at + LAST_LISTEN;
+    *wake = sooner(*wake, at);
+    return doubted_at && now >= at;
+}
+
 /* Runs, or is about to, or its output isn't over. Returns when to look again. */
 static i64 go_on(i64 now)
 {
     i64 wake = NEVER;
-    bool is_left = !session.command_ended || (ending_is_on() && !ending_is_complete());
     ending_step(now);
+    if (session.phase == RUNNING && !session.command_ended && ending_is_complete())
+        command_give_up(now);
+    bool is_left = !session.command_ended || (ending_is_on() && !ending_is_complete());
     if (session.phase == STARTING || is_left) {
-        if (ending_is_on())
-            return ending_deadline();
-        if (now >= abandoned_at(0))
+        if (!ending_is_on() && is_abandoned(0, now, &wake))
             ending_begin(SIGTERM, session.grace, now);
-        return sooner(abandoned_at(0), ending_deadline());
+        return sooner(wake, ending_deadline());
     }
     if (!settled_at)
         settled_at = now;
@@ -83,14 +110,15 @@ static i64 go_on(i64 now)
         session.phase = ENDED;
         settled_at = now;
     }
-    if (now >= abandoned_at(settled_at))
+    if (is_abandoned(settled_at, now, &wake))
         session_over();
-    return sooner(abandoned_at(settled_at), wake);
+    return wake;
 }
 
 /* What time and children have changed. Returns when to look again. */
 static i64 advance(i64 now)
 {
+    i64 wake = NEVER;
     switch (session.phase) {
     case FENCING:
         if (fence_is_over(now)) {
@@ -101,9 +129,9 @@ static i64 advance(i64 now)
     case WAITING:
     case UNSTARTED:
     case ENDED:
-        if (failure_is_told() || now >= abandoned_at(settled_at))
+        if (failure_is_told() || is_abandoned(settled_at, now, &wake))
             session_over();
-        return sooner(abandoned_at(settled_at), session.phase == FENCING ? fence_deadline() : NEVER);
+        return session.phase == FENCING ? sooner(wake, fence_deadline()) : wake;
     case FENCED:
         ending_step(now);
         if (ending_is_complete())
@@ -158,13 +186,16 @@ static sighandler_t handler_of(int number)
 
 /*
  * Signals come while the keeper waits and at no other time. What means nothing to it does nothing to it. None is
- * ignored for a moment only: that would lose one that waits since before.
+ * ignored for a moment only: that would lose one that waits since before. Those that musl keeps for itself are
+ * ignored in the kernel's own form.
  */
 static void set_signals(void)
 {
+    static const unsigned long ignored[4] = {(unsigned long)SIG_IGN};
     sigset_t all;
     for (int number = 1; number < NSIG; number++)
-        signal(number, handler_of(number));
+        if (signal(number, handler_of(number)) == SIG_ERR)
+            syscall(SYS_rt_sigaction, number, ignored, NULL, sizeof(unsigned long));
     sigemptyset(&while_waiting);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

@@ -149,6 +149,7 @@ void command_start(const struct start *start);
 void command_watch(void);
 void command_serve(void);
 void command_reap(i64 now);
+void command_give_up(i64 now);
 bool command_has_children(void);
 
 /* streams.c: stdin, stdout and stderr between the pipes and the connection. */
@@ -195,6 +196,8 @@ void callers_serve(i64 now);
 i64 callers_deadline(void);
 
 /* fence.c: the end of earlier attempts. */
+void fence_hear(const struct frame *fence);
+bool fence_forbids(void);
 void fence_begin(i64 now);
 void fence_watch(void);
 void fence_serve(void);
@@ -217,6 +220,7 @@ struct table {
     size_t count;
 };
 bool processes_read(struct table *table);
+void processes_forget(void);
 bool processes_are_visible(void);
 u64 container_start(void);
 struct process *process_find(const struct table *table, pid_t pid);

@@ -11,7 +11,7 @@
 
 enum {
     ROWS = 32768,
-    PARENT_FIELD = 1, GROUP_FIELD = 2, START_FIELD = 19,    /* behind the name and the state */
+    PARENT_FIELD = 1, GROUP_FIELD = 2, THREADS_FIELD = 17, START_FIELD = 19,    /* behind the name and the state */
 };
 
 /* Two, for what was so last time is compared. */
@@ -60,6 +60,9 @@ static bool read_process(pid_t pid, struct process *process)
             process->parent = (pid_t)number;
         else if (field == GROUP_FIELD)
             process->group = (pid_t)number;
+        else if (field == THREADS_FIELD)
+            /* Its first thread has ended, others have not. */
+            process->is_dead &= number <= 1;
         else if (field == START_FIELD)
             process->start = number;
         at += *at == ' ';
@@ -93,6 +96,12 @@ u64 container_start(void)
     if (first.st_ino != own.st_ino || first.st_dev != own.st_dev || !read_process(1, &process))
         return 0;
     return process.start;
+}
+
+/* The next table takes the place of the last one, and spares the one before. */
+void processes_forget(void)
+{
+    present = !present;
 }
 
 /* Rows are in the order of their pids, as the kernel lists them. The table before the last one is lost. */

@@ -41,6 +41,7 @@ static struct {
 
 static struct {
     bool has_begun, is_decided;
+    bool has_come;           /* something, in this pass */
     bool had_room;           /* in the pass that has just been waited for */
     i64 at, quiet, patience;
 } settling;
@@ -116,7 +117,7 @@ static void serve_output(struct output *output)
     ssize_t got = ring_fill(&output->ring, output->fd, settling.is_decided ? output->left : OUTPUT_KEPT);
     if (got > 0) {
         output->left -= settling.is_decided ? (u64)got : 0;
-        settling.quiet = QUIET;
+        settling.has_come = true;
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_output(output);
     }
@@ -238,6 +239,9 @@ static void count_time(i64 now)
         settling.quiet -= now - settling.at;
         settling.patience -= now - settling.at;
     }
+    if (settling.has_come)
+        settling.quiet = QUIET;
+    settling.has_come = false;
     settling.at = now;
 }
 

@@ -103,7 +103,7 @@ void signal_group(int signal)
         if (process->is_member && !process->is_dead && !is_waiting_shell(process, signal))
             kill(process->pid, signal);
     }
-    last.count = 0;
+    processes_forget();
 }
 
 static int signal_blindly(int signal)

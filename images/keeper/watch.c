@@ -33,7 +33,8 @@ void watch_wait(i64 now, i64 until, const sigset_t *mask)
 {
     i64 left = until > now ? until - now : 0;
     struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-    if (ppoll(watched, count, until == NEVER ? NULL : &limit, mask) < 0)
+    /* A signal must not hide what has come. */
+    if (ppoll(watched, count, until == NEVER ? NULL : &limit, mask) < 0 && poll(watched, count, 0) < 0)
         for (nfds_t number = 0; number < count; number++)
             watched[number].revents = 0;
 }

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -232,3 +236,135 @@ def test_a_signal_to_the_keeper_ends_the_command_with_the_grace_of_start(agent: 
 
     assert b"told\n" in agent.out
     assert ended.code == signal.SIGKILL
+
+
+# Its first thread ends, another goes on: /proc shows it as a zombie.
+HEADLESS = """
+import ctypes, os, threading, time
+def run():
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z": time.sleep(0.01)
+    os.write(1, b"ready\\n"); time.sleep(1000)
+threading.Thread(target=run).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+COUNTS = """
+import os, signal, time
+def handle(number, frame): os.write(1, b"%d\\n" % number)
+signal.signal(signal.SIGTERM, handle); signal.signal(signal.SIGUSR1, handle)
+os.write(1, b"ready\\n")
+while True: time.sleep(1000)
+"""
+
+
+def test_end_reaches_a_process_whose_first_thread_has_ended(agent: Agent) -> None:
+    agent.start(sys.executable, "-c", HEADLESS)
+    agent.until_true(lambda: agent.out == b"ready\n")
+
+    agent.end(grace=15_000)
+    ended = agent.until_exit()
+
+    assert (ended.was_killed, ended.code) == (True, signal.SIGTERM)
+
+
+def test_a_signal_during_the_grace_repeats_none_that_was_given(agent: Agent) -> None:
+    agent.start(sys.executable, "-c", COUNTS)
+    agent.until_true(lambda: agent.out == b"ready\n")
+
+    agent.end(grace=1000)
+    agent.until_true(lambda: agent.out == b"ready\n15\n")
+    agent.kill(signal.SIGUSR1)
+    agent.until_exit()
+
+    assert agent.out == b"ready\n15\n10\n"
+
+
+BLOCKS = """
+import os, signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    os.close(1); os.close(2)
+    time.sleep(1000)
+"""
+
+
+def test_end_after_exit_does_nothing(agent: Agent) -> None:
+    agent.start(sys.executable, "-c", BLOCKS)
+    agent.until_exit()
+    background = int(agent.out)
+
+    agent.end()
+    agent.until(Kind.CONTROLLED)
+
+    status = Path(f"/proc/{background}/status").read_text()
+    os.kill(background, signal.SIGKILL)
+    assert "ShdPnd:\t0000000000000000\n" in status
+
+
+@pytest.mark.usefixtures("root")
+def test_a_keeper_waits_without_work_for_what_is_slow_to_die(agent: Agent) -> None:
+    agent.start("/usr/bin/unshare", "--pid", "--fork", "/bin/sh", "-c", "echo ready; exec sleep 1000")
+    agent.until_true(lambda: agent.out == b"ready\n")
+    (first,) = Path(f"/proc/{agent.seen_pid()}/task/{agent.seen_pid()}/children").read_text().split()
+
+    # The first process of a pid namespace can't be dead before all that entered it are reaped.
+    with subprocess.Popen(
+        ["nsenter", "--pid", f"--target={first}", "sh", "-c", "echo in; exec sleep 1000"],
+        stdout=subprocess.PIPE,
+    ) as guest:
+        assert guest.stdout is not None
+        assert guest.stdout.readline() == b"in\n"
+        guest.send_signal(signal.SIGSTOP)
+        before = cpu_ticks(agent.keeper_pid)
+        agent.end(signal.SIGKILL, grace=0)
+        with pytest.raises(TimeoutError):
+            agent.until(Kind.EXIT, within=1)
+        used = cpu_ticks(agent.keeper_pid) - before
+        guest.send_signal(signal.SIGCONT)
+
+    assert used < os.sysconf("SC_CLK_TCK") / 2
+    assert agent.until_exit().code == signal.SIGKILL
+
+
+def cpu_ticks(pid: int) -> int:
+    """The processor time that it has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@pytest.fixture
+def everybodys(root: None) -> Iterator[Path]:
+    """A folder that any user may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+def test_a_command_that_has_become_another_users_is_given_up_and_never_a_success(
+    keeper: Path, everybodys: Path
+) -> None:
+    becomes_root = Path(shutil.copy("/usr/bin/setpriv", everybodys))
+    becomes_root.chmod(0o4755)
+    anybody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    with Agent(Path(shutil.copy(keeper, everybodys)), prefix=anybody) as agent:
+        agent.start(str(becomes_root), "--reuid=0", "/bin/sh", "-c", "echo ready; exec sleep 1000")
+        agent.until_true(lambda: agent.out == b"ready\n")
+
+        agent.end(grace=200)
+        ended = agent.until_exit()
+
+        os.kill(agent.seen_pid(), signal.SIGKILL)
+        assert (ended.was_killed, ended.code, ended.was_held) == (True, signal.SIGKILL, True)
+
+
+def test_a_signal_that_means_nothing_does_nothing_to_the_keeper(agent: Agent) -> None:
+    agent.start("/bin/cat", has_stdin=True)
+
+    for number in (signal.SIGUSR1, signal.SIGWINCH, 32, 33, 34, 64):
+        os.kill(agent.keeper_pid, number)
+    agent.send(agent.frame(Kind.STDIN_END, 0))
+
+    assert agent.until_exit().code == 0

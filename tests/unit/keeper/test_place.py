@@ -180,3 +180,15 @@ def test_a_short_socket_path_is_enough_for_attach(agent: Agent) -> None:
         direct.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))))
 
         assert direct.recv(1) == bytes([Kind.ATTACHED])
+
+
+def test_an_attempt_that_starts_after_a_later_one_has_fenced_it_does_not_start(
+    keeper: Path, apart: Sequence[str], sessions: ExitStack
+) -> None:
+    late = sessions.enter_context(Agent(keeper, prefix=apart))
+    second = sessions.enter_context(Agent(keeper, prefix=apart))
+    second.start("/bin/cat", has_stdin=True, job="ns/train", attempt=4)
+
+    failed = late.start("/bin/true", job="ns/train", attempt=3)
+
+    assert (failed.kind, failed.payload) == (Kind.FAILED, b"a later launcher of its job has begun")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -200,3 +202,36 @@ def test_a_keeper_with_no_start_ends_when_it_is_asked_to(keeper: Path) -> None:
 
         assert bridge.wait(20) == 0
     assert not Path("/dev/shm", f"mpirt-{nonce}").exists()
+
+
+def test_nothing_outlives_a_keeper_that_was_stopped_before_it_was_killed(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; exec sleep 1000")
+    agent.until_true(lambda: agent.out.endswith(b"\n"))
+    daemon = os.pidfd_open(int(agent.out))
+
+    os.kill(agent.keeper_pid, signal.SIGSTOP)
+    until_state(agent.keeper_pid, "T")
+    os.kill(agent.keeper_pid, signal.SIGCONT)
+    until_state(agent.keeper_pid, "S")
+    os.kill(agent.keeper_pid, signal.SIGKILL)
+    agent.until_broken()
+
+    with open(daemon, closefd=True) as handle:  # noqa: PTH123 - a descriptor has no path
+        assert select.select([handle], [], [], 20)[0], "the daemon lives"
+
+
+def until_state(pid: int, state: str) -> None:
+    """Wait until /proc shows that of it."""
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != state:
+        time.sleep(0.01)
+
+
+def test_a_bridge_whose_socket_nobody_reads_any_more_ends(keeper: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, subprocess.Popen([keeper, "bridge", new_nonce()], stdin=subprocess.PIPE, stdout=theirs) as bridge:
+        theirs.close()
+        assert ours.recv(100)
+
+        ours.close()
+
+        assert bridge.wait(20) == 0

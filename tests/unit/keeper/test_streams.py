@@ -243,3 +243,11 @@ def test_exit_comes_after_all_output_and_is_repeated_to_a_later_connection(agent
     assert first == second
     assert (first.was_killed, first.code, first.out) == (True, 9, 300000)
     assert [*takewhile(lambda frame: frame.kind is not Kind.EXIT, agent.seen)][-1].kind is Kind.OUT
+
+
+def test_output_after_the_end_has_a_second_from_its_last_byte_on(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "(for number in 1 2 3 4; do sleep 0.6; echo $number; done) & exit 0")
+
+    ended = agent.until_exit()
+
+    assert (ended.code, ended.was_held, agent.out) == (0, False, b"1\n2\n3\n4\n")
