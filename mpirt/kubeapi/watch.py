@@ -206,7 +206,8 @@ class PodWatch:
                 self._version = ""
                 self._retry(now)
                 return []
-            case NotFound() if question is _Question.GET:
+            # A load balancer's 404 says nothing of the pod.
+            case NotFound(failure=failure) if question is _Question.GET and failure.is_status:
                 self._poll_again(now)
                 return [News(Kind.GONE)]
             case Forbidden():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class _Aside:
     """One call at a time, in a thread of its own. The thread ends with the process."""
 
     __slots__ = ("_call", "_ended", "_error", "_fd", "_go", "_tell", "is_busy")
+
+    waits_for: int
+    """What the call waits for where somebody has made the descriptor non-blocking."""
 
     def __init__(self, fd: int) -> None:
         self.is_busy = False
@@ -58,16 +62,27 @@ class _Aside:
     def _run(self) -> None:
         while self._go.acquire():
             try:
-                self._call()
+                self._see_through()
             except OSError as error:
                 self._error = error
             os.write(self._tell, b"x")
+
+    def _see_through(self) -> None:
+        while True:
+            try:
+                return self._call()
+            except BlockingIOError:
+                poll = select.poll()
+                poll.register(self._fd, self.waits_for)
+                poll.poll()
 
 
 class Writer(_Aside):
     """Writes to a descriptor that may keep its writer waiting."""
 
     __slots__ = ("_count",)
+
+    waits_for = select.POLLOUT
 
     def write(self, piece: bytes | bytearray) -> int:
         """
@@ -87,6 +102,8 @@ class Reader(_Aside):
     """Reads a descriptor that may keep its reader waiting."""
 
     __slots__ = ("_data",)
+
+    waits_for = select.POLLIN
 
     def read(self, size: int) -> bytes:
         """

@@ -12,7 +12,7 @@ import os
 import select
 import time
 
-from mpirt.errors import MpirtError
+from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import NotFound
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
@@ -107,7 +107,11 @@ class SessionIO:
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
         is_lost = self._outputs[_STDOUT].broken_by is not None
-        return broken_pipe().code if is_lost and not is_told else code
+        if is_lost and not is_told:
+            return broken_pipe().code
+        # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
+        error = self._outputs[_STDERR].broken_by
+        return code or (ExitCode.UNKNOWN_END if error is not None and error.errno != errno.EPIPE else code)
 
     def timeout(self) -> float:
         """In how many seconds the session's clock has to be looked at."""

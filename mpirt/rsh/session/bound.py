@@ -13,9 +13,9 @@ from mpirt.rsh.protocol import markers, wrapper
 from mpirt.rsh.protocol.channels import V5, Output, Status
 from mpirt.rsh.protocol.streams import Part, Streams
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_pipe, broken_stdin, left_open
+from mpirt.rsh.session.ending import Ending, left_open
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import PASSED_ON, WATCH_AFTER, Machine, State, Step
+from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Running, State, Step
 from mpirt.rsh.session.report import Report, Termination
 from mpirt.rsh.session.stdinflow import StdinFlow
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 _FLUSH_AFTER = 0.1
 # From GO to START. A shell reads the script byte by byte, and a command may be megabytes.
 _START_SECONDS = 60.0
-_TERM = 15
 
 
-class Bound(Machine):
+class Bound(Running):
     """One command, over one connection."""
 
     # fmt: off
@@ -71,11 +70,11 @@ class Bound(Machine):
         doubt = None if self.state is State.EXITED else self._findings.wake
         moments = (
             *(self._liveness.wake, doubt, self._report.wake, termination),
-            *(self._watch_at, self._flush_at, self._start_by),
+            *(self._watch_at, self._flush_at, self._start_by if termination is None else None),
         )
         return min(moment for moment in moments if moment is not None)
 
-    def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
+    def _happened(self, event: events.Event, now: float) -> None:
         match event:
             case events.Tick():
                 self._tick(now)
@@ -85,12 +84,8 @@ class Bound(Machine):
                 self._closed(how, now)
             case events.StdinRead(data):
                 self._tell(self._stdin.piece(data) if data else self._stdin.end())
-            case events.StdinBroken(why):
-                self._terminate(broken_stdin(why), _TERM, self._task.grace.told, now)
-            case events.Signalled(name, number):
-                self._signalled(name, number, now)
-            case events.StdoutBroken():
-                self._stdout_broken(now)
+            case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
+                self._of_ours(event, now)
             case events.Listening(listening):
                 self._liveness.listen(now, listening=listening)
                 self._report.listen(now, listening=listening)
@@ -98,16 +93,12 @@ class Bound(Machine):
                 self._learn(event, now)
         self._weigh(now)
 
-    def _signalled(self, name: str, number: int, now: float) -> None:
-        if name in PASSED_ON:
-            self._tell(wrapper.passing_on(number))
-        else:
-            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._task.grace.told, now)
+    @property
+    def _is_ending(self) -> bool:
+        return self._termination is not None
 
-    def _stdout_broken(self, now: float) -> None:
-        # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
-        if self._termination is None:
-            self._terminate(broken_pipe(), _TERM, self._task.grace.told, now)
+    def _pass_on(self, number: int) -> None:
+        self._tell(wrapper.passing_on(number))
 
     def _learn(self, event: events.Event, now: float) -> None:
         match event:
@@ -199,7 +190,7 @@ class Bound(Machine):
                 self._step(Step.TERMINATE)
             self._termination = Termination(ending, signal, grace, now)
         else:
-            self._termination.hurry(now)
+            self._termination.shorten(grace, now)
         self._tell(self._termination.step(now))
 
     def _weigh(self, now: float) -> None:
@@ -214,7 +205,7 @@ class Bound(Machine):
                 self._finish(self._termination.ending.code, self._termination.ending.line)
         elif verdict is not None and verdict.leaving and not self._findings.is_over:
             grace = self._task.grace.deleted(verdict.grace)
-            self._terminate(Ending(verdict.code, verdict.cause), _TERM, grace, now)
+            self._terminate(Ending(verdict.code, verdict.cause), TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
         elif self._start_by is not None and now >= self._start_by:

@@ -17,19 +17,11 @@ from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Output, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import (
-    LAST_WORD,
-    SIGNALLED,
-    STATUS_SECONDS,
-    Ending,
-    broken_pipe,
-    broken_stdin,
-    left_open,
-)
+from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending, left_open
 from mpirt.rsh.session.findings import Findings
 from mpirt.rsh.session.holding import ASKED_AFTER
-from mpirt.rsh.session.machine import PASSED_ON, WATCH_AFTER, Machine, State, Step
-from mpirt.rsh.session.retry import Next, NotAnswered, NotStarted, advice, not_started
+from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Running, State, Step
+from mpirt.rsh.session.retry import Next, NotAnswered, NotStarted, advice, is_from_node, not_started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,11 +31,8 @@ if TYPE_CHECKING:
     from mpirt.rsh.session.reattaching import Reattaching
     from mpirt.rsh.session.starting import Task
 
-_TERM = 15
-_KILL = 9
 
-
-class Held(Machine):
+class Held(Running):
     """One command, over one connection after the other."""
 
     # fmt: off
@@ -118,7 +107,11 @@ class Held(Machine):
     def _is_attached(self) -> bool:
         return self._reattaching is None
 
-    def _happened(self, event: events.Event, now: float) -> None:  # noqa: C901  a table
+    @property
+    def _is_ending(self) -> bool:
+        return self._ending is not None
+
+    def _happened(self, event: events.Event, now: float) -> None:
         match event:
             case events.Tick():
                 self._tick(now)
@@ -128,14 +121,8 @@ class Held(Machine):
                 self._tell(self._talk.written(stdout, stderr))
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
-            case events.StdinBroken(why):
-                self._terminate(broken_stdin(why), _TERM, self._task.grace.told, now)
-            case events.Signalled(name, number):
-                self._signalled(name, number, now)
-            case events.StdoutBroken():
-                # One that is being ended already has lost its reader to the same Ctrl-C: no reason to hurry.
-                if self._ending is None:
-                    self._terminate(broken_pipe(), _TERM, self._task.grace.told, now)
+            case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
+                self._of_ours(event, now)
             case _:
                 self._of_the_connection(event, now)
                 self._learn(event, now)
@@ -162,11 +149,8 @@ class Held(Machine):
                 if self._reattaching is not None:
                     self._reattaching.api_silent()
 
-    def _signalled(self, name: str, number: int, now: float) -> None:
-        if name in PASSED_ON:
-            self._tell(self._talk.control(frames.signal_control(number)))
-        else:
-            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, self._task.grace.told, now)
+    def _pass_on(self, number: int) -> None:
+        self._tell(self._talk.control(frames.signal_control(number)))
 
     # The keeper's words
 
@@ -237,7 +221,7 @@ class Held(Machine):
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
-            self._not_attached(NotStarted(line), now, status)
+            self._not_attached(NotStarted(line), now, answered=status is not None and is_from_node(status))
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -282,21 +266,21 @@ class Held(Machine):
                 self._findings.keeper_is_gone(container_start, now)
                 self._look()
             case NoKeeper(why):
-                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now)
+                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now, answered=True)
             case None:
                 pass
             case status:
-                self._not_attached(not_started(self._task.pod, status, ""), now, status)
+                self._not_attached(not_started(self._task.pod, status, ""), now, answered=is_from_node(status))
 
-    def _not_attached(self, error: MpirtError, now: float, status: Status | None = None) -> None:
-        """An attempt to come back has failed."""
+    def _not_attached(self, error: MpirtError, now: float, *, answered: bool = False) -> None:
+        """An attempt to come back has failed; whether the node has answered it."""
         if self._reattaching is None:
             return
         if isinstance(error, ProtocolRefused):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
         self._actions.append(events.Note(f"the keeper was not reached: {error}"))
-        self._reattaching.failed(error, now, status)
+        self._reattaching.failed(error, now, answered=answered)
         if isinstance(self._findings.status, ExitedWith) and advice(error).next is Next.WAIT:
             # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
             self._can_attach = False
@@ -342,8 +326,6 @@ class Held(Machine):
     # The outcome
 
     def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
-        if self._ending is not None:
-            signal, grace = _KILL, 0.0
         self._ending = self._ending or ending
         if self.state in (State.GO, State.RUNNING, State.DETACHED):
             self._step(Step.TERMINATE)
@@ -364,32 +346,42 @@ class Held(Machine):
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
             ending, grace = Ending(verdict.code, verdict.cause), self._task.grace.deleted(verdict.grace)
-            self._terminate(ending, _TERM, grace, now)
+            self._terminate(ending, TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 
     def _verdict(self, now: float) -> Verdict | None:
         self._findings.can_wait = self._can_attach
         found = self._findings.verdict(now, self._liveness.silence(now) if self._is_attached else 0.0)
-        if found is not None or self._reattaching is None or not self._can_attach:
-            return found
+        return found or (self._patience_is_over(now) if self._can_attach else None)
+
+    def _patience_is_over(self, now: float) -> Verdict | None:
+        if self._reattaching is None:
+            return None
         return self._reattaching.verdict(now, self._task.pod, self._findings.node)
 
     def _weigh_ending(self, ending: Ending, verdict: Verdict | None, now: float) -> None:
         # A pod that is being deleted takes a command along whose connection has ended.
-        is_left_alone = not self._is_attached and not ending.is_ours
+        is_left_alone = not self._is_attached and (not ending.is_ours or self._is_given_up(now))
         is_gone = verdict is not None and (is_left_alone or not verdict.leaving)
-        if is_gone or (self._over_at is not None and now >= self._over_at):
-            line = ending.line
-            if ending.is_ours and not self._is_attached:
-                lease = self._holding.patience.lease
-                line = f"pod {self._task.pod} is out of reach; its command ends there within {lease:.0f} s"
-            self._finish(ending.code, line)
+        if not is_gone and (self._over_at is None or now < self._over_at):
+            return
+        line = ending.line
+        if ending.is_ours and not self._is_attached and self._can_attach:
+            lease = self._holding.patience.lease
+            line = f"pod {self._task.pod} is out of reach; its command ends there within {lease:.0f} s"
+        elif ending.is_ours and not self._is_attached and verdict is not None:
+            line = verdict.cause
+        self._finish(ending.code, line)
+
+    def _is_given_up(self, now: float) -> bool:
+        """Whether there is no way back to the keeper, or no more use in looking for one."""
+        return not self._can_attach or self._patience_is_over(now) is not None
 
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:
             # Whatever the reason is, nobody will come back for it.
-            self._tell(self._talk.control(frames.end_control(_TERM, self._task.grace.told)))
+            self._tell(self._talk.control(frames.end_control(TERM, self._task.grace.told)))
         super()._finish(code, line)
 
     def _conclude(self) -> None:

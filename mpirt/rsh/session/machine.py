@@ -10,6 +10,7 @@ from __future__ import annotations
 from mpirt.errors import MpirtError, PeerError
 from mpirt.rsh.protocol.channels import stdin_messages
 from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
 from mpirt.values import Enum
 
 TYPE_CHECKING = False
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 WATCH_AFTER = 1.0
 # What batch systems send to announce something; the other signals ask for an end.
 PASSED_ON = ("USR1", "USR2")
+TERM = 15
+_KILL = 9
 
 
 class State(Enum):
@@ -120,3 +123,41 @@ class Machine:
     def _look(self, *, anew: bool = True) -> None:
         self._actions.append(events.LookAtPod(anew) if self._watching else events.WatchPod())
         self._watching, self._watch_at = True, None
+
+
+class Running(Machine):
+    """A phase in which there is a command: what our own signals and streams mean to it."""
+
+    __slots__ = ("_was_signalled",)
+
+    def __init__(self, task: Task, state: State, *, watching: bool) -> None:
+        super().__init__(task, state, watching=watching)
+        self._was_signalled = False
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether there is a reason to end it already."""
+        return False
+
+    def _pass_on(self, number: int) -> None:
+        """Give the command a signal that ends nothing."""
+
+    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
+        """End the command. The first reason counts; later ones give their signals, and may shorten the grace."""
+
+    def _of_ours(self, event: events.Event, now: float) -> None:
+        grace = self._task.grace.told
+        match event:
+            case events.Signalled(name, number) if name in PASSED_ON:
+                self._pass_on(number)
+            case events.Signalled(_, number):
+                # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
+                number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
+                ending = Ending(SIGNALLED + number, "", is_ours=True)
+                self._was_signalled = True
+                self._terminate(ending, number, grace, now)
+            case events.StdinBroken(why) if not self._is_ending:
+                self._terminate(broken_stdin(why), TERM, grace, now)
+            # One that is being ended already has lost its reader to the same Ctrl-C.
+            case events.StdoutBroken() if not self._is_ending:
+                self._terminate(broken_pipe(), TERM, grace, now)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.rsh.pod.evidence import Verdict
-from mpirt.rsh.protocol.channels import Succeeded
 from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.retry import NotStarted, delay
 
@@ -19,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.rsh.protocol.channels import Status
     from mpirt.rsh.session.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.
@@ -28,6 +26,8 @@ DIAL_SECONDS = 10.0
 ANSWER_SECONDS = 10.0
 # Agents lose their connections together; they need not come back in the same millisecond.
 _SPREAD_SECONDS = 0.2
+# An attempt is over by then, and the next one's too: an older failure is one before we were stopped ourselves.
+_STALE_SECONDS = DIAL_SECONDS + ANSWER_SECONDS + 10.0
 # The API server's own troubles, not the node's.
 _OWN_STATUSES = frozenset({401, 403, 429, 502, 503, 504})
 # A kubelet's word on a runtime that it can't reach.
@@ -39,8 +39,8 @@ class Reattaching:
 
     # fmt: off
     __slots__ = (
-        "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_heard", "_jitter",
-        "_patience", "_said", "_tries", "how", "since",
+        "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_failed_at", "_heard",
+        "_jitter", "_patience", "_said", "_tries", "how", "since",
     )
     # fmt: on
 
@@ -65,6 +65,7 @@ class Reattaching:
         self._dialled = now
         self._tries = 0
         self._failed = False
+        self._failed_at = now
         self._said = ""
         # What it said before the silence says nothing of the time since.
         self._api_since = api_heard if api_heard is not None and api_heard > heard else None
@@ -81,6 +82,7 @@ class Reattaching:
 
     def dial(self, now: float) -> tuple[float, float] | None:
         """For how many seconds to dial now, and to wait for credentials before; None where it is not time."""
+        self._forget_what_is_stale(now)
         if self._dial_at is None or now < self._dial_at:
             return None
         self._dial_at, self._dialled = None, now
@@ -89,19 +91,23 @@ class Reattaching:
     def opened(self, now: float) -> None:
         """The way is open: from now on the keeper's word is awaited."""
         self._answer_by = now + ANSWER_SECONDS
+        # Nothing is known against the node until this attempt has failed, too.
+        self._failed = False
 
     def is_overdue(self, now: float) -> bool:
         """Whether the keeper's word has not come in time."""
         return self._answer_by is not None and now >= self._answer_by
 
-    def failed(self, error: MpirtError, now: float, status: Status | None = None) -> None:
-        """An attempt has failed; with a `status` after the way was open."""
+    def failed(self, error: MpirtError, now: float, *, answered: bool = False) -> None:
+        """An attempt has failed; `answered`: by the node itself, on which all may go on."""
+        self._forget_what_is_stale(now)
         self._answer_by = None
         self._tries += 1
         self._said = str(error)
         # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
         is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
-        self._failed = not (is_silent or _is_the_servers(error) or _is_the_runtimes(error, status))
+        self._failed = not (answered or is_silent or _is_the_servers(error) or _is_the_runtimes(error))
+        self._failed_at = now
         if not self._failed:
             self._api_since = None
         elif self._api_since is None:
@@ -136,15 +142,17 @@ class Reattaching:
         cause = f"{where} of pod {pod} has not answered for {silent:.0f} s, while the API server does{said}"
         return Verdict(ExitCode.NODE_LOST, cause)
 
+    def _forget_what_is_stale(self, now: float) -> None:
+        if self._failed and now - self._failed_at > _STALE_SECONDS:
+            self._failed, self._api_since = False, None
+
     def _node_given_up(self, api_since: float) -> float:
         return max(self._heard, api_since - ASKED_AFTER) + self._patience.node
 
 
-def _is_the_runtimes(error: MpirtError, status: Status | None) -> bool:
+def _is_the_runtimes(error: MpirtError) -> bool:
     """Whether the node has answered for a runtime that is away: what runs there goes on meanwhile."""
-    is_unavailable = isinstance(error, ApiError) and _UNAVAILABLE in error.failure.message
-    # One that is on its way down reports success for an exec that has not ended.
-    return is_unavailable or isinstance(status, Succeeded)
+    return isinstance(error, ApiError) and _UNAVAILABLE in error.failure.message
 
 
 def _is_the_servers(error: MpirtError) -> bool:

@@ -41,10 +41,10 @@ class Termination:
         """When the next step is due."""
         return self._over_at if self._killed else min(self._again_at, self._kill_at)
 
-    def hurry(self, now: float) -> None:
-        """Asked a second time: no grace."""
-        self._kill_at = min(self._kill_at, now)
-        self._over_at = min(self._over_at, now + LAST_WORD)
+    def shorten(self, grace: float, now: float) -> None:
+        """Asked once more, and with no more time than before."""
+        self._kill_at = min(self._kill_at, now + grace)
+        self._over_at = min(self._over_at, self._kill_at + LAST_WORD)
 
     def step(self, now: float) -> bytes:
         """What is to be sent to the wrapper now, if anything."""

@@ -32,6 +32,8 @@ BRIEFLY_SECONDS = 5.0
 REFUSALS_PASS_SECONDS = 10.0
 # An attempt that had no more time than this was cut short: that it got no answer says nothing about the server.
 _CUT_SHORT_SECONDS = 2.0
+# How an API server says that a node does not answer: before the connection is opened, and afterwards on v5.
+_UNREACHED = ("error dialing backend", "error sending request")
 
 
 class Next(Enum):
@@ -164,6 +166,15 @@ def not_started(pod: str, status: Status | None, how: str) -> MpirtError:
     return NotStarted(
         f"the connection to pod {pod} ended before its shell said a word: {how or 'nothing was said'}"
     )
+
+
+def is_from_node(status: Status) -> bool:
+    """
+    Whether the node said it: on v5 the API server opens the connection, and tells so that it can't reach the node.
+
+    A runtime on its way down reports success for an exec that has not ended.
+    """
+    return not (isinstance(status, Failed) and any(text in status.message for text in _UNREACHED))
 
 
 @value

@@ -126,6 +126,11 @@ class TestOutput:
 
         assert (ended.code, ended.output) == (3, b"out\n")
 
+    def test_that_stderr_cannot_take_is_never_a_success(self, ground: Ground) -> None:
+        ended = ground.start("w-0", "echo err >&2; echo out", before=closing("2>/dev/full")).wait()
+
+        assert (ended.code, ended.output) == (251, b"out\n")
+
     def test_of_stderr_that_nobody_reads_any_more_is_dropped(self, ground: Ground) -> None:
         agent = ground.start("w-0", "read -r line; seq 1000 >&2; echo out; exit 3", stdin=subprocess.PIPE)
         assert agent.process.stderr is not None

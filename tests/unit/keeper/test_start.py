@@ -228,7 +228,8 @@ def until_state(pid: int, state: str) -> None:
 
 def test_a_bridge_whose_socket_nobody_reads_any_more_ends(keeper: Path) -> None:
     ours, theirs = socket.socketpair()
-    with ours, subprocess.Popen([keeper, "bridge", new_nonce()], stdin=subprocess.PIPE, stdout=theirs) as bridge:
+    words = [str(keeper), "bridge", new_nonce()]
+    with ours, subprocess.Popen(words, stdin=subprocess.PIPE, stdout=theirs.fileno()) as bridge:
         theirs.close()
         assert ours.recv(100)
 

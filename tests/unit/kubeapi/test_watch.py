@@ -246,6 +246,16 @@ class TestALesserRole:
         assert made.receive(no(404), 101.0) == [News(Kind.GONE)]
         assert made.due == 103.25
 
+    def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:
+        made = watch()
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+        made.ask(100.0)
+
+        (news,) = made.receive(b"HTTP/1.1 404 x\r\nContent-Length: 15\r\n\r\ndefault backend", 101.0)
+
+        assert news.kind is Kind.SILENT
+
     def test_is_asked_for_watch_again_after_a_minute(self) -> None:
         made = watching()
         made.tick(1000.0)

@@ -110,6 +110,23 @@ class TestAnOutputThatCannotBeOpenedAnew:
         assert read == data + b"\nmpirt-rsh: a line\n"
         assert output.done == len(data)
 
+    def test_loses_nothing_where_somebody_has_made_it_non_blocking(
+        self, sockets: tuple[socket.socket, socket.socket]
+    ) -> None:
+        ours, theirs = sockets
+        os.set_blocking(ours.fileno(), False)
+        output = OutputPort(ours.fileno())
+        data = os.urandom(2_000_000)
+
+        output.add(data)
+        read = b""
+        theirs.settimeout(0)
+        while output.waiting:
+            output.drain()
+            read += _read(theirs)
+
+        assert read + _read(theirs) == data
+
     def test_is_broken_by_the_end_of_its_reader(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         ours, theirs = sockets
         theirs.close()

@@ -23,8 +23,10 @@ from mpirt.rsh.session.events import (
     Received,
     Say,
     Signalled,
+    StdinBroken,
     StdinRead,
     StdoutBroken,
+    Tick,
     WatchPod,
     Written,
 )
@@ -32,7 +34,7 @@ from mpirt.rsh.session.holding import Patience
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import GO, SUCCESS, V4, exit_status, failure_status
+from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, marker
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
@@ -199,6 +201,32 @@ class TestSignals:
         run.carry()
 
         assert run.keeper.controls[1:] == [END_BY_TERM, KILL_NOW]
+
+    @pytest.mark.parametrize(
+        ("before", "grace"),
+        [(PodSeen(pods.DELETING_IN_30_S), 27_000), (StdoutBroken(), 3000)],
+        ids=["pod", "stdout"],
+    )
+    def test_the_first_signal_has_its_grace_where_something_else_has_begun_the_end(
+        self, before: PodSeen | StdoutBroken, grace: int
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), before)
+        run.carry()
+        run.feed(TERM)
+        run.carry()
+        assert run.keeper.controls[1:] == [b"E\x0f" + grace.to_bytes(4, "little"), END_BY_TERM]
+
+        run.feed(TERM)
+        run.carry()
+        assert run.keeper.controls[3:] == [KILL_NOW]
+
+    def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.feed(TERM, StdinBroken("input/output error"))
+        run.carry()
+
+        assert run.keeper.controls[1:] == [END_BY_TERM]
 
     def test_a_lost_stdout_ends_it(self) -> None:
         run = HeldRun().begin()
@@ -419,7 +447,19 @@ class TestALostConnection:
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
 
-    @pytest.mark.parametrize("status", [SUCCESS, None], ids=["on its way down", "away"])
+    @pytest.mark.parametrize(
+        "status",
+        [
+            pytest.param(SUCCESS, id="on its way down"),
+            pytest.param(None, id="away"),
+            pytest.param(failure_status("unable to upgrade connection: rpc error: code = Unavailable"), id="v5"),
+            pytest.param(
+                failure_status("OCI runtime exec failed: resource temporarily unavailable"), id="no pids left"
+            ),
+            pytest.param(exit_status(137), id="a bootstrap that is killed"),
+            pytest.param(marker("HELLO none"), id="a shell, and no keeper's file any more"),
+        ],
+    )
     def test_a_runtime_that_is_away_has_the_lease(self, status: Received | None) -> None:
         """The node answers, and what runs there goes on."""
         run = HeldRun().begin()
@@ -436,6 +476,47 @@ class TestALostConnection:
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.CONNECTION_LOST
+
+    @pytest.mark.parametrize("text", ["error dialing backend: refused", "error sending request: i/o timeout"])
+    def test_an_api_server_that_tells_on_v5_of_a_lost_node_is_no_node(self, text: str) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        while run.finish is None:
+            run.until_dialled()
+            run.feed(ApiAnswers(), Opened(V5), failure_status(text))
+
+        assert (run.finish.code, run.now < 30) == (ExitCode.NODE_LOST, True)
+
+    def test_a_node_is_not_given_up_while_an_open_way_to_it_waits_for_its_word(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        while run.now < 19.0:
+            run.until_dialled()
+            run.after(min(1.0, max(0.0, 19.5 - run.now)), ApiAnswers())
+            if run.now < 19.0:
+                run.feed(NotOpened(DIALING))
+        run.feed(Opened(V4))
+        run.after(3.0)
+        assert run.finish is None
+
+        run.feed(NotOpened(DIALING))
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST
+
+    def test_time_in_which_the_agent_was_stopped_counts_against_no_node(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.until_dialled()
+        run.feed(ApiAnswers(), NotOpened(DIALING))
+        run.now += 60
+        run.feed(Tick())
+        assert run.finish is None
+
+        run.connect()
+        assert run.session.state is State.RUNNING
 
     def test_a_node_that_says_nothing_has_no_more(self) -> None:
         run = HeldRun().begin()
@@ -584,6 +665,42 @@ class TestALostConnection:
 
         assert run.finish is not None
         assert run.finish.code == 137
+
+
+class TestASignalWithoutAConnection:
+    def test_is_over_with_the_container_and_does_not_wait_for_its_grace(self) -> None:
+        run = HeldRun(grace=Grace(60.0)).begin()
+        run.feed(PodSeen(pods.HEALTHY), TERM)
+        run.carry()
+        run.feed(PodSeen(pods.DELETING), exit_status(137))
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+
+        assert run.finish == Finish(143, "pod w is being deleted")
+
+    def test_is_over_with_the_patience_for_the_node(self) -> None:
+        run = HeldRun(grace=Grace(60.0)).begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.until_dialled()
+        run.feed(ApiAnswers(), NotOpened(DIALING), TERM, PodSeen(pods.DELETING))
+        run.after(25.0)
+
+        line = "pod w is out of reach; its command ends there within 180 s"
+        assert run.finish == Finish(143, line)
+
+    def test_names_a_keeper_that_is_gone(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.is_gone = True
+        run.until_dialled()
+        run.connect()
+        run.feed(TERM)
+        run.after(0.6)
+
+        line = "the keeper of the command in pod w is gone: something has killed it, or its lease was over"
+        assert run.finish == Finish(143, line)
 
 
 class TestThePod:

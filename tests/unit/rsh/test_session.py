@@ -9,6 +9,7 @@ from mpirt.kubeapi.answers import ConnectionLost, Failure, Forbidden, ProtocolRe
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.protocol import wrapper
+from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,
@@ -523,6 +524,17 @@ class TestAShellThatDoesNotStartIt:
 
         assert run.finish == Finish(143)
 
+    def test_has_the_grace_of_one_that_is_being_ended(self) -> None:
+        run = Run(grace=Grace(60.0)).open()
+        run.feed(HELLO)
+        for _ in range(29):
+            run.after(2.0, Pong())
+        run.feed(TERM)
+        for _ in range(20):
+            run.after(2.0, Pong())
+
+        assert run.finish is None
+
 
 class TestWhatTheCommandLeavesBehind:
     LINE = Say("pod w: something that the command left behind still has its output open; what that writes is lost")
@@ -1004,6 +1016,14 @@ class TestSignals:
         assert run.feed(TERM) == [Send(b"\x00K9\n")]
         run.after(1.5)
         assert run.finish == Finish(143)
+
+    def test_the_first_one_has_its_grace_where_the_pod_is_being_deleted(self) -> None:
+        run = watched()
+        run.feed(PodSeen(pods.DELETING_IN_30_S))
+        assert Send(b"\x00K9\n") not in run.feed(TERM)
+        assert Send(b"\x00K9\n") not in run.after(2.9, Pong())
+
+        assert Send(b"\x00K9\n") in run.after(0.1)
 
     def test_one_between_go_and_start_is_passed_on(self) -> None:
         run = Run().open()
