@@ -309,6 +309,8 @@ mpirt_find_open() {
         mpirt_is_left "$mpirt_p" || break
         [ ! -e "$mpirt_f" ] || return 0
         mpirt_more=1
+        # One that has no file open at all is looked at once.
+        [ "$mpirt_f" != "$mpirt_p/fd/*" ] || [ ! -r "$mpirt_p/fd" ] || break
         continue 2
       done
       mpirt_seen="$mpirt_seen$mpirt_p "

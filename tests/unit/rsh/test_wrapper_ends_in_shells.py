@@ -245,8 +245,9 @@ class TestWhatIsLeftBehind:
 
             assert found == End(left_open=True)
 
-    def test_is_nobodys_business_where_it_has_not(self, shell: Shell) -> None:
-        with running(shell, "sleep 20 >/dev/null 2>&1 & exit 0") as remote:
+    @pytest.mark.parametrize("to", [">/dev/null 2>&1", "<&- >&- 2>&-"], ids=["open elsewhere", "nothing open"])
+    def test_is_nobodys_business_where_it_has_not(self, shell: Shell, to: str) -> None:
+        with running(shell, f"sleep 20 {to} & exit 0") as remote:
             assert self.ended(remote) == End()
 
     def test_is_nothing_mostly(self, shell: Shell) -> None:

@@ -119,7 +119,7 @@ def session(architecture: str, command: str) -> list[Frame]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline() == f"\1mpirt-built0test KEEPER {keeper.PROTOCOL}\n".encode()
+        assert process.stdout.readline().startswith(f"\1mpirt-built0test KEEPER {keeper.PROTOCOL} ".encode())
         process.stdin.write(keeperframes.frame(Kind.ATTACH, 1, 0, keeperframes.lengths(0, 0)))
         for number, control in enumerate(keeperframes.start_controls(order), 1):
             process.stdin.write(keeperframes.frame(Kind.CONTROL, 1, number, control))
