@@ -71,23 +71,29 @@ def _main(words: Sequence[str]) -> int:
         return ExitCode.INTERNAL
 
 
-def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
-    begin = time.monotonic()
-    # While that is looked up, a signal may end us as it ends any program.
-    pod = _pod_at(asked, environ) if asked.is_address else asked.pod
-    signals = Signals()
-    words = launchers.prepared(asked.words)
-    task = Task(
+def _task(asked: Invocation, words: tuple[str, ...], environ: Mapping[str, str], pod: str) -> Task:
+    holding = settings.holding(environ)
+    return Task(
         pod,
         _order(asked, words, environ),
         container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
         connect_seconds=_connect_seconds(asked, environ),
         attempts=asked.attempts,
         protocol=_protocol(environ),
-        holding=settings.holding(environ, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
+        holding=holding,
         grace=settings.grace(environ),
+        pace=settings.pace(holding, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
         host=asked.pod if asked.is_address else "",
     )
+
+
+def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
+    begin = time.monotonic()
+    # While that is looked up, a signal may end us as it ends any program.
+    pod = _pod_at(asked, environ) if asked.is_address else asked.pod
+    signals = Signals()
+    words = launchers.prepared(asked.words)
+    task = _task(asked, words, environ, pod)
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)

@@ -26,20 +26,14 @@ if TYPE_CHECKING:
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
 _MOST_DIGITS = 20
-# A keeper takes silence for our end after 40 s.
+# A keeper takes silence for our end after 40 s, the wrapper after 30 s at least.
 _LARGEST_PAUSE = 10.0
 # ssh's own.
 _ALIVE_COUNT = 3
 
 
-def holding(
-    environ: Mapping[str, str], *, alive_seconds: float | None = None, alive_count: int | None = None
-) -> Holding | None:
-    """
-    How a keeper is to hold the command; None where the environment wants none.
-
-    `alive_seconds` and `alive_count`: ServerAliveInterval and ServerAliveCountMax, None where they are not given.
-    """
+def holding(environ: Mapping[str, str]) -> Holding | None:
+    """How a keeper is to hold the command; None where the environment wants none."""
     switch = environ.get(names.KEEPER_VARIABLE) or "on"
     if switch not in ("on", "off"):
         raise UsageError(f"{names.KEEPER_VARIABLE}={switch[:20]}: expected on or off")
@@ -50,12 +44,7 @@ def holding(
         lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
         node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
-    return Holding(
-        Keepers(files),
-        patience=patience,
-        pace=_pace(patience.lease, alive_seconds, alive_count),
-        fence=_fence(environ),
-    )
+    return Holding(Keepers(files), patience=patience, fence=_fence(environ))
 
 
 def grace(environ: Mapping[str, str]) -> Grace:
@@ -64,9 +53,16 @@ def grace(environ: Mapping[str, str]) -> Grace:
     return Grace(of_variable(environ, names.GRACE_VARIABLE, 0.0)) if asked else Grace()
 
 
-def _pace(lease: float, seconds: float | None, count: int | None) -> Pace:
-    """How often to ask: as ssh's options have it, and often enough for the keeper to know that we are there."""
+def pace(holding: Holding | None, *, alive_seconds: float | None, alive_count: int | None) -> Pace:
+    """
+    How often to ask for a sign of life, and how long to bear that there is none.
+
+    As ssh's ServerAliveInterval and ServerAliveCountMax have it, None where they are not given; and often enough for
+    the pod's side to know that we are there.
+    """
+    seconds, count = alive_seconds, alive_count
     asked = ASK_EVERY if seconds is None else seconds
+    lease = holding.patience.lease if holding is not None else 0.0
     often_enough = min(asked or ASK_EVERY, _LARGEST_PAUSE, lease / _BEATS_PER_LEASE or _LARGEST_PAUSE)
     if seconds is None and count is None:
         return Pace(often_enough, DEAD_AFTER)

@@ -42,6 +42,8 @@ class Facts:
     """There is no pod of that name."""
     silence: float = 0.0
     """Seconds without a sign of life from the pod's side."""
+    dead_after: float = DEAD_AFTER
+    """How many of them are too many."""
     closed: str = ""
     """How the connection ended; empty while it stands."""
     status: Status | None = None
@@ -183,7 +185,7 @@ def _by_connection(facts: Facts) -> Verdict | None:
         server = f"; the API server can't be reached: {facts.api_silent}" if facts.api_silent else ""
         cause = f"the connection to pod {facts.pod} was lost: {facts.closed}{server}"
         return Verdict(ExitCode.CONNECTION_LOST, cause)
-    if facts.silence < DEAD_AFTER:
+    if facts.silence < facts.dead_after:
         return None
     seconds = f"for {facts.silence:.0f} s"
     if facts.api_silent:

@@ -44,9 +44,9 @@ class Bound(Running):
     ) -> None:
         super().__init__(task, State.GO, watching=watching)
         self._streams = streams
-        self._liveness = Liveness(now)
+        self._liveness = Liveness(now, task.pace)
         self._stdin = StdinFlow()
-        self._findings = Findings(task.pod)
+        self._findings = Findings(task.pod, task.pace.dead_after)
         self._findings.container = container
         self._report = Report()
         self._termination: Termination | None = None

@@ -8,6 +8,7 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 from __future__ import annotations
 
 from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
+from mpirt.rsh.pod.liveness import DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith
 from mpirt.rsh.session import events
 
@@ -36,6 +37,7 @@ class Findings:
 
     __slots__ = (
         "_before",
+        "_dead_after",
         "_gone",
         "_name",
         "_now",
@@ -50,7 +52,7 @@ class Findings:
         "status",
     )
 
-    def __init__(self, pod: str) -> None:
+    def __init__(self, pod: str, dead_after: float = DEAD_AFTER) -> None:
         self.container = ""
         self.container_start = 0
         self.closed = ""
@@ -58,7 +60,7 @@ class Findings:
         self.api_silent = ""
         self.keeper_gone: KeeperGone | None = None
         self.can_wait = False
-        self._name = pod
+        self._name, self._dead_after = pod, dead_after
         self._before: Pod | None = None
         self._now: Pod | None = None
         self._gone = False
@@ -146,6 +148,7 @@ class Findings:
             now=self._now,
             gone=self._gone,
             silence=silence,
+            dead_after=self._dead_after,
             closed=self.closed,
             status=self.status,
             keeper_gone=self.keeper_gone,

@@ -62,9 +62,9 @@ class Held(Running):
         self._channels: Channels | None = channels
         self._entrance: Entrance | None = None
         self._reattaching: Reattaching | None = None
-        self._findings = Findings(task.pod)
+        self._findings = Findings(task.pod, task.pace.dead_after)
         self._findings.container = container
-        self._liveness = Liveness(now, holding.pace)
+        self._liveness = Liveness(now, task.pace)
         self._watch_at = now + WATCH_AFTER
         self._asked_api = False
         self._api_heard: float | None = None
@@ -155,7 +155,7 @@ class Held(Running):
     # The keeper's words
 
     def _greet_keeper(self, now: float) -> None:
-        self._liveness = Liveness(now, self._holding.pace)
+        self._liveness = Liveness(now, self._task.pace)
         self._liveness.started(now, beats=True)
         self._asked_api = False
         self._tell(self._talk.connect())

@@ -7,7 +7,6 @@ Owns: what the environment may change about it, and START, which tells the keepe
 from __future__ import annotations
 
 from mpirt.rsh.invocation.order import Order
-from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.greeting import Keepers
 from mpirt.rsh.session.ending import Grace
@@ -37,7 +36,6 @@ class Holding:
 
     keepers: Keepers
     patience: Patience = Patience()
-    pace: Pace = DEFAULT_PACE
     fence: tuple[str, int] = ("", 0)
     """The job and the attempt: what an earlier attempt of the job has left is ended first."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mpirt.errors import ConfigError, MpirtError, NoPod
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import NAME_ONE, Container, Pod, choose_container
+from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.channels import V4
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
@@ -46,6 +47,7 @@ class Task:
     holding: Holding | None = None
     """How a keeper is to hold the command; without it the command ends with its connection."""
     grace: Grace = Grace()
+    pace: Pace = DEFAULT_PACE
     host: str = ""
     """The host name or address that was given, where it is not the pod's name."""
 
@@ -60,6 +62,7 @@ class Task:
             protocol=self.protocol,
             holding=self.holding,
             grace=self.grace,
+            pace=self.pace,
             host=self.pod,
         )
 

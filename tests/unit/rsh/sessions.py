@@ -10,6 +10,7 @@ import json
 from typing import Self
 
 from mpirt.rsh.invocation.order import Order
+from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import Action, Event, Finish, Opened, Received, Send, Tick
@@ -78,6 +79,7 @@ class Run:
         attempts: int = 0,
         holding: Holding | None = None,
         grace: Grace = DEFAULT_GRACE,
+        pace: Pace = DEFAULT_PACE,
     ) -> None:
         task = Task(
             pod="w",
@@ -87,6 +89,7 @@ class Run:
             attempts=attempts,
             holding=holding,
             grace=grace,
+            pace=pace,
         )
         self.now = 0.0
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)

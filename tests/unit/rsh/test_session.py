@@ -8,6 +8,7 @@ from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Forbidden, ProtocolRefused, Rejected
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import Pod
+from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
@@ -921,6 +922,17 @@ class TestSilence:
 
         line = "the connection to pod w is dead for 17 s: it does not answer"
         assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+
+    @pytest.mark.parametrize(("pace", "seconds"), [(Pace(1, 3), 3), (Pace(10, 40), 40)])
+    def test_lasts_as_long_as_ssh_was_told_to_bear_it(self, pace: Pace, seconds: int) -> None:
+        run = Run(pace=pace).started()
+        run.after(2.0, PodSeen(pods.HEALTHY), Pong())
+        run.after(seconds - 0.1)
+        assert run.finish is None
+        run.after(0.2, PodSeen(pods.HEALTHY))
+
+        line = f"node node-1 of pod w has not answered for {seconds} s, while the API server does"
+        assert run.finish == Finish(ExitCode.NODE_LOST, line)
 
     @pytest.mark.parametrize("sign", [Pong(), out(b"x"), Received(b""), BEAT])
     def test_any_sign_of_life_ends_the_doubt(self, sign: Pong | Received) -> None:

@@ -10,7 +10,7 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
-from mpirt.rsh.settings import grace, holding
+from mpirt.rsh.settings import grace, holding, pace
 
 
 def held(**environ: str) -> Holding:
@@ -19,11 +19,15 @@ def held(**environ: str) -> Holding:
     return found
 
 
+def paced(by: Holding | None, *, alive_seconds: float | None = None, alive_count: int | None = None) -> Pace:
+    return pace(by, alive_seconds=alive_seconds, alive_count=alive_count)
+
+
 class TestTheSwitch:
     def test_without_a_word_a_keeper_holds_the_command_as_the_defaults_have_it(self) -> None:
         found = held()
 
-        assert (found.patience, found.pace) == (Patience(lease=180, node=20), Pace(4, 14))
+        assert (found.patience, paced(found)) == (Patience(lease=180, node=20), Pace(4, 14))
         assert found.fence == ("", 0)
         assert grace({}) == Grace()
 
@@ -74,25 +78,29 @@ class TestSeconds:
 class TestThePace:
     @pytest.mark.parametrize(("lease", "every"), [("180", 4), ("12", 4), ("6", 2), ("0.3", 0.1), ("0", 4)])
     def test_has_three_signs_of_life_in_a_lease(self, lease: str, every: float) -> None:
-        assert held(MPIRT_LEASE=lease).pace.ask_every == pytest.approx(every)
-        assert held(MPIRT_LEASE=lease).pace.dead_after == held().pace.dead_after
+        found = paced(held(MPIRT_LEASE=lease))
+
+        assert found.ask_every == pytest.approx(every)
+        assert found.dead_after == paced(held()).dead_after
 
     @pytest.mark.parametrize(
-        ("seconds", "count", "pace"),
+        ("seconds", "count", "expected"),
         [
             pytest.param(5, None, Pace(5, 15), id="ssh has three"),
             pytest.param(None, 5, Pace(4, 20), id="of our own pauses"),
             pytest.param(2, 2, Pace(2, 4), id="both"),
-            pytest.param(60, 2, Pace(10, 120), id="a keeper must hear us more often"),
+            pytest.param(60, 2, Pace(10, 120), id="who holds the command must hear us more often"),
             pytest.param(0, None, Pace(4, 86400), id="no seconds switch it off"),
             pytest.param(5, 0, Pace(5, 86400), id="and so does no count"),
         ],
     )
-    def test_follows_the_options_of_ssh(self, seconds: float | None, count: int | None, pace: Pace) -> None:
-        found = holding({}, alive_seconds=seconds, alive_count=count)
+    @pytest.mark.parametrize("keeper", ["on", "off"])
+    def test_follows_the_options_of_ssh(
+        self, keeper: str, seconds: float | None, count: int | None, expected: Pace
+    ) -> None:
+        found = paced(holding({"MPIRT_KEEPER": keeper}), alive_seconds=seconds, alive_count=count)
 
-        assert found is not None
-        assert found.pace == pace
+        assert found == expected
 
 
 class TestTheFence:
