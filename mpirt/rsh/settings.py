@@ -57,8 +57,8 @@ def pace(holding: Holding | None, *, alive_seconds: float | None, alive_count: i
     """
     How often to ask for a sign of life, and how long to bear that there is none.
 
-    As ssh's ServerAliveInterval and ServerAliveCountMax have it, None where they are not given; and often enough for
-    the pod's side to know that we are there.
+    As ssh's ServerAliveInterval and ServerAliveCountMax have it, None where they are not given; and often enough
+    for the pod's side to know that we are there.
     """
     seconds, count = alive_seconds, alive_count
     asked = ASK_EVERY if seconds is None else seconds

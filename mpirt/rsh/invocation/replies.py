@@ -50,7 +50,7 @@ Options:
   --namespace NAME       the pod's namespace; else that of HOST, else that of the kubeconfig or of this pod
   --container NAME       the container, where a pod has several
   --context NAME         a context of the kubeconfig
-  -v                     say on stderr what happens, and when
+  -v                     log to stderr, with times
   -h, --help
   --version
 
@@ -59,11 +59,11 @@ Options of ssh; what has no meaning here is taken and ignored:
   -s HOST sftp           the pod's sftp-server
   -G HOST                print host, user and port
   -O check|stop|exit     there is never a shared connection
-  -o ConnectTimeout=T    how long to wait for the pod and its container (60), as 30, 10s or 1h30m
+  -o ConnectTimeout=T    how long to wait for the pod and its container (60), such as 30, 10s or 1h30m
   -o ConnectionAttempts=N
   -o ServerAliveInterval=T, -o ServerAliveCountMax=N
-                         when to ask for a sign of life, and how often in vain
-  -o SendEnv=PATTERN...  variables to take along, as LC_* or -LC_ALL
+                         how often to send keep-alives, and how many may stay unanswered
+  -o SendEnv=PATTERN...  variables to pass to the command, such as LC_* or -LC_ALL
   -o SetEnv=NAME=VALUE...
   --                     no more options
 
@@ -73,12 +73,13 @@ Environment:
   MPIRT_CONTEXT          as --context
   MPIRT_CONTAINER        as --container
   MPIRT_CONNECT_TIMEOUT  as ConnectTimeout
-  MPIRT_SHELL            the shell in the pod that gets COMMAND, as /bin/bash (/bin/sh)
+  MPIRT_SHELL            the shell in the pod that gets COMMAND, such as /bin/bash (/bin/sh)
   MPIRT_PROTOCOL         v4 or v5, the exec protocol that is tried first (v4)
-  MPIRT_LEASE            seconds for which a command goes on without a connection (180; 0: not at all)
-  MPIRT_NODE_PATIENCE    seconds for which its node may be out of reach while the API server answers (20)
-  MPIRT_GRACE            seconds between TERM and KILL when the command is told to end (3;
-                         what the pod has when that is deleted)
+  MPIRT_LEASE            how long a command runs on without a connection (180; 0: it ends with it)
+  MPIRT_NODE_PATIENCE    how long its node may be unreachable while the API server answers (20)
+  MPIRT_GRACE            seconds from TERM to KILL when the command is ended (3; 30 after the lease;
+                         if the pod is deleted, its grace period less 3 s)
+  MPIRT_FENCE            JOB or JOB:ATTEMPT; kills what earlier attempts of JOB left in the container
   MPIRT_KEEPER=off       no keeper in the pod: the command ends with its connection
   MPIRT_LOG=debug        as -v
 

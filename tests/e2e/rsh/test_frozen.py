@@ -1,0 +1,41 @@
+"""A command, its keeper and its agent that are frozen together, as in a paused virtual machine, all go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from tests.e2e import manifests
+from tests.e2e.ground import Ground, Namespace
+from tests.e2e.rsh import agent
+from tests.kube import faults, nodes
+
+_NODE = "node-1"
+# A keeper takes silence for its agent's end after 40 s, whatever the lease is below that.
+_LEASE = {"MPIRT_LEASE": "1", "MPIRT_GRACE": "1"}
+_FROZEN = 43.0
+_COMMAND = "trap 'echo told; exit 3' TERM; echo running; read -r line; echo \"$line\""
+
+
+def test_the_time_counts_against_nobody(own_cluster: Ground, namespace: Namespace) -> None:
+    [pod] = namespace.workers(1, "busybox", **manifests.on(_NODE))
+    uid = namespace.kubectl.get("pod", pod)["metadata"]["uid"]
+    with agent.rsh(namespace, pod, _COMMAND, env=_LEASE) as running:
+        assert running.line() == "running"
+        pids = [*nodes.container_pids(faults.node_named(_NODE), uid), running.process.pid]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        # Nothing tells of time that has to pass.
+        time.sleep(_FROZEN)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        # Longer than anybody listens before the end: the keeper has had its chance.
+        time.sleep(3.0)
+
+        assert running.process.stdin is not None
+        running.process.stdin.write(b"lives\n")
+        running.process.stdin.flush()
+        ended = running.end(within=20, since=time.monotonic())
+
+    assert (ended.code, ended.output, ended.errors) == (0, b"lives\n", "")
