@@ -2,8 +2,8 @@
 Pods on nodes that Kubernetes has given up.
 
 Owns: the decision to delete such a pod without its node's word, so that another node gets it: neither a
-StatefulSet nor a Job does that. What runs there by our agent
-ends by its keeper's lease, which may be later: docs/operations.md names that limit.
+StatefulSet nor a Job does that. What runs there by our agent ends by its keeper's lease, which may be later:
+docs/operations.md names that limit.
 """
 
 from __future__ import annotations
