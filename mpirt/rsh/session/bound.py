@@ -85,17 +85,13 @@ class Bound(Running):
             case events.StdinRead(data):
                 self._tell(self._stdin.piece(data) if data else self._stdin.end())
             case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
-                self._of_ours(event, now)
+                self._of_ours(event, now, is_ending=self._termination is not None)
             case events.Listening(listening):
                 self._liveness.listen(now, listening=listening)
                 self._report.listen(now, listening=listening)
             case _:
                 self._learn(event, now)
         self._weigh(now)
-
-    @property
-    def _is_ending(self) -> bool:
-        return self._termination is not None
 
     def _pass_on(self, number: int) -> None:
         self._tell(wrapper.passing_on(number))

@@ -107,10 +107,6 @@ class Held(Running):
     def _is_attached(self) -> bool:
         return self._reattaching is None
 
-    @property
-    def _is_ending(self) -> bool:
-        return self._ending is not None
-
     def _happened(self, event: events.Event, now: float) -> None:
         match event:
             case events.Tick():
@@ -122,7 +118,7 @@ class Held(Running):
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
             case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
-                self._of_ours(event, now)
+                self._of_ours(event, now, is_ending=self._ending is not None)
             case _:
                 self._of_the_connection(event, now)
                 self._learn(event, now)

@@ -134,18 +134,13 @@ class Running(Machine):
         super().__init__(task, state, watching=watching)
         self._was_signalled = False
 
-    @property
-    def _is_ending(self) -> bool:
-        """Whether there is a reason to end it already."""
-        return False
-
     def _pass_on(self, number: int) -> None:
         """Give the command a signal that ends nothing."""
 
     def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
         """End the command. The first reason counts; later ones give their signals, and may shorten the grace."""
 
-    def _of_ours(self, event: events.Event, now: float) -> None:
+    def _of_ours(self, event: events.Event, now: float, *, is_ending: bool) -> None:
         grace = self._task.grace.told
         match event:
             case events.Signalled(name, number) if name in PASSED_ON:
@@ -156,8 +151,8 @@ class Running(Machine):
                 ending = Ending(SIGNALLED + number, "", is_ours=True)
                 self._was_signalled = True
                 self._terminate(ending, number, grace, now)
-            case events.StdinBroken(why) if not self._is_ending:
+            case events.StdinBroken(why) if not is_ending:
                 self._terminate(broken_stdin(why), TERM, grace, now)
             # One that is being ended already has lost its reader to the same Ctrl-C.
-            case events.StdoutBroken() if not self._is_ending:
+            case events.StdoutBroken() if not is_ending:
                 self._terminate(broken_pipe(), TERM, grace, now)

@@ -141,7 +141,7 @@ class TestOutputAfterTheCommandsOwnEnd:
         assert (ended.code, ended.line) == (7, LEFT_OPEN)
 
     def test_is_cut_with_a_line_by_a_signal(self, ground: Ground) -> None:
-        agent = begun(ground, "(while :; do echo more; sleep 0.1; done) & echo begun; exit 0")
+        agent = begun(ground, "echo begun; (while :; do echo more; sleep 0.1; done) & exit 0")
         for _ in range(15):
             agent.line()
 

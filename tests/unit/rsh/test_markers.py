@@ -69,6 +69,7 @@ class TestOneMarker:
             b"KEEPER 2 4000",
             b"KEEPER 1 4000 1",
             b"KEEPER 1 -1",
+            b"BEAT now",
             b"GONE",
             b"GONE away",
             b"GONE 18446744073709551616",
