@@ -70,7 +70,8 @@ class Kind:
     host_line: str = "{} slots=4"
 
 
-_MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "8", "sh", "-c", _SHELL)
+# Both nodes may have fewer processors than ranks: Open MPI 5 then starts none that it would have to bind to one.
+_MPIRUN = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "8", "sh", "-c", _SHELL)
 
 KINDS = (
     Kind(
