@@ -53,21 +53,20 @@ def grace(environ: Mapping[str, str]) -> Grace:
     return Grace(of_variable(environ, names.GRACE_VARIABLE, 0.0)) if asked else Grace()
 
 
-def pace(holding: Holding | None, *, alive_seconds: float | None, alive_count: int | None) -> Pace:
+def pace(held: Holding | None, *, alive_seconds: float | None, alive_count: int | None) -> Pace:
     """
     How often to ask for a sign of life, and how long to bear that there is none.
 
     As ssh's ServerAliveInterval and ServerAliveCountMax have it, None where they are not given; and often enough
     for the pod's side to know that we are there.
     """
-    seconds, count = alive_seconds, alive_count
-    asked = ASK_EVERY if seconds is None else seconds
-    lease = holding.patience.lease if holding is not None else 0.0
+    asked = ASK_EVERY if alive_seconds is None else alive_seconds
+    lease = held.patience.lease if held is not None else 0.0
     often_enough = min(asked or ASK_EVERY, _LARGEST_PAUSE, lease / _BEATS_PER_LEASE or _LARGEST_PAUSE)
-    if seconds is None and count is None:
+    if alive_seconds is None and alive_count is None:
         return Pace(often_enough, DEAD_AFTER)
     # 0 switches it off, for either of them.
-    return Pace(often_enough, asked * (_ALIVE_COUNT if count is None else count) or LONGEST)
+    return Pace(often_enough, asked * (_ALIVE_COUNT if alive_count is None else alive_count) or LONGEST)
 
 
 def _fence(environ: Mapping[str, str]) -> tuple[str, int]:

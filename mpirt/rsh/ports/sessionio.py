@@ -111,7 +111,8 @@ class SessionIO:
             return broken_pipe().code
         # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
         error = self._outputs[_STDERR].broken_by
-        return code or (ExitCode.UNKNOWN_END if error is not None and error.errno != errno.EPIPE else code)
+        is_cut = error is not None and error.errno != errno.EPIPE
+        return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
 
     def timeout(self) -> float:
         """In how many seconds the session's clock has to be looked at."""

@@ -8,7 +8,6 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 from __future__ import annotations
 
 from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
-from mpirt.rsh.pod.liveness import DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith
 from mpirt.rsh.session import events
 
@@ -52,7 +51,7 @@ class Findings:
         "status",
     )
 
-    def __init__(self, pod: str, dead_after: float = DEAD_AFTER) -> None:
+    def __init__(self, pod: str, dead_after: float) -> None:
         self.container = ""
         self.container_start = 0
         self.closed = ""

@@ -368,6 +368,11 @@ class Agent:
             (self.taken,) = struct.unpack("<Q", frame.payload[1:])
 
 
+def stat_fields(pid: int) -> list[str]:
+    """What /proc/PID/stat says behind the process's name: its state first."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def read_greeting(line: bytes, nonce: str) -> tuple[str, int]:
     """The first line: what it says, and when the container's first process started."""
     begin, nothing, rest = line.decode().partition(f"\001mpirt-{nonce} ")

@@ -10,12 +10,12 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Frame, Kind, Start, new_nonce
+from tests.unit.keeper.client import DEADLINE, Agent, Frame, Kind, Start, new_nonce, stat_fields
+from tests.unit.rsh.remote import within
 
 
 def test_a_start_may_come_in_parts_over_two_connections(agent: Agent) -> None:
@@ -222,8 +222,7 @@ def test_nothing_outlives_a_keeper_that_was_stopped_before_it_was_killed(agent: 
 
 def until_state(pid: int, state: str) -> None:
     """Wait until /proc shows that of it."""
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != state:
-        time.sleep(0.01)
+    assert within(DEADLINE, lambda: stat_fields(pid)[0] == state)
 
 
 def test_a_bridge_whose_socket_nobody_reads_any_more_ends(keeper: Path) -> None:

@@ -207,6 +207,12 @@ class HeldRun(Run):
         self.until_dialled()
         self.connect(breaks_after=breaks_after)
 
+    def finds_nobody(self, *, container_start: int = 4000) -> None:
+        """Wait for the next dial: in the container that started then there is no such session."""
+        self.is_gone, self.container_start = True, container_start
+        self.until_dialled()
+        self.connect()
+
     def until_dialled(self) -> None:
         """Let time pass until a dial is asked for. A connection that there was has ended."""
         dialled = self.count(Dial)

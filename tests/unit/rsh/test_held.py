@@ -566,9 +566,7 @@ class TestALostConnection:
     def test_a_keeper_that_is_gone_from_a_living_container_is_the_end(self) -> None:
         run = HeldRun().begin()
         run.cut()
-        run.is_gone = True
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody()
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
         run.after(0.6)
@@ -579,9 +577,7 @@ class TestALostConnection:
     def test_a_keeper_that_was_killed_alone_is_the_end_though_its_bridge_reports_success(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), SUCCESS)
-        run.is_gone = True
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody()
         run.after(0.6)
 
         assert run.finish is not None
@@ -592,9 +588,7 @@ class TestALostConnection:
         """An exec into it is faster than the kubelet's word on it, which has its time all the same."""
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), ending)
-        run.is_gone, run.container_start = True, 5000
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody(container_start=5000)
         run.feed(PodSeen(pods.HEALTHY))
         assert run.finish is None
         run.after(3.0)
@@ -606,9 +600,7 @@ class TestALostConnection:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.cut()
-        run.is_gone, run.container_start = True, start
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody(container_start=start)
         run.feed(PodSeen(pods.HEALTHY))
         run.after(2.0, PodSeen(pods.RESTARTED))
 
@@ -620,9 +612,7 @@ class TestALostConnection:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.cut()
-        run.is_gone, run.container_start = True, 0
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody(container_start=0)
         run.after(9.9, PodSeen(pods.HEALTHY))
         assert run.finish is None
         run.after(0.2)
@@ -634,9 +624,7 @@ class TestALostConnection:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.cut()
-        run.is_gone = True
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody()
         run.feed(PodSeen(pods.RESTARTED))
 
         assert run.finish is not None
@@ -657,9 +645,7 @@ class TestALostConnection:
         run.is_open = False
         run.keeper.disconnect()
         run.feed(exit_status(137))
-        run.is_gone = True
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody()
         run.feed(PodHidden("may not"))
         run.after(3.0)
 
@@ -693,9 +679,7 @@ class TestASignalWithoutAConnection:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
         run.cut()
-        run.is_gone = True
-        run.until_dialled()
-        run.connect()
+        run.finds_nobody()
         run.feed(TERM)
         run.after(0.6)
 
