@@ -87,13 +87,17 @@ mpirt_is_ours() {
   esac
 }
 
+# What a file says behind a word; nothing where it doesn't.
+mpirt_field() {
+  mpirt_s=
+  while read -r mpirt_x mpirt_s && [ "$mpirt_x" != "$1" ]; do :; done <"$2"
+}
+
 # Whether a process has a handler for the signal.
 mpirt_minds() {
-  while read -r mpirt_x mpirt_s; do
-    [ "$mpirt_x" != SigCgt: ] || break
-  done <"/proc/$1/status"
+  mpirt_field SigCgt: "/proc/$1/status"
   # Half of it, for a shell's arithmetic has no room for the highest bit.
-  [ "$mpirt_x" = SigCgt: ] && [ $((0x${mpirt_s#????????} >> mpirt_last - 1 & 1)) = 1 ]
+  return $((~0x0${mpirt_s#????????} >> mpirt_last - 1 & 1))
 }
 
 # Whether a process is a shell that waits for another of those that are signalled, and would die of the signal:
@@ -278,11 +282,6 @@ mpirt_feed() {
 
 # Whether a process can be what the command left behind: not one of ours, not dead, and not older than the exec.
 mpirt_is_left() {
-  [ -n "$mpirt_since" ] || {
-    mpirt_stat "/proc/$$"
-    set -- "$1" $mpirt_s
-    mpirt_since=${21}
-  }
   mpirt_stat "$1"
   set -- $mpirt_s
   case "$1 $2" in [ZX]" "* | *" $$") return 1 ;; esac
@@ -292,7 +291,9 @@ mpirt_is_left() {
 # Whether anything that the command left behind has its output open. What vanishes meanwhile may have handed it on:
 # then those are looked at that weren't there before. What can't be looked into is taken for one that has it.
 mpirt_find_open() {
-  mpirt_seen=" /proc/$$ " mpirt_since= mpirt_open=open
+  mpirt_stat "/proc/$$"
+  set -- $mpirt_s
+  mpirt_since=${20} mpirt_seen=" /proc/$$ " mpirt_open=open
   for mpirt_p in $mpirt_others; do mpirt_seen="$mpirt_seen/proc/$mpirt_p "; done
   [ -p /proc/self/fd/4 ] && [ -p /proc/self/fd/5 ] || return 0
   for mpirt_n in 1 2 3 4 5; do
@@ -303,6 +304,9 @@ mpirt_find_open() {
       for mpirt_f in "$mpirt_p"/fd/*; do
         if [ -p "$mpirt_f" ]; then
           [ "$mpirt_f" -ef /proc/self/fd/4 ] || [ "$mpirt_f" -ef /proc/self/fd/5 ] || continue
+          # Who reads it has the same file open, by another mode.
+          mpirt_field flags: "$mpirt_p/fdinfo/${mpirt_f##*/}"
+          case $mpirt_s in *0) continue ;; esac
         else
           [ ! -e "$mpirt_f" ] || continue
         fi
@@ -310,7 +314,7 @@ mpirt_find_open() {
         [ ! -e "$mpirt_f" ] || return 0
         mpirt_more=1
         # One that has no file open at all is looked at once.
-        [ "$mpirt_f" != "$mpirt_p/fd/*" ] || [ ! -r "$mpirt_p/fd" ] || break
+        [ "$mpirt_f" = "$mpirt_p/fd/*" ] && [ -r "$mpirt_p/fd" ] && break
         continue 2
       done
       mpirt_seen="$mpirt_seen$mpirt_p "

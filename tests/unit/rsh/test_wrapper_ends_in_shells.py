@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -249,6 +250,17 @@ class TestWhatIsLeftBehind:
     def test_is_nobodys_business_where_it_has_not(self, shell: Shell, to: str) -> None:
         with running(shell, f"sleep 20 {to} & exit 0") as remote:
             assert self.ended(remote) == End()
+
+    def test_is_nobodys_business_where_it_is_who_reads_the_output(self, shell: Shell) -> None:
+        with running(shell, "read -r line; exit 0", has_stdin=True) as remote:
+            assert remote.process.stdout is not None
+            ours = remote.process.stdout.fileno()
+            with subprocess.Popen(["sleep", "20"], pass_fds=[ours]) as reader:
+                remote.send(wrapper.piece(b"go\n", raw=True))
+                found = self.ended(remote)
+                reader.kill()
+
+            assert found == End()
 
     def test_is_nothing_mostly(self, shell: Shell) -> None:
         with running(shell, "seq 3; (echo a; echo b) | cat; exit 0", has_stdin=True) as remote:
