@@ -9,7 +9,7 @@ every second, so no dataclasses, no enum and no regular expressions, which cost 
 from __future__ import annotations
 
 from mpirt.errors import SpecError
-from mpirt.values import Enum, value
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class Form(Enum):
     JSON = "json"
 
 
-@value
-class Host:
+class Host(Value):
     """A name that a launcher may hand to its remote-shell agent, and how many processes may run there."""
 
     name: str

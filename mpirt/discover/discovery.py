@@ -10,7 +10,7 @@ from __future__ import annotations
 from mpirt import names
 from mpirt.errors import NotReady, SpecError
 from mpirt.hosts import Host, parse_count
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _SHOWN = 40
 
 
-@value
-class Criteria:
+class Criteria(Value):
     """What a pod must be to be a host, and what is known already."""
 
     slots: int | None = None
@@ -35,8 +34,7 @@ class Criteria:
     """The pod that the launcher runs in; it is a host only if it is called a worker."""
 
 
-@value
-class LeftOut:
+class LeftOut(Value):
     """A pod that is no host, and why."""
 
     pod: str
@@ -46,8 +44,7 @@ class LeftOut:
         return f"{self.pod}: {self.reason}"
 
 
-@value
-class Found:
+class Found(Value):
     """The hosts, in ordinal order, and the workers that are none at this moment."""
 
     hosts: tuple[Host, ...]

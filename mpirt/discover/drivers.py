@@ -15,7 +15,7 @@ import os
 import stat
 import time
 
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _MOST_ANCESTORS = 64
 _PARENT, _START = 1, 19
 
 
-@value
-class Driver:
+class Driver(Value):
     """A horovodrun."""
 
     pid: int

@@ -27,7 +27,7 @@ from mpirt.hosts import render
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.http import Api
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ def _answer(words: Sequence[str], environ: Mapping[str, str], alarm: Alarm) -> b
             return f"{names.DISCOVER} {version('mpirt')}\n".encode()
 
 
-@value
-class Call:
+class Call(Value):
     """How this call is to be answered."""
 
     patience: Patience

@@ -10,7 +10,7 @@ from mpirt import names
 from mpirt.discover.selection import by_job, by_selector, by_stateful_set
 from mpirt.errors import SpecError, UsageError
 from mpirt.hosts import Form, parse_count
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ _VARIABLES = {
 }
 
 
-@value
-class Options:
+class Options(Value):
     """What was asked for."""
 
     selection: Selection | None

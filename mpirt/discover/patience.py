@@ -13,7 +13,7 @@ from __future__ import annotations
 from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
 from mpirt.kubeapi.answers import Overloaded, TimedOut
 from mpirt.kubeapi.deadline import Deadline
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ _LAST_CHANCE = 0.5
 _SHOWN = 8
 
 
-@value
-class Patience:
+class Patience(Value):
     """What to be content with, and for how long not to be."""
 
     seconds: float

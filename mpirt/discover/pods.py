@@ -10,7 +10,7 @@ from __future__ import annotations
 from mpirt import names
 from mpirt.errors import PeerError
 from mpirt.kubeapi.objects import rows, table, text
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _ON_ITS_WAY = ("ContainerCreating", "PodInitializing")
 _ENDED = ("Succeeded", "Failed")
 
 
-@value
-class Owner:
+class Owner(Value):
     """The one object that made a pod and looks after it."""
 
     kind: str
@@ -43,8 +42,7 @@ class Owner:
         return f"{self.kind} {self.name}"
 
 
-@value
-class Pod:
+class Pod(Value):
     """A pod at one moment."""
 
     name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mpirt import names
 from mpirt.errors import UsageError
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ _IN_A_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 _NAME_LIMIT = 63
 
 
-@value
-class Selection:
+class Selection(Value):
     """Pods, as they are asked for: one request for each of the label selectors."""
 
     asked: str

@@ -13,7 +13,7 @@ from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unr
 from mpirt.kubeapi.asks import Ask
 from mpirt.kubeapi.jsontext import parse_json
 from mpirt.kubeapi.wire import Head
-from mpirt.values import value
+from mpirt.values import Value
 
 # JSON as it comes: who needs a field reads it once, and says what is wrong with it.
 JsonObject = dict[str, object]
@@ -23,8 +23,7 @@ _MESSAGE_LIMIT = 256
 _RETRY_AFTER_LIMIT = 3600
 
 
-@value
-class Failure:
+class Failure(Value):
     """An API server's no."""
 
     status: int

@@ -7,15 +7,14 @@ Owns: targets, and the words for what was asked in messages. No I/O.
 from __future__ import annotations
 
 from mpirt.kubeapi.wire import escaped, query
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@value
-class Ask:
+class Ask(Value):
     """One question, and what a Role must hold for it to be answered."""
 
     doing: str

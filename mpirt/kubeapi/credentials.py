@@ -11,7 +11,7 @@ import os
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.deadline import Deadline
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class Secret:
         return self._text
 
 
-@value
-class Certificate:
+class Certificate(Value):
     """A client certificate and its key as PEM, and the words for where they came from."""
 
     chain: str
@@ -68,16 +67,14 @@ class Certificate:
     origin: str
 
 
-@value
-class Credentials:
+class Credentials(Value):
     """What proves who we are: either may be missing."""
 
     token: Secret | None = None
     certificate: Certificate | None = None
 
 
-@value
-class PemFile:
+class PemFile(Value):
     """PEM in a file. `field` says who named the file."""
 
     path: str
@@ -88,8 +85,7 @@ class PemFile:
         return read_text(self.path, self.field)
 
 
-@value
-class PemText:
+class PemText(Value):
     """PEM that stood in a kubeconfig itself."""
 
     text: Secret

@@ -12,7 +12,7 @@ import os
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.credentials import PemFile, PemText, StoredCredentials, read_text
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ HTTPS_PORT = 443
 _LAST_PORT = 65535
 
 
-@value
-class Endpoint:
+class Endpoint(Value):
     """One API server and the credentials for it."""
 
     host: str

@@ -18,7 +18,7 @@ from mpirt.kubeapi.credentials import Certificate, Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.wire import OK, ResponseReader
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 _GRACE = 1.0
 
 
-@value
-class Wait:
+class Wait(Value):
     """What to poll before the next step."""
 
     fileno: int

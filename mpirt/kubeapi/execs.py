@@ -19,7 +19,7 @@ from mpirt.kubeapi.http import Api
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.upgrade import accepted_protocol, new_key, upgrade_headers
 from mpirt.kubeapi.wire import OK, SWITCHING_PROTOCOLS, Head
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 _FORBIDDEN = 403
 
 
-@value
-class Upgraded:
+class Upgraded(Value):
     """A connection that has become a WebSocket."""
 
     stream: TlsStream

@@ -11,7 +11,7 @@ Closed with close(). Messages are written in one frame each, for Go's servers ta
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,29 +29,25 @@ _HEADER = _CODE = 2
 NORMAL = 1000
 
 
-@value
-class Message:
+class Message(Value):
     """A whole message. Text and binary are not told apart."""
 
     data: bytes
 
 
-@value
-class Ping:
+class Ping(Value):
     """The server wants a pong with the same data."""
 
     data: bytes
 
 
-@value
-class Pong:
+class Pong(Value):
     """The answer to a ping of ours, or a sign of life without one."""
 
     data: bytes
 
 
-@value
-class Closed:
+class Closed(Value):
     """The server sends no more. The code is None where it gave none."""
 
     code: int | None

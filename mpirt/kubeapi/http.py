@@ -23,7 +23,6 @@ from mpirt.kubeapi.credentials import Credentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.exchange import Kept, converse, run
-from mpirt.kubeapi.listing import read_page
 from mpirt.kubeapi.stream import TlsStream
 from mpirt.kubeapi.wire import OK, Head, ResponseReader
 
@@ -104,6 +103,8 @@ class Api:
         fields: str,
         page: int,
     ) -> list[_T]:
+        from mpirt.kubeapi.listing import read_page  # noqa: PLC0415  a remote command mostly needs no list
+
         found: list[_T] = []
         after = ""
         while True:

@@ -31,7 +31,7 @@ from mpirt.kubeapi.endpoint import HTTPS_PORT, Endpoint, as_host, environment_pr
 from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.plugin import ClusterInfo, plugin_source
 from mpirt.kubeapi.proxies import Proxy, read_proxy
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,16 +52,14 @@ _CANT_BE = {
 }
 
 
-@value
-class _Entry:
+class _Entry(Value):
     """The fields of a cluster, user or context and the folder that its relative paths start from."""
 
     fields: Fields
     folder: Path
 
 
-@value
-class _Merged:
+class _Merged(Value):
     """All files together, the first that sets a value before the others."""
 
     files: str

@@ -9,11 +9,10 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.kubeapi.answers import JsonObject
 from mpirt.kubeapi.asks import Ask
-from mpirt.values import value
+from mpirt.values import Value
 
 
-@value
-class Page:
+class Page(Value):
     """Pods, the version of the whole list, and the token to go on with: empty on the last page."""
 
     items: list[JsonObject]

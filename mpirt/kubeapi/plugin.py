@@ -26,7 +26,7 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Wait
 from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ _UNTIMED = 70.0
 _MARGIN = 10.0
 
 
-@value
-class ClusterInfo:
+class ClusterInfo(Value):
     """What a plugin that asks for it is told of the cluster."""
 
     server: str
@@ -59,8 +58,7 @@ class ClusterInfo:
     proxy_url: str = ""
 
 
-@value
-class Plugin:
+class Plugin(Value):
     """A program that prints credentials."""
 
     command: str

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpirt.values import value
+from mpirt.values import Value
 
 # An ExecCredential with a certificate is a few KB.
 ANSWER_LIMIT = 1024 * 1024
@@ -27,8 +27,7 @@ _LEFT_OVER = 7 * 24 * 3600
 _PASSING = frozenset({"_", "SHLVL"})
 
 
-@value
-class Answer:
+class Answer(Value):
     """What the plugin has printed, and when, as time.time() has it."""
 
     output: bytes

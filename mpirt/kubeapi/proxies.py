@@ -12,7 +12,7 @@ import binascii
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.credentials import Secret
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ _PORTS = {"http": 80, "https": 443}
 _FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 
 
-@value
-class Proxy:
+class Proxy(Value):
     """A proxy that is asked to CONNECT."""
 
     scheme: str

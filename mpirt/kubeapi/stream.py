@@ -15,7 +15,7 @@ import select
 from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi import tlslib
 from mpirt.kubeapi.answers import CertificateRefused, ConnectionLost, Untrusted
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,16 +37,14 @@ READ_SIZE = 16 * 1024
 SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 
-@value
-class Address:
+class Address(Value):
     """Where to connect to, as getaddrinfo has it."""
 
     family: int
     sockaddr: SocketAddress
 
 
-@value
-class Peer:
+class Peer(Value):
     """Who is meant to be at the other end."""
 
     name: str

@@ -30,7 +30,7 @@ from mpirt.kubeapi.asks import Ask
 from mpirt.kubeapi.listing import read_page
 from mpirt.kubeapi.watchlines import ADDED, DELETED, ERROR, MODIFIED, RawEvent, WatchLines
 from mpirt.kubeapi.wire import OK, ResponseReader
-from mpirt.values import Enum, value
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class Kind(Enum):
     """The Role does not allow the humblest either, says `error`; it is asked again after a while."""
 
 
-@value
-class News:
+class News(Value):
     """One piece of news about the pod, or about hearing of it."""
 
     kind: Kind

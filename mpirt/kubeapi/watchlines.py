@@ -9,7 +9,7 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.kubeapi.answers import JsonObject
 from mpirt.kubeapi.jsontext import parse_json
-from mpirt.values import value
+from mpirt.values import Value
 
 # etcd holds objects up to 1.5 MiB, and JSON may be twice as long as what it stores.
 LINE_LIMIT = 4 * 1024 * 1024
@@ -21,8 +21,7 @@ BOOKMARK = "BOOKMARK"
 ERROR = "ERROR"
 
 
-@value
-class RawEvent:
+class RawEvent(Value):
     """One line: what happened, and to which object (for an ERROR, a Status)."""
 
     type: str

@@ -10,7 +10,7 @@ The caller's duty: feed() what arrives, eof() when the peer closes, until `compl
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ OK = 200
 _NO_BODY = frozenset((SWITCHING_PROTOCOLS, 204, 304))
 
 
-@value
-class Head:
+class Head(Value):
     """A response up to the empty line. Header names are lower case; repeated ones are joined by commas."""
 
     status: int

@@ -7,11 +7,10 @@ import sys
 
 import pytest
 
-from mpirt.values import Enum, IntEnum, value
+from mpirt.values import Enum, IntEnum, Value
 
 
-@value
-class Point:
+class Point(Value):
     x: int
     y: int = 0
 
@@ -20,14 +19,12 @@ class Point:
         return self.x == self.y == 0
 
 
-@value
-class Other:
+class Other(Value):
     x: int
     y: int = 0
 
 
-@value
-class Positive:
+class Positive(Value):
     number: int
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from mpirt.errors import UsageError
 from mpirt.names import RSH
 from mpirt.rsh.invocation import seconds
 from mpirt.rsh.invocation.options import Does, Given, read_word
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ _OWN = ("help", "version")
 _IPV4_NUMBERS = 4
 
 
-@value
-class Invocation:
+class Invocation(Value):
     """What is to be done, as far as the command line says it."""
 
     pod: str
@@ -72,8 +71,7 @@ class Invocation:
     """The values of SendEnv and SetEnv, as they came."""
 
 
-@value
-class Wants:
+class Wants(Value):
     """
     The person wants to be told something, and nothing to be done.
 
@@ -89,8 +87,7 @@ class Wants:
     """Of the shared connection's socket."""
 
 
-@value
-class Host:
+class Host(Value):
     """A host's name, taken apart."""
 
     name: str

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 from mpirt import launchenv
 from mpirt.errors import UsageError
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-@value
-class Daemon:
+class Daemon(Value):
     """A launcher's daemon, and how its command is written."""
 
     program: str

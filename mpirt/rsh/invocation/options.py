@@ -11,7 +11,7 @@ refused.
 from __future__ import annotations
 
 from mpirt.errors import UsageError
-from mpirt.values import Enum, value
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Does(Enum):
     REFUSED = "refused"
 
 
-@value
-class Option:
+class Option(Value):
     """One option."""
 
     does: Does
@@ -87,8 +86,7 @@ _REFUSED_SETTINGS = frozenset({"forkafterauthentication", "proxyjump", "remoteco
 _OFF = ("none", "no", "false")
 
 
-@value
-class Given:
+class Given(Value):
     """An option as it was given; for -o, the setting's name in lower case and its value."""
 
     does: Does

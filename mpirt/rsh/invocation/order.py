@@ -7,7 +7,7 @@ Owns: the value, and the one string that ssh makes of a command's words. No I/O.
 from __future__ import annotations
 
 from mpirt.errors import UsageError
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 SHELL = "/bin/sh"
 
 
-@value
-class Order:
+class Order(Value):
     """
     One command, with what it is given.
 

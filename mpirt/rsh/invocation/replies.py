@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from mpirt.errors import ExitCode
 from mpirt.names import RSH
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ Exit code: the command's own, 128 and the number for a signal; from 240 on, see 
 """
 
 
-@value
-class Reply:
+class Reply(Value):
     """What to print, and the code to end with."""
 
     code: int

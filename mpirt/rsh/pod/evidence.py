@@ -15,7 +15,7 @@ from mpirt.errors import ExitCode
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status
-from mpirt.values import Enum, value
+from mpirt.values import Enum, Value
 
 _SIGNALLED = 128
 
@@ -28,8 +28,7 @@ class KeeperGone(Enum):
     UNKNOWN = "it may be the next one"
 
 
-@value
-class Facts:
+class Facts(Value):
     """All that is known about a session whose command has been started and has not reported its end."""
 
     pod: str
@@ -55,8 +54,7 @@ class Facts:
     """Why the API server can't be heard; empty where it can, or wasn't asked."""
 
 
-@value
-class Verdict:
+class Verdict(Value):
     """What happened. A command that is `leaving` still runs, and can be ended in order; another one can't."""
 
     code: int

@@ -12,7 +12,7 @@ from __future__ import annotations
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.objects import rows, table, text
 from mpirt.names import DEFAULT_CONTAINER_ANNOTATION
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 NAME_ONE = "name one by --container or MPIRT_CONTAINER"
 
 
-@value
-class Container:
+class Container(Value):
     """One container's state."""
 
     identity: str
@@ -36,8 +35,7 @@ class Container:
     has_ended: bool
 
 
-@value
-class Pod:
+class Pod(Value):
     """A pod at one moment."""
 
     uid: str

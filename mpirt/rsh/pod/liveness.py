@@ -11,7 +11,7 @@ machine slept.
 
 from __future__ import annotations
 
-from mpirt.values import value
+from mpirt.values import Value
 
 # Three questions unanswered, the fastest proof of a lost hop; the shortest idle limit of a load balancer is 20 s.
 ASK_EVERY = 4.0
@@ -26,8 +26,7 @@ _KEEP_ALIVE_UNREAD = 25.0
 _STALL_BEYOND = 2.0
 
 
-@value
-class Due:
+class Due(Value):
     """What is to be sent now."""
 
     ping: bool = False
@@ -35,8 +34,7 @@ class Due:
     keep_alive: bool = False
 
 
-@value
-class Pace:
+class Pace(Value):
     """How often to ask for a sign of life, and how much silence means that a connection is dead, in seconds."""
 
     ask_every: float = ASK_EVERY

@@ -15,7 +15,7 @@ from mpirt.errors import MpirtError, NoPod
 from mpirt.kubeapi.answers import Forbidden, NotFound
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.objects import rows, table, text
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,16 +55,14 @@ class Ambiguous(NoPod):
     """Several pods are meant; waiting does not help."""
 
 
-@value
-class Question:
+class Question(Value):
     """One list: which pods."""
 
     labels: str = ""
     fields: str = ""
 
 
-@value
-class Candidate:
+class Candidate(Value):
     """As much of a pod as is needed here."""
 
     name: str

@@ -3,7 +3,7 @@ Our own stdin, stdout and stderr, opened anew where they are shared.
 
 Owns: how to read and write them without ever waiting. They belong to others too (mpirun's output is ours), so
 they can't be made non-blocking; but a pipe or a terminal can be opened a second time through /proc, and that one
-is ours alone. Where it can't, a thread writes (aside.py), and poll has to say when there is something to read.
+is ours alone. Where it can't, a thread writes (blocking.py), and poll has to say when there is something to read.
 """
 
 from __future__ import annotations

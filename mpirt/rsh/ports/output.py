@@ -2,7 +2,7 @@
 Our own stdout and stderr, written without ever waiting, and the form of our own lines among a command's.
 
 Where there is no descriptor of our own to write to (descriptors.py), and where a file's server may be away, a
-thread writes and may wait (aside.py).
+thread writes and may wait (blocking.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST = 64 * 1024
 class OutputPort:
     """One descriptor, with what waits to be written to it."""
 
-    __slots__ = ("_aside", "_fd", "_own", "_taken", "_waiting", "broken_by", "in_line")
+    __slots__ = ("_aside", "_fd", "_is_unknown", "_own", "_taken", "_waiting", "broken_by", "in_line")
 
     def __init__(self, fd: int) -> None:
         self.broken_by: OSError | None = None
@@ -37,7 +37,9 @@ class OutputPort:
         self._fd = fd if anew is None else anew
         self._waiting = bytearray()
         self._taken = self._own = 0
-        self._aside = None if anew is not None else _aside(fd)
+        self._aside: Writer | None = None
+        # Who mostly is never written to, as stderr, is not looked at either.
+        self._is_unknown = anew is None
 
     def fileno(self) -> int:
         """The descriptor to poll."""
@@ -71,6 +73,8 @@ class OutputPort:
         if self.broken_by is None and data:
             self.in_line = not data.endswith(b"\n")
             self._waiting += data
+            if self._is_unknown:
+                self._aside, self._is_unknown = _aside(self._fd), False
             self.drain()
 
     def say(self, line: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from mpirt.errors import PeerError
 from mpirt.kubeapi.answers import one_line
 from mpirt.kubeapi.jsontext import parse_json
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,32 +34,28 @@ LARGEST_MESSAGE = 32 * 1024
 # A status is a few hundred bytes; one that holds a runtime's whole complaint a few thousand.
 _LONGEST_STATUS = 64 * 1024
 _LARGEST_CODE = 255
-# As every API server writes it; what is written otherwise is read as the JSON it is.
-_SUCCESS = b'{"metadata":{},"status":"Success"}'
+# As runtimes write it, with older libraries of Kubernetes and with newer; what else comes is read as JSON.
+_SUCCESS = (b'{"metadata":{},"status":"Success"}', b'{"status":"Success"}')
 
 
-@value
-class Output:
+class Output(Value):
     """Bytes of the command's stdout or stderr."""
 
     stream: int
     data: bytes
 
 
-@value
-class Succeeded:
+class Succeeded(Value):
     """The server says that the command ended with 0. On v5 it also says so when it has lost the node."""
 
 
-@value
-class ExitedWith:
+class ExitedWith(Value):
     """The runtime says that the process it started ended with this code, which is not 0."""
 
     code: int
 
 
-@value
-class Failed:
+class Failed(Value):
     """The server says that it could not run the command, or not see it through."""
 
     reason: str
@@ -109,7 +105,7 @@ class Channels:
         self._status += data
         if len(self._status) > _LONGEST_STATUS:
             raise PeerError(f"a status is longer than {_LONGEST_STATUS} bytes")
-        if self._status == _SUCCESS:
+        if self._status in _SUCCESS:
             self._status, self._told = b"", True
             return Succeeded()
         try:

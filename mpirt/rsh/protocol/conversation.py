@@ -12,7 +12,7 @@ from mpirt.errors import PeerError
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol.keeperframes import Kind
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,35 +26,30 @@ STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
 _ACK_EVERY = 128 * 1024
 
 
-@value
-class Attached:
+class Attached(Value):
     """The keeper has taken this connection for its own."""
 
 
-@value
-class Started:
+class Started(Value):
     """The command has been started; whether the session outlives this connection."""
 
     can_attach: bool
 
 
-@value
-class Ended:
+class Ended(Value):
     """The command has ended, and all of its output is here."""
 
     code: int
     left_open: bool
 
 
-@value
-class NotStartable:
+class NotStartable(Value):
     """The command can't be started."""
 
     why: str
 
 
-@value
-class Answer:
+class Answer(Value):
     """A sign of life."""
 
 

@@ -6,15 +6,14 @@ Owns: what is sent in answer to what, until it is known who is there. No I/O, no
 
 from __future__ import annotations
 
-from mpirt.errors import PeerError
+from mpirt.errors import PeerError, Unreachable
 from mpirt.rsh.protocol.channels import Channels, Output, Status
 from mpirt.rsh.protocol.greeting import Answers, Keepers, greeting, upload
 from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
-from mpirt.values import value
+from mpirt.values import Value
 
 
-@value
-class KeeperFound:
+class KeeperFound(Value):
     """A keeper's bridge is at the other end."""
 
     leftover: bytes
@@ -23,23 +22,28 @@ class KeeperFound:
     """When its container's first process started; 0 where that is not known."""
 
 
-@value
-class NoKeeper:
+class NoKeeper(Value):
     """A shell waits for a line; there is no keeper, and none can be sent."""
 
     why: str
 
 
-@value
-class NoSession:
+class NotStarted(Unreachable):
+    """The way to the container was open, but no shell answered."""
+
+
+class NotAnswered(NotStarted):
+    """It was still open when there was no time left to wait for an answer."""
+
+
+class NoSession(Value):
     """There is no session of this nonce any more."""
 
     container_start: int
     """When the first process of the container started in which it was looked for; 0 where that is not known."""
 
 
-@value
-class Say:
+class Say(Value):
     """This is to be sent."""
 
     data: bytes

@@ -23,7 +23,7 @@ from mpirt.keeper import file_name
 from mpirt.rsh.protocol.channels import STDERR, STDOUT, Output
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
 from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere, Marker, parse_marker
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ printf '\001mpirt-NONCE HELLO none\n' >&2; IFS= read -r mpirt && eval "$mpirt"
 _BRIDGE, _ATTACH = "bridge", "attach"
 
 
-@value
-class Keepers:
+class Keepers(Value):
     """The keepers that can be sent: a static program for each processor, by Kubernetes' name for it."""
 
     files: Mapping[str, bytes]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mpirt import keeper
 from mpirt.errors import PeerError
-from mpirt.values import Enum, value
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ _SIGNAL = b"K"
 _END = b"E"
 
 
-@value
-class Frame:
+class Frame(Value):
     """One frame of the keeper's."""
 
     kind: Kind
@@ -63,8 +62,7 @@ class Frame:
     payload: bytes
 
 
-@value
-class Attached:
+class Attached(Value):
     """The keeper's answer to ATTACH."""
 
     controls: int
@@ -72,8 +70,7 @@ class Attached:
     taken: int
 
 
-@value
-class Exit:
+class Exit(Value):
     """How the command ended, and how much it wrote."""
 
     code: int

@@ -1,57 +1,49 @@
 r"""
-What the wrapper says, found in the middle of what the command says.
+What the pod's side says before there are frames, and all that the wrapper says.
 
-Owns: the form of a marker, and the filter that takes markers out of a stream. No I/O.
+Owns: the form of a marker. No I/O.
 
 A marker is `\x01mpirt-NONCE WORD [WORDS]\n`, written by one system call, so it is never mixed with other bytes;
 but it may stand in the middle of a line of the command's, and be cut anywhere by a frame's end. The nonce keeps
 a command that prints another session's markers, or this text, from being mistaken for the wrapper.
-
-The caller's duty: call `flush` when nothing has come for a moment. A command may write the first bytes of a
-marker and then wait; they are held back until then and no longer, and even after a flush the marker is still
-found.
 """
 
 from __future__ import annotations
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # The longest is START with its three words.
-_LONGEST = 128
+LONGEST = 128
 _U64 = 2**64 - 1
 
 
-@value
-class Hello:
+class Hello(Value):
     """A shell is reading what we send."""
 
     arch: str = ""
     """The pod's processor as Kubernetes names it, where that was asked: for want of a keeper."""
 
 
-@value
-class KeeperHere:
+class KeeperHere(Value):
     """A keeper's bridge is there; from here on there are only its frames."""
 
     container_start: int
     """When its container's first process started, in the kernel's clock ticks; 0 where that is not known."""
 
 
-@value
-class Gone:
+class Gone(Value):
     """A keeper's bridge says that there is no such session."""
 
     container_start: int
 
 
-@value
-class Started:
+class Started(Value):
     """The command is being started; it was not before this."""
 
     raw_stdin: bool
@@ -60,25 +52,21 @@ class Started:
     own_session: bool
 
 
-@value
-class Beat:
+class Beat(Value):
     """The answer to a beat: the worker's processes run."""
 
 
-@value
-class Ack:
+class Ack(Value):
     """One piece of stdin was taken by the command's pipe."""
 
 
-@value
-class Exit:
+class Exit(Value):
     """The command has ended, and this is its code."""
 
     code: int
 
 
-@value
-class End:
+class End(Value):
     """All that the command itself wrote to this stream has come."""
 
     left_open: bool = False
@@ -153,56 +141,4 @@ def parse_marker(text: bytes) -> Marker:
         word, *words = text.decode("ascii").split(" ")
         return _PARSERS[word](words)
     except (KeyError, ValueError) as error:
-        raise PeerError(f"the wrapper in the pod said {text[:_LONGEST]!r}, which is no marker") from error
-
-
-def _some(data: bytes) -> tuple[bytes, ...]:
-    return (data,) if data else ()
-
-
-class MarkerFilter:
-    """Takes the markers of one session out of one stream."""
-
-    __slots__ = ("_held", "_opening", "_shown")
-
-    def __init__(self, nonce: str) -> None:
-        self._opening = b"\x01mpirt-" + nonce.encode() + b" "
-        self._held = b""
-        self._shown = 0
-
-    def feed(self, data: bytes) -> Iterator[bytes | Marker]:
-        """The command's bytes and the markers among them, in their order. Raises PeerError where it is broken."""
-        data, start = self._held + data, self._shown
-        after = 0
-        while (at := data.find(self._opening, after)) >= 0:
-            yield from _some(data[start:at])
-            if (end := data.find(b"\n", at)) < 0:
-                break
-            yield parse_marker(data[at + len(self._opening) : end])
-            start = after = end + 1
-        else:
-            at = max(self._opening_begins(data), after)
-            yield from _some(data[start:at])
-        self._hold(data[at:], max(start - at, 0))
-
-    def flush(self) -> bytes:
-        """What was held back because it may become a marker; should it still become one, the rest is taken out."""
-        if not self.holds_back:
-            return b""
-        shown, self._shown = self._shown, len(self._held)
-        return self._held[shown:]
-
-    @property
-    def holds_back(self) -> bool:
-        """Whether there is anything to flush."""
-        return len(self._held) > self._shown and not self._held.startswith(self._opening)
-
-    def _hold(self, data: bytes, shown: int) -> None:
-        if len(data) > len(self._opening) + _LONGEST:
-            raise PeerError(f"the wrapper in the pod began a marker without an end: {data[:_LONGEST]!r}")
-        self._held, self._shown = data, shown
-
-    def _opening_begins(self, data: bytes) -> int:
-        # Only the opening's own first byte can start it, so the last one there is decides.
-        at = data.rfind(b"\x01", max(len(data) - len(self._opening) + 1, 0))
-        return at if at >= 0 and self._opening.startswith(data[at:]) else len(data)
+        raise PeerError(f"the wrapper in the pod said {text[:LONGEST]!r}, which is no marker") from error

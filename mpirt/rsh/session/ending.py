@@ -7,7 +7,7 @@ Owns: the reasons, and how long each step of it may take. No I/O.
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.values import value
+from mpirt.values import Value
 
 SIGNALLED = 128
 _SIGPIPE = 13
@@ -24,8 +24,7 @@ LAST_WORD = 1.5
 STATUS_SECONDS = 0.5
 
 
-@value
-class Grace:
+class Grace(Value):
     """How many seconds a command has from TERM to KILL."""
 
     asked: float | None = None
@@ -53,8 +52,7 @@ class Grace:
         return ours if self.asked is None else min(ours, self.asked)
 
 
-@value
-class Ending:
+class Ending(Value):
     """Why a running command is ended."""
 
     code: int

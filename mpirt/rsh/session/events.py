@@ -6,126 +6,111 @@ Owns: the words between the state machine and whoever does its I/O. Values only.
 
 from __future__ import annotations
 
-from mpirt.errors import MpirtError
-from mpirt.rsh.pod.facts import Pod
-from mpirt.values import value
+from mpirt.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mpirt.errors import MpirtError
+    from mpirt.rsh.pod.facts import Pod
 
 
-@value
-class Opened:
+class Opened(Value):
     """The exec's WebSocket is open, with this sub-protocol."""
 
     protocol: str
 
 
-@value
-class NotOpened:
+class NotOpened(Value):
     """It could not be opened."""
 
     error: MpirtError
 
 
-@value
-class Received:
+class Received(Value):
     """A whole WebSocket message has come."""
 
     message: bytes
 
 
-@value
-class Pong:
+class Pong(Value):
     """A ping was answered."""
 
 
-@value
-class Closed:
+class Closed(Value):
     """The connection has ended; how, in a few words."""
 
     how: str
 
 
-@value
-class StdinRead:
+class StdinRead(Value):
     """Bytes were read from our own stdin; none means its end."""
 
     data: bytes
 
 
-@value
-class StdinBroken:
+class StdinBroken(Value):
     """Our own stdin can't be read any more, which is not its end; why."""
 
     why: str
 
 
-@value
-class Signalled:
+class Signalled(Value):
     """A signal came: its name without SIG, and its number."""
 
     name: str
     number: int
 
 
-@value
-class StdoutBroken:
+class StdoutBroken(Value):
     """Nobody reads our stdout any more."""
 
 
-@value
-class Written:
+class Written(Value):
     """So much of the command's output has been written, or dropped for want of a reader, in all."""
 
     stdout: int
     stderr: int
 
 
-@value
-class Listening:
+class Listening(Value):
     """Whether we still read the connection: not while output waits for a slow reader."""
 
     listening: bool
 
 
-@value
-class PodFound:
+class PodFound(Value):
     """The name that was given is a host's; this is the name of the pod that has it."""
 
     pod: str
 
 
-@value
-class PodSeen:
+class PodSeen(Value):
     """The pod as it is now."""
 
     pod: Pod
 
 
-@value
-class PodGone:
+class PodGone(Value):
     """There is no pod of this name."""
 
 
-@value
-class ApiAnswers:
+class ApiAnswers(Value):
     """The API server can be heard."""
 
 
-@value
-class PodHidden:
+class PodHidden(Value):
     """The API server answers, but may not tell about the pod; why."""
 
     why: str
 
 
-@value
-class ApiSilent:
+class ApiSilent(Value):
     """The API server can't be heard; why."""
 
     why: str
 
 
-@value
-class Tick:
+class Tick(Value):
     """Time has passed."""
 
 
@@ -151,8 +136,7 @@ Event = (
 )
 
 
-@value
-class Dial:
+class Dial(Value):
     """Open the exec's WebSocket, with this sub-protocol, in this container (empty: the only one)."""
 
     protocol: str
@@ -162,59 +146,50 @@ class Dial:
     """For a credential plugin, which may need longer than a connection. They don't count for that."""
 
 
-@value
-class Send:
+class Send(Value):
     """Send a message, as one frame."""
 
     message: bytes
 
 
-@value
-class Ping:
+class Ping(Value):
     """Send a ping."""
 
 
-@value
-class Write:
+class Write(Value):
     """Write bytes to our own stdout (1) or stderr (2)."""
 
     stream: int
     data: bytes
 
 
-@value
-class WatchPod:
+class WatchPod(Value):
     """Keep an eye on the pod from now on."""
 
 
-@value
-class LookAtPod:
+class LookAtPod(Value):
     """Read the pod at once: anew on another connection, or where the one that there is does not tell by itself."""
 
     anew: bool
 
 
-@value
-class HangUp:
+class HangUp(Value):
     """Close the connection."""
 
 
-@value
-class Say:
+class Say(Value):
     """Tell the person one line."""
 
     line: str
 
 
-@value
-class Note:
+class Note(Value):
     """Tell one line to who wants to know everything."""
 
     line: str
 
 
-@value
-class Finish:
+class Finish(Value):
     """End, with this code, and this line if it is not the command's own end."""
 
     code: int

@@ -7,12 +7,12 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 
 from __future__ import annotations
 
-from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
 from mpirt.rsh.protocol.channels import ExitedWith
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpirt.rsh.pod.evidence import KeeperGone, Verdict
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.protocol.channels import Status
 
@@ -24,11 +24,6 @@ KILLED_SECONDS = 0.6
 # The keeper is gone, and nothing in the container tells whether this is the next one: an exec into that is faster
 # than the kubelet's word on it, most of all after an outage.
 GONE_SECONDS = 10.0
-_PATIENCE = {
-    KeeperGone.ALONE: KILLED_SECONDS,
-    KeeperGone.WITH_CONTAINER: LOOK_SECONDS,
-    KeeperGone.UNKNOWN: GONE_SECONDS,
-}
 
 
 class Findings:
@@ -38,6 +33,7 @@ class Findings:
         "_before",
         "_dead_after",
         "_gone",
+        "_keeper_patience",
         "_name",
         "_now",
         "_told",
@@ -58,6 +54,7 @@ class Findings:
         self.status: Status | None = None
         self.api_silent = ""
         self.keeper_gone: KeeperGone | None = None
+        self._keeper_patience = GONE_SECONDS
         self.can_wait = False
         self._name, self._dead_after = pod, dead_after
         self._before: Pod | None = None
@@ -91,12 +88,14 @@ class Findings:
 
     def keeper_is_gone(self, container_start: int, now: float) -> None:
         """A container that started then has no such session."""
+        from mpirt.rsh.pod.evidence import KeeperGone  # noqa: PLC0415  keepers mostly last
+
         if not (container_start and self.container_start):
-            self.keeper_gone = KeeperGone.UNKNOWN
+            self.keeper_gone, self._keeper_patience = KeeperGone.UNKNOWN, GONE_SECONDS
         elif container_start == self.container_start:
-            self.keeper_gone = KeeperGone.ALONE
+            self.keeper_gone, self._keeper_patience = KeeperGone.ALONE, KILLED_SECONDS
         else:
-            self.keeper_gone = KeeperGone.WITH_CONTAINER
+            self.keeper_gone, self._keeper_patience = KeeperGone.WITH_CONTAINER, LOOK_SECONDS
         self.doubt(now)
 
     @property
@@ -130,7 +129,7 @@ class Findings:
     @property
     def _patience(self) -> float:
         if self.keeper_gone is not None and not isinstance(self.status, ExitedWith):
-            return _PATIENCE[self.keeper_gone]
+            return self._keeper_patience
         return LOOK_SECONDS if self.status is None else KILLED_SECONDS
 
     def trust(self) -> None:
@@ -140,6 +139,11 @@ class Findings:
 
     def verdict(self, now: float, silence: float) -> Verdict | None:
         """What is certain by now, if anything."""
+        if self._now is None and not self._gone and self._until is None:
+            return None
+        # Commands that are over within a second never get here.
+        from mpirt.rsh.pod.evidence import Facts, judge, judge_pod  # noqa: PLC0415
+
         facts = Facts(
             pod=self._name,
             container=self.container,

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.rsh.pod.evidence import Verdict, exec_end
 from mpirt.rsh.pod.liveness import Liveness
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Output, Status
-from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending, left_open
 from mpirt.rsh.session.findings import Findings
 from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Running, State, Step
-from mpirt.rsh.session.retry import Next, NotAnswered, NotStarted, advice, is_from_node, not_started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.pod.evidence import Verdict
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.session.reattaching import Reattaching
     from mpirt.rsh.session.starting import Task
@@ -162,7 +161,7 @@ class Held(Running):
         elif self._channels is not None:
             part = self._channels.receive(message)
             if isinstance(part, Status):
-                self._lost(exec_end(part), now, status=part)
+                self._told_the_end(part, now)
             elif part is not None and part.stream == 1:
                 self._listen(part.data, now)
 
@@ -211,13 +210,22 @@ class Held(Running):
 
     # The connection
 
+    def _told_the_end(self, status: Status, now: float) -> None:
+        """The exec's own process has ended."""
+        how = ""
+        if self.state is not State.EXITED:
+            from mpirt.rsh.pod.evidence import exec_end  # noqa: PLC0415  mostly the command has ended before
+
+            how = exec_end(status)
+        self._lost(how, now, status=status)
+
     def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
         if self.state is State.EXITED:
             self._conclude()
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
-            self._not_attached(NotStarted(line), now, answered=status is not None and is_from_node(status))
+            self._not_attached(NotStarted(line), now, status=status)
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
@@ -266,18 +274,20 @@ class Held(Running):
             case None:
                 pass
             case status:
-                self._not_attached(not_started(self._task.pod, status, ""), now, answered=is_from_node(status))
+                self._not_attached(self._not_started(status), now, status=status)
 
-    def _not_attached(self, error: MpirtError, now: float, *, answered: bool = False) -> None:
-        """An attempt to come back has failed; whether the node has answered it."""
+    def _not_attached(
+        self, error: MpirtError, now: float, *, answered: bool = False, status: Status | None = None
+    ) -> None:
+        """An attempt to come back has failed; whether the pod has answered it, or what was said of the exec."""
         if self._reattaching is None:
             return
         if isinstance(error, ProtocolRefused):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
         self._actions.append(events.Note(f"the keeper was not reached: {error}"))
-        self._reattaching.failed(error, now, answered=answered)
-        if isinstance(self._findings.status, ExitedWith) and advice(error).next is Next.WAIT:
+        self._reattaching.failed(error, now, answered=answered, status=status)
+        if isinstance(self._findings.status, ExitedWith) and self._reattaching.runs_nothing:
             # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
             self._can_attach = False
             self._findings.doubt(self._reattaching.since)

@@ -10,7 +10,7 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.greeting import Keepers
 from mpirt.rsh.session.ending import Grace
-from mpirt.values import value
+from mpirt.values import Value
 
 # The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
 ASKED_AFTER = 6.0
@@ -20,8 +20,7 @@ _LONGEST_ARGUMENT = 120_000
 _JOINED = b'mpirt=; for mpirt_x do mpirt=$mpirt$mpirt_x; done; set --; unset mpirt_x; eval "unset mpirt;$mpirt"'
 
 
-@value
-class Patience:
+class Patience(Value):
     """How long a command is waited for, in seconds."""
 
     lease: float = 180.0
@@ -30,8 +29,7 @@ class Patience:
     """How long its node may be out of reach while the API server answers."""
 
 
-@value
-class Holding:
+class Holding(Value):
     """The settings of one command's keeper."""
 
     keepers: Keepers

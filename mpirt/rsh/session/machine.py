@@ -15,6 +15,7 @@ from mpirt.values import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpirt.rsh.protocol.channels import Status
     from mpirt.rsh.session.starting import Task
 
 
@@ -116,6 +117,12 @@ class Machine:
         if line and self._task.host:
             line = f"host {self._task.host}: {line}"
         self._actions += [events.HangUp(), events.Finish(code, line)]
+
+    def _not_started(self, status: Status | None, how: str = "") -> MpirtError:
+        """What to call it when a connection ends before the pod's side says a word."""
+        from mpirt.rsh.session.retry import not_started  # noqa: PLC0415  most connections last
+
+        return not_started(self._task.pod, status, how)
 
     def _tell(self, data: bytes) -> None:
         self._actions += [events.Send(message) for message in stdin_messages(data)]

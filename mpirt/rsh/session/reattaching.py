@@ -11,13 +11,16 @@ from __future__ import annotations
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.rsh.pod.evidence import Verdict
+from mpirt.rsh.protocol.channels import Failed
+from mpirt.rsh.protocol.entrance import NotStarted
 from mpirt.rsh.session.holding import ASKED_AFTER
-from mpirt.rsh.session.retry import NotStarted, delay
+from mpirt.rsh.session.retry import Next, advice, delay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.protocol.channels import Status
     from mpirt.rsh.session.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.
@@ -32,6 +35,8 @@ _STALE_SECONDS = DIAL_SECONDS + ANSWER_SECONDS + 10.0
 _OWN_STATUSES = frozenset({401, 403, 429, 502, 503, 504})
 # A kubelet's word on a runtime that it can't reach.
 _UNAVAILABLE = "rpc error: code = Unavailable"
+# How an API server says that a node does not answer: before the connection is opened, and afterwards on v5.
+_UNREACHED = ("error dialing backend", "error sending request")
 
 
 class Reattaching:
@@ -40,7 +45,7 @@ class Reattaching:
     # fmt: off
     __slots__ = (
         "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_failed_at", "_heard",
-        "_jitter", "_patience", "_said", "_tries", "how", "since",
+        "_jitter", "_patience", "_said", "_tries", "how", "runs_nothing", "since",
     )
     # fmt: on
 
@@ -57,6 +62,8 @@ class Reattaching:
         """`heard`: when the last sign of life came; `api_heard`: when the API server was, if it was."""
         self.how = how
         self.since = now
+        self.runs_nothing = False
+        """Whether the last attempt found that there is no such container running."""
         self._heard = heard
         self._patience = patience
         self._jitter = jitter
@@ -98,12 +105,16 @@ class Reattaching:
         """Whether the keeper's word has not come in time."""
         return self._answer_by is not None and now >= self._answer_by
 
-    def failed(self, error: MpirtError, now: float, *, answered: bool = False) -> None:
-        """An attempt has failed; `answered`: by the node itself, on which all may go on."""
+    def failed(
+        self, error: MpirtError, now: float, *, answered: bool = False, status: Status | None = None
+    ) -> None:
+        """An attempt has failed; `answered`, as a `status` may be: by the node itself, on which all may go on."""
         self._forget_what_is_stale(now)
         self._answer_by = None
         self._tries += 1
         self._said = str(error)
+        self.runs_nothing = advice(error).next is Next.WAIT
+        answered = answered or (status is not None and _is_from_node(status))
         # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
         is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
         self._failed = not (answered or is_silent or _is_the_servers(error) or _is_the_runtimes(error))
@@ -148,6 +159,15 @@ class Reattaching:
 
     def _node_given_up(self, api_since: float) -> float:
         return max(self._heard, api_since - ASKED_AFTER) + self._patience.node
+
+
+def _is_from_node(status: Status) -> bool:
+    """
+    Whether the node said it: on v5 the API server opens the connection, and tells so that it can't reach the node.
+
+    A runtime on its way down reports success for an exec that has not ended.
+    """
+    return not (isinstance(status, Failed) and any(text in status.message for text in _UNREACHED))
 
 
 def _is_the_runtimes(error: MpirtError) -> bool:

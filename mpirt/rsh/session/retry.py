@@ -17,7 +17,8 @@ from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
 from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.pod.facts import NAME_ONE
 from mpirt.rsh.protocol.channels import V4, V5, ExitedWith, Failed, Status
-from mpirt.values import Enum, value
+from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ BRIEFLY_SECONDS = 5.0
 REFUSALS_PASS_SECONDS = 10.0
 # An attempt that had no more time than this was cut short: that it got no answer says nothing about the server.
 _CUT_SHORT_SECONDS = 2.0
-# How an API server says that a node does not answer: before the connection is opened, and afterwards on v5.
-_UNREACHED = ("error dialing backend", "error sending request")
 
 
 class Next(Enum):
@@ -53,16 +52,7 @@ class Next(Enum):
     """It will not get better."""
 
 
-class NotStarted(Unreachable):
-    """The way to the container was open, but no shell answered."""
-
-
-class NotAnswered(NotStarted):
-    """It was still open when there was no time left to wait for an answer."""
-
-
-@value
-class Row:
+class Row(Value):
     """One line of the table: an answer with this status (0: any) and this text in it (empty: any)."""
 
     status: int
@@ -168,17 +158,7 @@ def not_started(pod: str, status: Status | None, how: str) -> MpirtError:
     )
 
 
-def is_from_node(status: Status) -> bool:
-    """
-    Whether the node said it: on v5 the API server opens the connection, and tells so that it can't reach the node.
-
-    A runtime on its way down reports success for an exec that has not ended.
-    """
-    return not (isinstance(status, Failed) and any(text in status.message for text in _UNREACHED))
-
-
-@value
-class Again:
+class Again(Value):
     """Try again at that moment, with that sub-protocol; `look` at the pod meanwhile, and name its container."""
 
     at: float
@@ -187,8 +167,7 @@ class Again:
     choose: bool = False
 
 
-@value
-class GiveUp:
+class GiveUp(Value):
     """Don't. This is the error to end with."""
 
     error: MpirtError

@@ -26,7 +26,6 @@ from mpirt.rsh.protocol.markers import Hello, Marker
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
 from mpirt.rsh.session.machine import Machine, State, Step
-from mpirt.rsh.session.retry import not_started
 from mpirt.rsh.session.starting import Starting, Task
 
 TYPE_CHECKING = False
@@ -127,7 +126,7 @@ class _Opening(Machine):
             case events.Received(message) if self.state is State.HELLO:
                 self._take(message, now)
             case events.Closed(how) if self.state is State.HELLO:
-                self._try_again(not_started(self._task.pod, None, how), now)
+                self._try_again(self._not_started(None, how), now)
 
     def _greet(self, now: float) -> None:
         order, holding = self._task.order, self._task.holding
@@ -160,7 +159,7 @@ class _Opening(Machine):
         for part in streams.receive(message):
             # What comes before GO isn't the command's: a runtime's complaint, which its status repeats.
             if isinstance(part, Status):
-                self._try_again(not_started(self._task.pod, part, ""), now)
+                self._try_again(self._not_started(part), now)
             elif not isinstance(part, Output):
                 self._greeted_by(part, streams, now)
 
@@ -180,7 +179,7 @@ class _Opening(Machine):
             case None | NoSession():
                 pass
             case status:
-                self._try_again(not_started(self._task.pod, status, ""), now)
+                self._try_again(self._not_started(status), now)
 
     def _go_without(self, why: str, now: float) -> None:
         """There is a shell, but no keeper."""

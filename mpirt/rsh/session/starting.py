@@ -8,20 +8,21 @@ be repeated without harm, because a wrapper that gets no GO starts nothing.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod
-from mpirt.rsh.invocation.order import Order
-from mpirt.rsh.pod.facts import NAME_ONE, Container, Pod, choose_container
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.channels import V4
+from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.retry import LONGEST_DELAY, Attempts, GiveUp, NotAnswered, NotStarted
-from mpirt.values import value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.invocation.order import Order
+    from mpirt.rsh.pod.facts import Container, Pod
     from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.retry import Attempts
 
 # One attempt; a second address, or a second try, may do better than a first that hangs.
 _DIAL_SECONDS = 15.0
@@ -29,10 +30,11 @@ _DIAL_SECONDS = 15.0
 _LAST_WORD_SECONDS = 0.5
 # A runtime under load takes a few seconds to start a shell.
 _HELLO_SECONDS = 15.0
+# How often news of the pod may bring the next attempt forward.
+_HASTENED_EVERY = 5.0
 
 
-@value
-class Task:
+class Task(Value):
     """What a session is to do."""
 
     pod: str
@@ -71,23 +73,22 @@ class Starting:
     """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
 
     __slots__ = (
-        "_attempts", "_choosing", "_dial_at", "_hastened_at", "_hello_by", "_is_dialling", "_opened", "_seen",
-        "_task", "_waits_for", "container",
+        "_attempts", "_begun", "_choosing", "_deadline", "_dial_at", "_hastened_at", "_hello_by", "_is_dialling",
+        "_jitter", "_opened", "_seen", "_task", "_waits_for", "container",
     )  # fmt: skip
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
         self.container = task.container
-        self._task = task
-        self._attempts = Attempts(
-            now, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=jitter
-        )
+        self._task, self._jitter = task, jitter
+        self._begun, self._deadline = now, now + task.connect_seconds
+        self._attempts: Attempts | None = None
         self._dial_at: float | None = now
         self._hello_by: float | None = None
         self._opened = now
         self._choosing = self._is_dialling = False
         self._waits_for = ""
         self._seen: Container | None = None
-        self._hastened_at = now - LONGEST_DELAY
+        self._hastened_at = now - _HASTENED_EVERY
 
     def pod_found(self, task: Task) -> None:
         """The pod has another name."""
@@ -102,7 +103,7 @@ class Starting:
     @property
     def _ends_at(self) -> float:
         """When it is over without another word: a dial that is under way has its time, and says what was wrong."""
-        return self._attempts.deadline + (_LAST_WORD_SECONDS if self._is_dialling else 0.0)
+        return self._deadline + (_LAST_WORD_SECONDS if self._is_dialling else 0.0)
 
     def overdue(self, now: float) -> MpirtError | None:
         """The error of a shell that has not answered in time."""
@@ -120,26 +121,38 @@ class Starting:
             return []
         self._dial_at = None
         self._is_dialling = True
-        left = self._attempts.deadline - now
-        dial = events.Dial(
-            self._attempts.protocol, self.container, min(_DIAL_SECONDS, left), credentials_seconds=left
-        )
-        return [dial]
+        left = self._deadline - now
+        protocol = self._task.protocol if self._attempts is None else self._attempts.protocol
+        return [events.Dial(protocol, self.container, min(_DIAL_SECONDS, left), credentials_seconds=left)]
 
     def opened(self, now: float) -> None:
         """The connection is there: from now on the answer of the shell at its other end is awaited."""
         self._opened, self._is_dialling = now, False
-        self._attempts.opened(now)
-        self._hello_by = min(now + _HELLO_SECONDS, self._attempts.deadline)
+        if self._attempts is not None:
+            self._attempts.opened(now)
+        self._hello_by = min(now + _HELLO_SECONDS, self._deadline)
 
     def failed(self, error: MpirtError, now: float) -> bool:
         """The attempt has failed. Whether the pod is worth a look until the next."""
+        from mpirt.rsh.session.retry import GiveUp  # noqa: PLC0415  most commands start at the first attempt
+
         self._hello_by, self._is_dialling = None, False
+        self._attempts = self._attempts or self._first_attempt()
         plan = self._attempts.failed(error, now)
         if isinstance(plan, GiveUp):
             raise self._with_reason(plan.error)
         self._dial_at, self._choosing = plan.at, plan.choose
         return plan.look
+
+    def _first_attempt(self) -> Attempts:
+        from mpirt.rsh.session.retry import Attempts  # noqa: PLC0415  see failed()
+
+        task = self._task
+        attempts = Attempts(
+            self._begun, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=self._jitter
+        )
+        attempts.opened(self._opened)
+        return attempts
 
     def pod_seen(self, pod: Pod, now: float) -> list[events.Action]:
         """The pod, while it is waited for."""
@@ -148,6 +161,9 @@ class Starting:
         if pod.has_ended:
             raise NoPod(f"pod {self._task.pod} has ended: {pod.phase}{f' ({pod.reason})' if pod.reason else ''}")
         if self._choosing:
+            # Most pods have one container, or a default.
+            from mpirt.rsh.pod.facts import choose_container  # noqa: PLC0415
+
             self._choosing = False
             self.container, told = choose_container(pod, self._task.container)
             return [events.Say(f"pod {self._task.pod}: {told}")] if told else []
@@ -156,13 +172,15 @@ class Starting:
             self._waits_for = pod.waits_for
         # One that ran already, as the pod has it, when the attempt failed runs no better now. And one that is
         # another at every look keeps its pauses: it crashes, or two API servers don't agree on it.
-        elif self._seen != before and now >= self._hastened_at + LONGEST_DELAY:
+        elif self._seen != before and now >= self._hastened_at + _HASTENED_EVERY:
             self._dial_at, self._hastened_at = min(self._dial_at, now), now
         return []
 
     def pod_not_told(self, why: str) -> None:
         """The pod can't be looked at, and that won't change: silence of the API server may."""
         if self._choosing:
+            from mpirt.rsh.pod.facts import NAME_ONE  # noqa: PLC0415  see pod_seen
+
             pod = self._task.pod
             raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); {NAME_ONE}")
 
@@ -171,7 +189,7 @@ class Starting:
             self.pod_not_told("no answer came")
         if self._waits_for:
             return NoPod(f"pod {self._task.pod} is not running: {self._waits_for}")
-        said = self._attempts.out_of_time(now)
+        said = None if self._attempts is None else self._attempts.out_of_time(now)
         return said or NotStarted(f"no time was left to reach pod {self._task.pod}")
 
     def _with_reason(self, error: MpirtError) -> MpirtError:

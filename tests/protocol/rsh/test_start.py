@@ -10,8 +10,7 @@ OURS = {
     "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
         "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
-        ".frames", ".http", ".jsontext", ".listing", ".objects", ".resolve", ".stream", ".tls", ".tlslib",
-        ".upgrade", ".wire",
+        ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
         "", ".entry", ".main", ".settings",
@@ -19,21 +18,20 @@ OURS = {
         ".invocation.seconds",
         ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
         ".protocol.markers",
-        ".pod", ".pod.facts", ".pod.liveness",
+        ".pod", ".pod.liveness",
         ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
-        ".session.retry", ".session.session", ".session.starting",
+        ".session.session", ".session.starting",
         ".ports", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output", ".ports.sessionio",
         ".ports.signals",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.
-CLOCK = {"_signal", "time"}
+CLOCK = {"_signal", "gc", "time"}
 # For the answer to the handshake.
 HASH = {"_sha1"}
 WRAPPER = {
     f"mpirt.rsh.{name}"
     for name in (
-        "pod.evidence",
         "protocol.printf",
         "protocol.script",
         "protocol.streams",
@@ -44,7 +42,12 @@ WRAPPER = {
         "session.stdinflow",
     )
 }
-WATCH = {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink", "mpirt.rsh.ports.podwatch"}
+KEEPER = {f"mpirt.rsh.{name}" for name in ("protocol.conversation", "session.findings", "session.held")}
+SENDING = {"mpirt.rsh.protocol.printf"}
+WATCH = {
+    *(f"mpirt.kubeapi.{name}" for name in ("listing", "objects", "watch", "watchlines", "watchlink")),
+    *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "ports.podwatch")),
+}
 DEAR = {
     "asyncio", "click", "contextlib", "dataclasses", "email", "encodings.idna", "http", "inspect", "logging",
     "pathlib", "random", "subprocess", "tempfile", "threading", "traceback", "typing", "urllib", "websocket",
@@ -56,10 +59,10 @@ def imported_to_begin() -> set[str]:
     return imported_by("mpirt.rsh.entry", "mpirt.rsh.main")
 
 
-def imported_meanwhile(ground: Ground, command: str) -> tuple[int, set[str]]:
+def imported_meanwhile(ground: Ground, command: str, **more: str) -> tuple[int, set[str]]:
     """The code of a command that says nothing, and what is imported on the way."""
     account = ground.folder / "account"
-    env = environment(ground.folder, ground.server.service_account(account))
+    env = environment(ground.folder, {**ground.server.service_account(account), **more})
     lines, code, loaded = imported_by_a_run("mpirt.rsh.main", "w-0", command, account=account, env=env)
     assert lines == []
     return code, loaded
@@ -73,7 +76,20 @@ class TestTheStart:
         assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)
 
 
-class TestARunInAPod:
+class TestARunThatAKeeperHolds:
+    def test_imports_nothing_more(self, ground: Ground) -> None:
+        # The keeper is there already: the first one had it sent.
+        imported_meanwhile(ground, "true", MPIRT_KEEPER="on")
+
+        assert imported_meanwhile(ground, "true", MPIRT_KEEPER="on") == (0, HASH | KEEPER)
+
+    def test_that_takes_longer_watches_its_pod(self, ground: Ground) -> None:
+        code, loaded = imported_meanwhile(ground, "sleep 1.2", MPIRT_KEEPER="on")
+
+        assert (code, loaded - HASH - SCANNER - SENDING) == (0, KEEPER | WATCH)
+
+
+class TestARunUnderTheWrapper:
     def test_imports_nothing_more(self, ground: Ground) -> None:
         assert imported_meanwhile(ground, "true") == (0, HASH | WRAPPER)
 

@@ -79,7 +79,9 @@ class TestTheFastPath:
         loaded = imported_by("mpirt.kubeapi.endpoint", "mpirt.kubeapi.execs")
 
         assert loaded.isdisjoint({"json", "re", "enum"})
-        assert OURS - loaded == {"mpirt.kubeapi.watch", "mpirt.kubeapi.watchlines", "mpirt.kubeapi.watchlink"}
+        assert OURS - loaded == {
+            f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")
+        }
 
 
 class TestThePathOfAKubeconfig:

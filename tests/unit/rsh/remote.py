@@ -20,7 +20,8 @@ from typing import IO, Self, TypeVar
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
-from mpirt.rsh.protocol.markers import End, Exit, Hello, Marker, MarkerFilter, Started
+from mpirt.rsh.protocol.markers import End, Exit, Hello, Marker, Started
+from mpirt.rsh.protocol.streams import MarkerFilter
 
 M = TypeVar("M")
 NONCE = "0123456789abcdef"

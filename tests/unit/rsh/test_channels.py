@@ -60,6 +60,8 @@ class TestTheStatus:
         ("message", "expected"),
         [
             pytest.param(b'\x03{"metadata":{},"status":"Success"}', Succeeded(), id="success"),
+            pytest.param(b'\x03{"status":"Success"}', Succeeded(), id="success without metadata"),
+            pytest.param(b'\x03{"kind":"Status","status":"Success"}', Succeeded(), id="success in other words"),
             pytest.param(
                 failure(reason="NonZeroExitCode", details={"causes": [{"reason": "ExitCode", "message": "42"}]}),
                 ExitedWith(42),

@@ -16,10 +16,10 @@ from mpirt.rsh.protocol.markers import (
     Hello,
     KeeperHere,
     Marker,
-    MarkerFilter,
     Started,
     parse_marker,
 )
+from mpirt.rsh.protocol.streams import MarkerFilter
 
 NONCE = "0123abcd"
 OPENING = b"\x01mpirt-0123abcd "

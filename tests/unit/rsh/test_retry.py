@@ -23,7 +23,8 @@ from mpirt.kubeapi.answers import (
 )
 from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.protocol.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
-from mpirt.rsh.session.retry import Again, Attempts, GiveUp, Next, NotAnswered, NotStarted, advice, not_started
+from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
+from mpirt.rsh.session.retry import Again, Attempts, GiveUp, Next, advice, not_started
 
 
 def answer(kind: type[ApiError], status: int, said: str = "", *, retry_after: float | None = None) -> ApiError:
