@@ -2,7 +2,8 @@
  * Bytes between the exec's stdin and stdout and the keeper's connection.
  *
  * Understands nothing of them. The exec's streams belong to others too, so they stay blocking: they are read when
- * there is something, and written when there is room: as much as a pipe holds when it is empty, else a page.
+ * there is something; stdout, a pipe, is opened a second time to be written. Where it can't be, it is written when
+ * there is room: as much as a pipe holds when it is empty, else a page.
  */
 #include "keeper.h"
 
@@ -12,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,14 +152,24 @@ static void await_children_by_mask(void)
     sigprocmask(SIG_BLOCK, &children, NULL);
 }
 
+/* That one is ours alone, and need not keep us waiting. */
+static int stdout_anew(void)
+{
+    struct stat status;
+    if (fstat(STDOUT_FILENO, &status) < 0 || !S_ISFIFO(status.st_mode))
+        return STDOUT_FILENO;
+    int anew = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return anew < 0 ? STDOUT_FILENO : anew;
+}
+
 int bridge_carry(int connection, pid_t keeper)
 {
     static struct lane inward, outward;
     inward.from = STDIN_FILENO;
     inward.to = connection;
     outward.from = connection;
-    outward.to = STDOUT_FILENO;
-    outward.is_blocking = true;
+    outward.to = stdout_anew();
+    outward.is_blocking = outward.to == STDOUT_FILENO;
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
     await_children_by_mask();

@@ -31,8 +31,10 @@ enum {
     FRAME_LIMIT = HEADER + PAYLOAD_LIMIT,
     JOB_LIMIT = 512,             /* longer than any namespace, name and uid */
     START_LIMIT = 2 << 20,
-    OUTPUT_KEPT = 1 << 20,       /* of each stream */
-    STDIN_KEPT = 256 << 10,
+    OUT_LIMIT = PAYLOAD_LIMIT - HEADER,  /* a frame of it is what runtimes carry at once */
+    OUTPUT_KEPT = 2 << 20,       /* of each stream */
+    STDIN_KEPT = 1 << 20,
+    TAKEN_TOLD = STDIN_KEPT / 4, /* as seldom as this: every word has a long way to go */
     SILENCE = 40000,             /* an agent that says nothing for so long is gone */
 };
 

@@ -200,8 +200,8 @@ size_t output_next(int *stream, u64 *offset, u8 *to)
         u64 length = output->ring.end - output->sent;
         if (!length)
             continue;
-        if (length > PAYLOAD_LIMIT)
-            length = PAYLOAD_LIMIT;
+        if (length > OUT_LIMIT)
+            length = OUT_LIMIT;
         ring_copy(&output->ring, output->sent, to, length);
         *stream = last_told = number;
         *offset = output->sent;

@@ -117,7 +117,7 @@ static size_t composed(void)
         return beat();
     if (tell.controls != controls_done())
         return controlled();
-    if (tell.taken != stdin_taken() || tell.closed != stdin_is_closed())
+    if (stdin_taken() - tell.taken >= TAKEN_TOLD || tell.closed != stdin_is_closed())
         return taken();
     if (tell.failed && session.phase == UNSTARTED)
         return failed();

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _FULL = 256 * 1024
 _ROOM = 64 * 1024
 # How much output is written before the session is told: the pod has room for several times as much.
-_WORTH_TELLING = 64 * 1024
+_WORTH_TELLING = 256 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
 _LAST_SECONDS = 1.0
 _STDIN, _STDOUT, _STDERR = 0, 1, 2

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # How much of stdin may be under way: what the keeper has room for.
-STDIN_WINDOW = 256 * 1024
+STDIN_WINDOW = 1024 * 1024
 # A frame with so much of it is one message on the exec's channel, whose number takes a byte.
 STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
-# The keeper has room for 1 MiB of output on each stream; acknowledging less often than this would stall it.
-_ACK_EVERY = 128 * 1024
+# The keeper has room for 2 MiB of output on each stream. Each word to it is a message that wakes everything on the
+# way, as a piece of output does: less often would stall it, more often costs as much as the output itself.
+_ACK_EVERY = 512 * 1024
 
 
 class Attached(Value):

@@ -53,9 +53,29 @@ def test_output_comes_once_and_in_order_over_many_connections(agent: Agent) -> N
     assert agent.err == COUNTED[:MIB]
 
 
+# Starts a program whose stdout is a socket, and passes on what comes of it.
+BEHIND_A_SOCKET = """
+import os, socket, subprocess, sys
+ours, its = socket.socketpair()
+program = subprocess.Popen(sys.argv[1:], stdout=its)
+its.close()
+while data := ours.recv(1 << 20):
+    while data:
+        data = data[os.write(1, data):]
+"""
+
+
+def test_output_arrives_where_the_execs_stdout_can_not_be_opened_a_second_time(keeper: Path) -> None:
+    with Agent(keeper, prefix=[sys.executable, "-c", BEHIND_A_SOCKET]) as agent:
+        agent.start(sys.executable, "-c", COUNTER)
+        ended = agent.until_exit()
+
+    assert (ended.code, agent.out == COUNTED, agent.err == COUNTED[:MIB]) == (0, True, True)
+
+
 def send_stdin(agent: Agent, data: bytes, sent: int) -> int:
     """One frame more, if the window has room for it; how much is sent now."""
-    end = min(sent + 30_001, len(data), agent.taken + 256 * 1024)
+    end = min(sent + 30_001, len(data), agent.taken + MIB)
     if end > sent:
         agent.send(agent.frame(Kind.STDIN, sent, data[sent:end]))
     else:
@@ -116,7 +136,8 @@ def test_more_stdin_than_may_be_under_way_ends_the_connection(agent: Agent) -> N
     piece = bytes(32 * 1024)
 
     with pytest.raises(Broken):
-        for number in range(20):
+        # The pipe takes some of it, too.
+        for number in range(64):
             agent.send(agent.frame(Kind.STDIN, number * len(piece), piece))
         agent.until(Kind.EXIT)
     agent.attach(again=True)
@@ -138,12 +159,27 @@ def test_a_command_that_closes_its_stdin_is_reported_and_the_rest_counts_as_take
     agent.start("/bin/sh", "-c", "exec <&-; echo closed; read -r x <&2; sleep 1000", has_stdin=True)
 
     agent.until_true(lambda: any(frame.kind is Kind.TAKEN and frame.payload == b"\1" for frame in agent.seen))
-    for number in range(20):
+    for number in range(64):
         agent.send(agent.frame(Kind.STDIN, number * 32768, bytes(32768)))
-    agent.until_true(lambda: agent.taken == 20 * 32768)
-
+    agent.until_true(lambda: agent.taken > MIB)
     # The shell closes its stdin before it writes.
     agent.until_true(lambda: agent.out == b"closed\n")
+    agent.attach(again=True)
+
+    assert agent.taken == 2 * MIB
+
+
+def test_taken_stdin_is_told_by_the_quarter_of_what_may_be_under_way(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "head -c 300000 | tail -c 5; sleep 1000", has_stdin=True)
+    piece = bytes(30_000)
+
+    for number in range(10):
+        agent.send(agent.frame(Kind.STDIN, number * len(piece), piece))
+    agent.until_true(lambda: agent.out == bytes(5))
+    told = [frame.number for frame in agent.seen if frame.kind is Kind.TAKEN]
+
+    assert len(told) == 1
+    assert MIB // 4 <= told[0] <= 300_000
 
 
 def test_stdin_is_dev_null_where_there_is_none(agent: Agent) -> None:
@@ -167,12 +203,12 @@ def test_output_that_nobody_acknowledges_blocks_the_command_and_takes_no_more_me
         while True:
             agent.until(Kind.OUT, within=0.5)
 
-    assert len(agent.out) == MIB
+    assert len(agent.out) == 2 * MIB
     assert agent.err == b""
     assert memory_of(agent) < 4096
 
     agent.acknowledges = True
-    agent.send(agent.frame(Kind.ACK, payload=struct.pack("<QQ", MIB, 0)))
+    agent.send(agent.frame(Kind.ACK, payload=struct.pack("<QQ", 2 * MIB, 0)))
     ended = agent.until_exit()
     assert (ended.out, agent.err) == (5000000, b"end\n")
 

@@ -118,11 +118,11 @@ class TestWhatWeSay:
 
         assert len(list(stdin_messages(talk.stdin(bytes(talk.stdin_room))))) == 1
 
-    def test_there_is_room_for_256_kib_of_stdin(self) -> None:
+    def test_there_is_room_for_a_mib_of_stdin(self) -> None:
         talk = connected()
-        for _ in range(8):
+        for _ in range(32):
             talk.stdin(bytes(32751))
-        talk.stdin(bytes(135))
+        talk.stdin(bytes(543))
         assert talk.stdin_room == 1
 
         with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
@@ -143,10 +143,10 @@ class TestWhatWeSay:
     def test_written_output_is_acknowledged_now_and_then(self) -> None:
         talk = connected()
 
-        assert talk.written(131071, 0) == b""
-        assert talk.written(131071, 1) == frame(keepers.ACK, 1, 0, u64(131071, 1))
-        assert talk.written(131071, 131072) == b""
-        assert talk.written(131072, 131072) == frame(keepers.ACK, 1, 0, u64(131072, 131072))
+        assert talk.written(524287, 0) == b""
+        assert talk.written(524287, 1) == frame(keepers.ACK, 1, 0, u64(524287, 1))
+        assert talk.written(524287, 524288) == b""
+        assert talk.written(524288, 524288) == frame(keepers.ACK, 1, 0, u64(524288, 524288))
 
     def test_beat_and_done_are_bare(self) -> None:
         talk = connected()

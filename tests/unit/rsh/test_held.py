@@ -104,14 +104,14 @@ class TestOneConnection:
         run = HeldRun(has_stdin=True).begin()
         assert run.session.stdin_room == 32751
 
-        for _ in range(8):
+        for _ in range(32):
             run.feed(StdinRead(b"x" * 32751))
-        run.feed(StdinRead(b"x" * 136))
+        run.feed(StdinRead(b"x" * 544))
         assert run.session.stdin_room == 0
 
         run.carry()
         assert run.session.stdin_room == 32751
-        assert run.keeper.stdin == b"x" * 262144
+        assert run.keeper.stdin == b"x" * 1048576
 
     def test_the_end_of_stdin_is_told(self) -> None:
         run = HeldRun(has_stdin=True).begin()
