@@ -85,12 +85,31 @@ def kubeconfig_by_way_of(namespace: Namespace, port: int) -> Path:
 
 
 def wait_for_the_end_of_all(namespace: Namespace, pod: str) -> None:
-    """Wait until nothing is left in a pod that could still start a command, or run one."""
+    """
+    Wait until nothing is left in a pod that could still start a command, or run one.
 
-    def is_left() -> bool:
-        return "read -r mpirt" in namespace.kubectl.execute(pod, "ps", "-o", "args")
+    A shell by itself that has been there before is neither: containerd leaves the one whose connection ended just
+    while it was started, and nobody has anything to say to that any more.
+    """
+    before: set[str] = set()
 
-    until(lambda: not is_left(), within=60, what="the end of all wrappers")
+    def are_over() -> bool:
+        nonlocal before
+        shells, alone = _shells(namespace.kubectl.execute(pod, "ps", "-o", "pid,ppid,args"))
+        are_over = shells == alone <= before
+        before = alone
+        return are_over
+
+    what = "the end of all wrappers"
+    until(are_over, within=60, what=what, instead=lambda: namespace.kubectl.execute(pod, "ps"))
+
+
+def _shells(processes: str) -> tuple[set[str], set[str]]:
+    """The shells that were started for agents, and their children, by pid; and those of them that have no kin."""
+    parents = {pid: parent for pid, parent, _ in (line.split(maxsplit=2) for line in processes.splitlines())}
+    shells = {line.split()[0] for line in processes.splitlines() if "read -r mpirt" in line}
+    # What the runtime starts has its parent outside of the pod.
+    return shells, {pid for pid in shells if parents[pid] == "0" and pid not in parents.values()}
 
 
 class Start:
