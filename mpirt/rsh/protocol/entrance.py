@@ -13,6 +13,14 @@ from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
 from mpirt.values import Value
 
 
+class NotStarted(Unreachable):
+    """The way to the container was open, but no shell answered."""
+
+
+class NotAnswered(NotStarted):
+    """It was still open when there was no time left to wait for an answer."""
+
+
 class KeeperFound(Value):
     """A keeper's bridge is at the other end."""
 
@@ -26,14 +34,6 @@ class NoKeeper(Value):
     """A shell waits for a line; there is no keeper, and none can be sent."""
 
     why: str
-
-
-class NotStarted(Unreachable):
-    """The way to the container was open, but no shell answered."""
-
-
-class NotAnswered(NotStarted):
-    """It was still open when there was no time left to wait for an answer."""
 
 
 class NoSession(Value):
