@@ -109,8 +109,9 @@ def _jobs(*, by_kubectl: bool) -> Iterator[list[Job]]:
 
 
 def _happen(outage: Outage, jobs: list[Job], found: Table, agent: str) -> None:
-    before = [job.numbers() for job in jobs]
     outage()
+    # What came at its beginning proves nothing; and until they are back, the next one would be the same one.
+    before = [until(job.numbers, within=_GOES_ON_WITHIN, what=f"lines of {job.kind.name}") for job in jobs]
     deadline = time.monotonic() + _GOES_ON_WITHIN
     for job, numbers in zip(jobs, before, strict=True):
         found.note(outage.name, agent, job.kind.name, _fate(job, numbers, deadline - time.monotonic()))
