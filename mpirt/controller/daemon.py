@@ -16,23 +16,24 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
-from mpirt.controller import evictions, kinds, unmade
 from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.logs import Log, report_mistake
-from mpirt.controller.metrics import Metrics
-from mpirt.controller.objectnames import OPERATOR, selector
-from mpirt.controller.observe import slim
+from mpirt.controller.loop.queue import Queue
+from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
+from mpirt.controller.loop.work_queue import WaitingQueue
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import OPERATOR, selector
+from mpirt.controller.model.reading import Body
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.monitoring.logs import Log, report_mistake
+from mpirt.controller.monitoring.metrics import Metrics
+from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
+from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
-from mpirt.controller.queue import Queue
-from mpirt.controller.reading import Body
-from mpirt.controller.reconcile import Reconciler, Result, Turn
-from mpirt.controller.spec import JobKey
-from mpirt.controller.store import Store
-from mpirt.controller.waiting import WaitingQueue
 
 # A look at a job is a few writes, each with a time limit. One that takes longer hangs.
 _STUCK_AFTER = 180.0
@@ -157,7 +158,7 @@ class Daemon:
         mine = Where(options.namespace, selector(OPERATOR))
         watched = [(dialect.resource, Where(options.namespace))]
         watched += [(kinds.RESOURCES[kind], mine) for kind in kinds.WATCHED]
-        for kind, fields in ((kinds.EVENT, unmade.FIELDS), (kinds.EVICTION, evictions.FIELDS)):
+        for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
             watched += [(kinds.RESOURCES[kind], Where(options.namespace, fields=fields))]
         return [
             Informer(link, resource, where, feed, self._log, chance=random.random) for resource, where in watched

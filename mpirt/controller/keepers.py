@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 
 from mpirt import keeper
-from mpirt.controller.logs import Log
+from mpirt.controller.monitoring.logs import Log
 
 
 def keeper_files() -> dict[str, str]:

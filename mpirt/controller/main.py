@@ -21,10 +21,10 @@ from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.keepers import keeper_files, report_missing
-from mpirt.controller.logs import FORMS, LineLog, Log
-from mpirt.controller.metrics import CONTENT_TYPE, Metrics
+from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
+from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
+from mpirt.controller.monitoring.serving import Server, verdict
 from mpirt.controller.options import Options, read_options, usage
-from mpirt.controller.serving import Server, verdict
 from mpirt.errors import ExitCode, MpirtError
 
 

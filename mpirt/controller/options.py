@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from mpirt import names
-from mpirt.controller.election import Terms
-from mpirt.controller.logs import FORMS
-from mpirt.controller.spec import Settings
+from mpirt.controller.cluster.election import Terms
+from mpirt.controller.model.spec import Settings
+from mpirt.controller.monitoring.logs import FORMS
 from mpirt.errors import SpecError, UsageError
 
 _PORTS = range(65536)

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.actions import Patch
+from mpirt.controller.decisions.drift import correction
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.drift import correction
 from mpirt.controller.keepers import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.objectnames import object_name
-from mpirt.controller.observe import read_live
-from mpirt.controller.spec import JobSpec, Settings
+from mpirt.controller.model.actions import Patch
+from mpirt.controller.model.objectnames import object_name
+from mpirt.controller.model.spec import JobSpec, Settings
+from mpirt.controller.observed.observe import read_live
 from tests.e2e.ground import Namespace
 
 Body = dict[str, Any]

@@ -42,13 +42,24 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "session": frozenset({"invocation", "protocol", "pod"}),
         "ports": frozenset({"protocol", "pod", "session"}),
     },
+    "controller": {
+        "model": frozenset(),
+        "observed": frozenset({"model"}),
+        "manifests": frozenset({"model"}),
+        "dialects": frozenset({"model", "manifests"}),
+        "messages": frozenset({"model", "observed", "manifests"}),
+        "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages"}),
+        "monitoring": frozenset({"model"}),
+        "cluster": frozenset({"model", "monitoring"}),
+        "loop": frozenset({"model", "observed", "dialects", "decisions", "monitoring"}),
+    },
 }
 
 # What is not in the standard library, and the one file or folder that may know it.
 USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
-    "prometheus_client": "mpirt/controller/metrics.py",
+    "prometheus_client": "mpirt/controller/monitoring/metrics.py",
     "urllib3": "mpirt/controller/cluster/link.py",
     "yaml": "mpirt/kubeapi/",
 }
@@ -64,11 +75,16 @@ _CORE = (
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
 )
 _CONTROLLER = (
-    "actions announcing causes cleaning conditions decide digests drift election facts healing kinds launching "
-    "objectnames observe options outcomes plan pods queue reading refusals sentences spec status store trials "
+    "options cluster/election "
+    "decisions/cleanup decisions/decide decisions/drift decisions/dry_runs decisions/launching "
+    "decisions/lost_nodes decisions/plan "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
+    "loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
-    "manifests/service manifests/workers"
+    "manifests/service manifests/workers "
+    "messages/announcing messages/causes messages/readiness messages/sentences messages/status "
+    "model/actions model/conditions model/digests model/kinds model/objectnames model/outcomes model/reading "
+    "model/spec observed/facts observed/observe observed/pod_events observed/pods observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",

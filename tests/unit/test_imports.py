@@ -28,7 +28,7 @@ STANDS_ON_THEM = (
     "mpirt.controller.cluster.",
     "mpirt.controller.daemon",
     "mpirt.controller.main",
-    "mpirt.controller.metrics",
+    "mpirt.controller.monitoring.metrics",
 )
 
 # Runs in a fresh interpreter that has imported what is foreign, and imports each module in a child of it.

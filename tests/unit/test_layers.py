@@ -117,12 +117,12 @@ class TestImportRules:
             ),
             pytest.param(
                 "mpirt/discover/main.py",
-                "import mpirt.controller.plan",
+                "import mpirt.controller.decisions.plan",
                 "discover may import errors, hosts, kubeapi, names, values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
-                "mpirt/controller/plan.py",
+                "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
                 "controller may import errors, hosts, keeper, launchenv, names, values of mpirt, but not rsh",
                 id="controller and rsh",
@@ -160,7 +160,7 @@ class TestImportRules:
                 id="a package that is no dependency",
             ),
             pytest.param(
-                "mpirt/controller/reconcile.py",
+                "mpirt/controller/loop/reconcile.py",
                 "from kubernetes import client",
                 "only mpirt/controller/cluster/link.py imports kubernetes",
                 id="kubernetes outside the cluster module",

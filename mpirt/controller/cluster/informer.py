@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
-from mpirt.controller.kinds import Resource
-from mpirt.controller.logs import Log
-from mpirt.controller.reading import Body, number, rows, table, text
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import Body, number, rows, table, text
+from mpirt.controller.monitoring.logs import Log
 
 # The server ends a watch after this time, give or take; then one goes on from its last version.
 _WATCH_SECONDS = 300

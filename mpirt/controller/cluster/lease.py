@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from mpirt.controller import election
+from mpirt.controller.cluster import election
+from mpirt.controller.cluster.election import Seen, Terms
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, path
-from mpirt.controller.election import Seen, Terms
-from mpirt.controller.kinds import Resource
-from mpirt.controller.logs import Log
-from mpirt.controller.reading import Body
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import Body
+from mpirt.controller.monitoring.logs import Log
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 _NOT_FOUND, _CONFLICT = 404, 409

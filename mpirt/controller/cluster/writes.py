@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from mpirt import names
-from mpirt.controller.actions import Action, Create, Delete, Patch, WriteStatus
 from mpirt.controller.cluster.link import JSON_PATCH, Away, Link, Request, path
-from mpirt.controller.kinds import Resource
-from mpirt.controller.outcomes import Failed, Outcome, outcome
-from mpirt.controller.reading import Body
-from mpirt.controller.spec import JobKey
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.outcomes import Failed, Outcome, outcome
+from mpirt.controller.model.reading import Body
+from mpirt.controller.model.spec import JobKey
 
 # Less than the time between a lease that can't be renewed and somebody else's: what was sent is over by then.
 WRITE_WITHIN = 5.0

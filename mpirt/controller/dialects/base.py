@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mpirt.controller.conditions import JobStatus
-from mpirt.controller.kinds import Resource
-from mpirt.controller.reading import Body
-from mpirt.controller.spec import JobKey, JobSpec, Owner
+from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import Body
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 
 
 class Dialect(Protocol):

@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mpirt.controller.conditions import JobStatus
 from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.dialects.template import read_template
-from mpirt.controller.kinds import Resource
 from mpirt.controller.manifests.workers import starts_sshd
-from mpirt.controller.objectnames import LONGEST_JOB_NAME
-from mpirt.controller.reading import Body, table, text
-from mpirt.controller.spec import (
+from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
+from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.spec import (
     CleanPods,
     Creation,
     Elastic,

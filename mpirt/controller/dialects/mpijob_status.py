@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mpirt import names
-from mpirt.controller.conditions import Condition, Counts, JobStatus, Type
-from mpirt.controller.objectnames import pod_labels, selector
-from mpirt.controller.reading import Body, moment, number, rows, table, text, write_time
-from mpirt.controller.spec import JobKey
+from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
+from mpirt.controller.model.objectnames import pod_labels, selector
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.model.spec import JobKey
 
 _NEVER = datetime.fromtimestamp(0, UTC)
 _KNOWN = frozenset(Type)

@@ -13,7 +13,7 @@ from mpirt import names
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
 from mpirt.controller.manifests.pods import CONFIG_VOLUME
-from mpirt.controller.spec import Template
+from mpirt.controller.model.spec import Template
 from mpirt.errors import SpecError
 
 _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})

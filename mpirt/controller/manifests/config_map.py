@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from mpirt import names
-from mpirt.controller import kinds
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.objectnames import object_name, pod_labels, selector, worker_names
-from mpirt.controller.spec import JobSpec
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector, worker_names
+from mpirt.controller.model.spec import JobSpec
 from mpirt.hosts import Host, render
 
 HOSTFILE = "hostfile"
 KUBEXEC = "kubexec.sh"
 DISCOVER_HOSTS = "discover_hosts.sh"
-NEEDED = "workers-needed"
 
 _SCRIPT = """\
 #!/bin/sh
@@ -37,7 +36,7 @@ def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
         HOSTFILE: hostfile(spec),
         KUBEXEC: _kubexec(),
         DISCOVER_HOSTS: _discover_hosts(spec),
-        NEEDED: str(spec.workers.needed),
+        NEEDED_KEY: str(spec.workers.needed),
     }
     binary = {"binaryData": keepers} if keepers else {}
     return {**head(spec, kinds.CONFIG_MAP), "data": data, **binary}

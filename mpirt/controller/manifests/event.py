@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from mpirt import names
-from mpirt.controller import kinds
-from mpirt.controller.reading import write_time
-from mpirt.controller.spec import Owner
+from mpirt.controller.model import kinds
+from mpirt.controller.model.reading import write_time
+from mpirt.controller.model.spec import Owner
 
 # What the API takes.
 _LONGEST_MESSAGE = 1024

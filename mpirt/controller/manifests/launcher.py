@@ -11,14 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from mpirt import launchenv, names
-from mpirt.controller import kinds
-from mpirt.controller.digests import launcher_digest, worker_digest
 from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.rbac import account_name
-from mpirt.controller.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, object_name, pod_labels
-from mpirt.controller.spec import Implementation, JobSpec, Settings
+from mpirt.controller.model import kinds
+from mpirt.controller.model.digests import launcher_digest, worker_digest
+from mpirt.controller.model.objectnames import (
+    NEEDED_KEY,
+    TEMPLATE_ANNOTATION,
+    WORKERS_ANNOTATION,
+    object_name,
+    pod_labels,
+)
+from mpirt.controller.model.spec import Implementation, JobSpec, Settings
 
 RUNTIME_VOLUME = "mpirt-runtime"
 RUNTIME_CONTAINER = "mpirt-runtime"
@@ -146,7 +152,7 @@ def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     still ending. It can be told not to (podReplacementPolicy), but then it waits for ever for one on a lost node.
     """
     program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
-    needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": config.NEEDED}
+    needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": NEEDED_KEY}
     image = settings.runtime_image or pods.main_container(spec.launcher.template)["image"]
     return {
         **_helper(spec, WAIT_CONTAINER, image, settings),

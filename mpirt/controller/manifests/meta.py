@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpirt.controller import kinds
-from mpirt.controller.objectnames import job_labels, object_name
-from mpirt.controller.spec import JobSpec, Owner
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import job_labels, object_name
+from mpirt.controller.model.spec import JobSpec, Owner
 
 
 def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mpirt import names
-from mpirt.controller import kinds
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.objectnames import object_name
-from mpirt.controller.spec import JobSpec, Scheduling, Template
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import object_name
+from mpirt.controller.model.spec import JobSpec, Scheduling, Template
 
 CONFIG_VOLUME = "mpi-job-config"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller import kinds
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.objectnames import object_name, worker_names
-from mpirt.controller.spec import JobSpec
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import object_name, worker_names
+from mpirt.controller.model.spec import JobSpec
 
 
 def own_account(spec: JobSpec) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from mpirt import names
-from mpirt.controller import kinds
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.objectnames import OPERATOR
-from mpirt.controller.spec import JobSpec
+from mpirt.controller.model import kinds
+from mpirt.controller.model.objectnames import OPERATOR
+from mpirt.controller.model.spec import JobSpec
 
 
 def service(spec: JobSpec) -> dict[str, Any]:

@@ -10,20 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 from mpirt import names
-from mpirt.controller import kinds
-from mpirt.controller.digests import worker_digest
 from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.service import search_domain
-from mpirt.controller.objectnames import (
+from mpirt.controller.model import kinds
+from mpirt.controller.model.digests import worker_digest
+from mpirt.controller.model.objectnames import (
     EARLIER_ANNOTATION,
     GENERATION_ANNOTATION,
     TEMPLATE_ANNOTATION,
     object_name,
     pod_labels,
 )
-from mpirt.controller.spec import JobSpec, Settings, Template
+from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 # Ends at once when asked to: a shell as process 1 would ignore it for the whole grace period.
 IDLE = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")

@@ -13,8 +13,8 @@ from mpirt.controller.dialects.mpijob import MpiJob
 from mpirt.controller.keepers import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.objectnames import worker_names
-from mpirt.controller.spec import JobSpec, Settings
+from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.spec import JobSpec, Settings
 from tests.e2e.ground import Namespace
 from tests.e2e.manifests import Manifest
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mpirt.controller.cluster.election import Terms
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import connect
-from mpirt.controller.election import Terms
-from mpirt.controller.logs import LineLog, logfmt
+from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.errors import ExitCode
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Body, Place

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpirt.controller.cluster.link import Away, Link, Request, connect
-from mpirt.controller.metrics import Metrics
+from mpirt.controller.monitoring.metrics import Metrics
 
 _WITHIN = 10.0
 

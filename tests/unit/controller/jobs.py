@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.reading import write_time
-from mpirt.controller.spec import JobSpec, Settings
+from mpirt.controller.model.reading import write_time
+from mpirt.controller.model.spec import JobSpec, Settings
 
 Body = dict[str, Any]
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mpirt.controller.conditions import Condition, Counts, JobStatus, Reason, Type
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.spec import JobKey
+from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Reason, Type
+from mpirt.controller.model.spec import JobKey
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put
 from tests.unit.controller.jobs import NOON, Body, container, mpi_job, template

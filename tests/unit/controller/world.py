@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mpirt.controller.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus
-from mpirt.controller.decide import decide
+from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.observe import slim
-from mpirt.controller.spec import Settings
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus
+from mpirt.controller.model.spec import Settings
+from mpirt.controller.observed.observe import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
 

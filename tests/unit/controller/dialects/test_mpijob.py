@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.spec import (
+from mpirt.controller.model.spec import (
     CleanPods,
     Creation,
     Elastic,

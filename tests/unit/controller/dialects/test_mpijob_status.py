@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mpirt.controller.conditions import Condition, Counts, JobStatus, Type
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.spec import JobKey
+from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
+from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at, mpi_job, time
 
 KEY = JobKey("ml", "train")

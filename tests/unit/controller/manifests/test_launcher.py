@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.digests import launcher_digest, worker_digest
 from mpirt.controller.manifests.launcher import launcher_job, launcher_template
-from mpirt.controller.spec import Settings
+from mpirt.controller.model.digests import launcher_digest, worker_digest
+from mpirt.controller.model.spec import Settings
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.service import service
-from mpirt.controller.spec import JobKey, Owner
+from mpirt.controller.model.spec import JobKey, Owner
 from tests.unit.controller.jobs import NOON, UID, container, parsed, template
 
 METADATA = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.digests import worker_digest
 from mpirt.controller.manifests.workers import IDLE, stateful_set, worker_template
+from mpirt.controller.model.digests import worker_digest
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 
 LABELS = {

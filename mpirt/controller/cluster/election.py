@@ -1,0 +1,91 @@
+"""
+Who of several controllers acts: what a Lease says, and what to write into it.
+
+Owns: the terms and the decision. No I/O, no clock: cluster/lease.py has both.
+
+A holder that can't renew stops acting `deadline` after the last time it began to do so; others wait `duration`
+from when they last saw the Lease change, by their own clock. Clocks of different machines are never compared,
+and no two act at a time as long as a write takes less than the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mpirt.controller.model.reading import Body, number, table, text
+from mpirt.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds."""
+
+    duration: int = 14
+    deadline: float = 8.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry < self.deadline < self.duration:
+            raise SpecError("lease", "retry, deadline and duration must each be longer than the one before")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Lease as it was when it last looked different."""
+
+    version: str
+    holder: str
+    duration: int
+    at: float
+    """By the clock of who looks."""
+
+
+def seen(body: Body, before: Seen | None, now: float) -> Seen:
+    """What a Lease says, and since when."""
+    version = text(table(body, "metadata"), "resourceVersion")
+    if before is not None and before.version == version:
+        return before
+    spec = table(body, "spec")
+    return Seen(version, text(spec, "holderIdentity"), number(spec, "leaseDurationSeconds"), now)
+
+
+def is_free(lease: Seen, identity: str, now: float) -> bool:
+    """Whether this identity may take it, or has it."""
+    return lease.holder in ("", identity) or now >= lease.at + lease.duration
+
+
+def fresh(name: str, namespace: str, identity: str, terms: Terms, when: datetime) -> dict[str, Any]:
+    """A Lease that nobody had before."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "holderIdentity": identity,
+            "leaseDurationSeconds": terms.duration,
+            "acquireTime": _micro(when),
+            "renewTime": _micro(when),
+            "leaseTransitions": 0,
+        },
+    }
+
+
+def held(body: Body, identity: str, terms: Terms, when: datetime) -> dict[str, Any]:
+    """The Lease, taken or renewed. Its resourceVersion stays: nobody else may have written in between."""
+    spec = table(body, "spec")
+    mine = text(spec, "holderIdentity") == identity
+    taken = {} if mine else {"acquireTime": _micro(when), "leaseTransitions": number(spec, "leaseTransitions") + 1}
+    renewed = {"holderIdentity": identity, "leaseDurationSeconds": terms.duration, "renewTime": _micro(when)}
+    return {**body, "spec": {**spec, **taken, **renewed}}
+
+
+def released(body: Body, when: datetime) -> dict[str, Any]:
+    """The Lease, free for the next."""
+    spec = {**table(body, "spec"), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(when)}
+    return {**body, "spec": spec}
+
+
+def _micro(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

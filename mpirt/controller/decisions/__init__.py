@@ -1,0 +1,1 @@
+"""What is decided: what is known goes in, a plan comes out."""

@@ -1,0 +1,45 @@
+"""
+The way in: one job object and all that is known around it go in, a plan comes out.
+
+Owns: the order of things: whose job it is, whether it can be read, what there is, what to do. No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from mpirt.controller.decisions.plan import make_plan, plan_of_invalid
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.model.actions import Plan, Refusal
+from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.spec import Settings
+from mpirt.controller.observed.observe import Cached, Gone, observe
+from mpirt.errors import SpecError
+
+
+def decide(
+    dialect: Dialect,
+    body: Body,
+    cached: Cached,
+    refusals: Iterable[Refusal],
+    *,
+    vanished: Gone = (),
+    settings: Settings,
+    now: datetime,
+    heard: datetime | None = None,
+) -> Plan:
+    """
+    What is to be done for a job now, the API server having been `heard` of without a break since then.
+
+    Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
+    """
+    if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
+        return Plan()
+    status = dialect.read_status(body)
+    observed = observe(dialect.owner(body), body, status, cached, refusals, vanished=vanished, heard=heard)
+    try:
+        spec = dialect.parse(body)
+    except SpecError as error:
+        return plan_of_invalid(dialect, str(error), observed, now=now)
+    return make_plan(dialect, spec, observed, settings=settings, now=now)

@@ -1,0 +1,142 @@
+"""
+The difference between an object as it is to be and as it is.
+
+Owns: which sections of which kind are ours, how they are compared, and the patch that puts them right. No I/O.
+
+Where the API server keeps what it is given, sections are compared as a whole: what somebody has added is a
+difference, too. A pod template it rewrites; that one is compared by the digest of what the user asked for, and by
+the generation, which any edit raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch
+from mpirt.controller.model.digests import digest
+from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
+from mpirt.controller.observed.observe import Live
+
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """What of a kind is ours."""
+
+    kept: tuple[_Path, ...] = ()
+    """To be just as it is wanted; where nothing is wanted, not to be there."""
+    fixed: tuple[_Path, ...] = ()
+    """What nobody can change: where it differs, the object is another one and has to go."""
+
+
+_SECTIONS: Mapping[str, _Sections] = {
+    kinds.CONFIG_MAP: _Sections(kept=(("data",), ("binaryData",))),
+    kinds.SERVICE_ACCOUNT: _Sections(),
+    kinds.ROLE: _Sections(kept=(("rules",),)),
+    kinds.ROLE_BINDING: _Sections(kept=(("subjects",),), fixed=(("roleRef",),)),
+    kinds.SERVICE: _Sections(
+        kept=(
+            *(("spec", "selector"), ("spec", "publishNotReadyAddresses"), ("spec", "type")),
+            # We want none of these.
+            *(("spec", "ports"), ("spec", "externalIPs"), ("spec", "externalName")),
+        ),
+        fixed=(("spec", "clusterIP"),),
+    ),
+    kinds.STATEFUL_SET: _Sections(
+        kept=(("spec", "replicas"),),
+        fixed=(("spec", "serviceName"), ("spec", "podManagementPolicy"), ("spec", "selector")),
+    ),
+    kinds.JOB: _Sections(
+        kept=(("spec", "parallelism"), ("spec", "backoffLimit"), ("spec", "ttlSecondsAfterFinished")),
+    ),
+}
+
+
+def correction(wanted: Manifest, live: Live) -> Action | None:
+    """What puts the object right; nothing if it is."""
+    sections = _SECTIONS[live.kind]
+    if any(_at(wanted, path) != _at(live.body, path) for path in sections.fixed) or live.body.get("immutable"):
+        return Delete(live.kind, live.name, live.uid, f"{live.kind} {live.name} can't be made what it is to be")
+    operations = [
+        *_section_changes(wanted, live, sections),
+        *(_template_changes(wanted, live) if live.kind == kinds.STATEFUL_SET else ()),
+        *(_deadline_changes(wanted, live) if live.kind == kinds.JOB else ()),
+    ]
+    operations = [*operations, *_metadata_changes(_with_generation(wanted, live, operations), live)]
+    if not operations:
+        return None
+    changed = ", ".join(str(operation["path"]) for operation in operations)
+    guard: Operation = {"op": "test", "path": "/metadata/uid", "value": live.uid}
+    why = f"{live.kind} {live.name} is not what it is to be: {changed}"
+    return Patch(live.kind, live.name, (guard, *operations), why, digest(wanted))
+
+
+def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
+    for path in sections.kept:
+        if (value := _at(wanted, path)) == _at(live.body, path):
+            continue
+        if value is None:
+            yield {"op": "remove", "path": _pointer(path)}
+        else:
+            yield {"op": "add", "path": _pointer(path), "value": value}
+
+
+def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
+    recorded = live.annotations.get(GENERATION_ANNOTATION, "")
+    # A generation that we expected and that didn't come: our last write changed nothing that counts.
+    is_untouched = recorded == str(live.generation) or recorded == str(live.generation + 1)
+    if not is_untouched or live.annotations.get(TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:
+        for name in ("template", "updateStrategy"):
+            yield {"op": "add", "path": f"/spec/{name}", "value": wanted["spec"][name]}
+
+
+def _deadline_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
+    path = ("spec", "activeDeadlineSeconds")
+    value = _at(wanted, path)
+    if value != _at(live.body, path):
+        change = {"op": "remove"} if value is None else {"op": "add", "value": value}
+        yield {**change, "path": _pointer(path)}
+    if _at(live.body, ("spec", "suspend")):
+        yield {"op": "add", "path": "/spec/suspend", "value": False}
+
+
+def _with_generation(wanted: Manifest, live: Live, operations: list[Operation]) -> Manifest:
+    """What is wanted, with the generation that the object will have once the operations are done."""
+    if live.kind != kinds.STATEFUL_SET:
+        return wanted
+    expected = live.generation + 1 if operations else live.generation
+    annotations = {**_annotations(wanted), GENERATION_ANNOTATION: str(expected)}
+    return {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
+
+
+def _metadata_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
+    for field, present, asked in (
+        ("labels", live.labels, wanted["metadata"]["labels"]),
+        ("annotations", live.annotations, _annotations(wanted)),
+    ):
+        missing = {name: text for name, text in asked.items() if present.get(name) != text}
+        if missing and not present:
+            yield {"op": "add", "path": f"/metadata/{field}", "value": missing}
+        elif missing:
+            for name, text in missing.items():
+                yield {"op": "add", "path": _pointer(("metadata", field, name)), "value": text}
+
+
+def _annotations(wanted: Manifest) -> Mapping[str, str]:
+    found: Mapping[str, str] = wanted["metadata"].get("annotations", {})
+    return found
+
+
+def _at(body: Mapping[str, Any], path: _Path) -> Any:
+    found: Any = body
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _pointer(path: _Path) -> str:
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)

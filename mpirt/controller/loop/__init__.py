@@ -1,0 +1,1 @@
+"""What is looked at next, and what becomes of it."""

@@ -1,0 +1,72 @@
+"""
+What the API server has said no to, so that it isn't asked the same at once.
+
+Owns: how long a no is believed: 30 s, and twice as long each time it is said again, up to ten minutes. An
+admission rule or a quota may change, and nobody tells. Where the server fails for a while, as it does when a
+webhook is down, that is taken for a no, too, so that people are told. The clock is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mpirt.controller.model.actions import Refusal, earliest
+from mpirt.controller.model.spec import JobKey
+
+_FIRST = timedelta(seconds=30)
+_LONGEST = timedelta(minutes=10)
+# Longer than etcd needs to find another leader.
+_FAILING_FOR = timedelta(seconds=20)
+
+_Question = tuple[str, str]
+"""Kind and digest of what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    refusal: Refusal
+    until: datetime
+    believed: timedelta
+
+
+class Refusals:
+    """By job; each is of one object that was asked for, or of one change. One thread at a time for each job."""
+
+    def __init__(self) -> None:
+        self._by_job: dict[JobKey, dict[_Question, _Remembered]] = {}
+        self._failing: dict[JobKey, dict[_Question, datetime]] = {}
+
+    def remember(self, key: JobKey, refusal: Refusal, now: datetime) -> None:
+        """The no that was just said."""
+        known = self._by_job.setdefault(key, {})
+        question = (refusal.kind, refusal.digest)
+        self._failing.get(key, {}).pop(question, None)
+        before = known.get(question)
+        believed = _FIRST if before is None else min(_LONGEST, before.believed * 2)
+        known[question] = _Remembered(refusal, now + believed, believed)
+
+    def failed(self, key: JobKey, refusal: Refusal, now: datetime) -> None:
+        """The server's failure, which is a no if it goes on failing."""
+        question = (refusal.kind, refusal.digest)
+        since = self._failing.setdefault(key, {}).setdefault(question, now)
+        if now - since >= _FAILING_FOR:
+            self._by_job.setdefault(key, {})[question] = _Remembered(refusal, now + _FIRST, _FIRST)
+
+    def of(self, key: JobKey, now: datetime) -> tuple[Refusal, ...]:
+        """Those that are believed now."""
+        return tuple(each.refusal for each in self._by_job.get(key, {}).values() if now < each.until)
+
+    def next(self, key: JobKey, now: datetime) -> datetime | None:
+        """When the next of them is to be asked again."""
+        return earliest(*(each.until for each in self._by_job.get(key, {}).values() if now < each.until))
+
+    def accepted(self, key: JobKey, kind: str, digest: str) -> None:
+        """It was said yes to; the next no is a first one."""
+        for known in (self._by_job, self._failing):
+            known.get(key, {}).pop((kind, digest), None)
+
+    def forget(self, key: JobKey) -> None:
+        """The job is gone."""
+        for known in (self._by_job, self._failing):
+            known.pop(key, None)

@@ -1,0 +1,102 @@
+"""
+Which changes of a status are worth an event, and whether a change is worth a write at once.
+
+Owns: the comparison of two statuses. An event is told before the status is written, under a name that is made of
+the transition: if the controller dies in between, the next one tells it under the same name, and the API server
+says that it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from mpirt.controller.manifests.event import event
+from mpirt.controller.model.actions import Create
+from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
+from mpirt.controller.model.digests import digest
+from mpirt.controller.model.spec import JobSpec, Owner
+
+# Workers become Ready one after the other, and schedulers find ever new words: mere counts and messages wait so
+# long after the last write, and are written together.
+BETWEEN_WRITES = timedelta(seconds=10)
+
+_WARNINGS = frozenset({
+    Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
+    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED,
+})  # fmt: skip
+# Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
+_CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
+# Worth telling although they make nothing true.
+_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED})
+
+
+def announcements(
+    owner: Owner, before: JobStatus, status: JobStatus, spec: JobSpec | None, *, now: datetime
+) -> list[Create]:
+    """The events that tell what has changed."""
+    made = []
+    for old, new in _transitions(before, status):
+        identity = digest(owner.uid, *_essence(new), old and [*_essence(old), old.changed.isoformat()])
+        is_warning = new.type is Type.FAILED or new.reason in _WARNINGS
+        body = event(owner, identity, warning=is_warning, reason=new.reason, message=new.message, now=now)
+        made.append(Create(body, f"{new.type} is {new.status}: {new.reason}: {new.message}", once=True))
+    if spec is not None and _message(before) != _message(status):
+        made += [_notice(owner, notice, now=now) for notice in spec.notices if notice not in _message(before)]
+    return made
+
+
+def is_due(before: JobStatus, status: JobStatus, *, now: datetime) -> datetime | None:
+    """When the status is to be written: now, later, or, where nothing has changed, never."""
+    if _everything(before) == _everything(status):
+        return None
+    if before.written is None or _what_counts(before) != _what_counts(status):
+        return now
+    return max(now, before.written + BETWEEN_WRITES)
+
+
+def _transitions(before: JobStatus, status: JobStatus) -> Iterator[tuple[Condition | None, Condition]]:
+    for kind, new in status.conditions.items():
+        old = before.conditions.get(kind)
+        has_changed = old is None or _essence(old) != _essence(new)
+        if has_changed and _telling_reason(new):
+            yield old, new
+
+
+def _telling_reason(condition: Condition) -> str:
+    return condition.reason if condition.status or condition.reason in _TOLD_WHEN_FALSE else ""
+
+
+def _cause(condition: Condition) -> str:
+    return condition.message if condition.status and condition.type in _CAUSES else ""
+
+
+def _notice(owner: Owner, notice: str, *, now: datetime) -> Create:
+    body = event(
+        owner, digest(owner.uid, notice), warning=True, reason=Reason.NOT_HONOURED, message=notice, now=now
+    )
+    return Create(body, notice, once=True)
+
+
+def _message(status: JobStatus) -> str:
+    created = status.conditions.get(Type.CREATED)
+    return created.message if created is not None else ""
+
+
+def _essence(condition: Condition) -> tuple[Type, bool, str]:
+    return condition.type, condition.status, condition.reason
+
+
+def _what_counts(status: JobStatus) -> object:
+    """What is to be known at once. Why something is not so may wait."""
+    return (
+        {kind: (one.status, _telling_reason(one), _cause(one)) for kind, one in status.conditions.items()},
+        status.started,
+        status.completed,
+        _message(status),
+    )
+
+
+def _everything(status: JobStatus) -> object:
+    messages = {kind: (_essence(one), one.message) for kind, one in status.conditions.items()}
+    return messages, status.launcher, status.workers, status.started, status.completed

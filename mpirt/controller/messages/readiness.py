@@ -1,0 +1,75 @@
+"""
+How far the workers are: how many are Ready, and why the others aren't.
+
+Owns: the count by which a launcher is made, and the words for what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpirt.controller.messages.sentences import listed, trouble
+from mpirt.controller.model import kinds
+from mpirt.controller.model.digests import worker_digest
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_names
+from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.facts import is_behind, is_of_revision
+from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.pod_events import why_unmade
+from mpirt.controller.observed.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """How far the workers are."""
+
+    ready: int
+    wanted: int
+    troubles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        counted = f"{self.ready} of {self.wanted} workers are Ready"
+        return f"{counted}: {listed(list(self.troubles))}" if self.troubles else counted
+
+
+def readiness(spec: JobSpec, observed: Observed) -> Readiness:
+    """Which workers are Ready, with the template that is asked for now, and why the others aren't."""
+    wanted = spec.workers.replicas
+    live = observed.live(kinds.STATEFUL_SET)
+    if live is None:
+        return Readiness(0, wanted, ())
+    if live.annotations.get(TEMPLATE_ANNOTATION) != worker_digest(spec):
+        return Readiness(0, wanted, ("their template is about to be changed",))
+    names = worker_names(spec.key.name, wanted)
+    missing = _missing(names, observed, live)
+    if is_behind(live) and not any(missing.values()):
+        return Readiness(0, wanted, ())
+    pods, troubles = {pod.name: pod for pod in observed.workers}, []
+    for name in names:
+        if name in missing:
+            troubles.append(f"{name} {missing[name] or 'is not there yet'}")
+        elif not _is_current(live, pods[name]):
+            troubles.append(f"{name} is about to be replaced, for its template was changed")
+        elif found := trouble(pods[name]):
+            troubles.append(found)
+    return Readiness(wanted - len(troubles), wanted, tuple(troubles))
+
+
+def _is_current(workers: Live, pod: Pod) -> bool:
+    if is_behind(workers):
+        return pod.template == workers.annotations[TEMPLATE_ANNOTATION]
+    return is_of_revision(workers, pod)
+
+
+def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[str, str]:
+    """The workers that aren't there, and why, where that is known."""
+    there, earlier = {pod.name for pod in observed.workers}, {pod.name for pod in observed.earlier}
+    made = (*observed.workers, *observed.vanished)
+    return {
+        name: "waits until the one before it is gone"
+        if name in earlier
+        else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
+        for name in names
+        if name not in there
+    }

@@ -1,0 +1,116 @@
+"""
+What came of an action.
+
+Owns: the kinds of outcomes, and which of them an API server's answer means. No I/O; what to do about an outcome is
+reconcile.py's matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
+from mpirt.controller.model.reading import Body, rows, table, text
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It is as the action wants it. `body` is the object after it, if it still exists and is to be remembered."""
+
+    body: Body | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The API server understood and says no; asking again at once gets the same answer."""
+
+    message: str
+    final: bool
+    """Whether only another object can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """There is one of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What is there isn't what the plan was made for."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What was to be changed isn't there; or what it was to be made in."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Nothing is known, or the server has no time: once more, later."""
+
+    message: str
+    answered: bool = False
+    """Whether the API server is there and says so."""
+
+
+Outcome = Done | Refused | Exists | Conflict | Gone | Failed
+
+_OK, _REDIRECTS = 200, 300
+_FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
+# What is said where a webhook may have side effects: nothing is known, and the real object will tell.
+_UNTRIED = "does not support dry run"
+# A mistake of the request, whoever asks and whenever.
+_MISTAKES = frozenset({400, 405, 413, 415, _INVALID})
+
+
+def is_good(code: int) -> bool:
+    """Whether the API server did it."""
+    return _OK <= code < _REDIRECTS
+
+
+def outcome(action: Action, code: int, body: Body) -> Outcome:
+    """What an answer to an action means."""
+    if is_good(code):
+        return Done(_remains(action, body))
+    message = text(body, "message") or f"the API server answered {code}"
+    if isinstance(action, Create) and action.dry_run and _UNTRIED in message:
+        return Done()
+    if code in (_NOT_FOUND, _CONFLICT):
+        return _not_as_thought(action, code, body, message)
+    if isinstance(action, Patch | WriteStatus) and code == _INVALID and not _names_fields(body):
+        return Conflict(message)
+    if code in _MISTAKES or code == _FORBIDDEN:
+        return Refused(message, final=code != _FORBIDDEN)
+    return Failed(message, answered=True)
+
+
+def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
+    if isinstance(action, Delete):
+        # It, or the object with that uid, is no more.
+        return Done()
+    if code == _NOT_FOUND:
+        return Gone(message)
+    # A namespace that is being deleted, or a quota that changed at that moment, answers 409 as well.
+    if isinstance(action, Create) and text(body, "reason") == "AlreadyExists":
+        return Done() if action.once or action.dry_run else Exists()
+    return Conflict(message)
+
+
+def _names_fields(body: Body) -> bool:
+    # A failed test of a JSON patch has the same code as a field that can't be, but names none.
+    return any(text(cause, "field") for cause in rows(table(body, "details"), "causes"))
+
+
+def _remains(action: Action, body: Body) -> Body | None:
+    match action:
+        case Create(dry_run=True) | Create(once=True):
+            return None
+        case Delete():
+            # A Status says that it is gone; the object, that it is on its way.
+            return body if text(body, "kind") != "Status" else None
+        case _:
+            return body

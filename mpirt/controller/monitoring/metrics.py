@@ -1,0 +1,108 @@
+"""
+What is counted, under the names by which it is scraped.
+
+Owns: the metrics: those that mpi-operator has under its names, so that existing dashboards work, and our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.conditions import Type
+from mpirt.controller.model.outcomes import Done, Outcome
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+class _Launchers(Collector):
+    """One row for each launcher Job, whoever made it and when."""
+
+    def __init__(self, launchers: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        self._launchers = launchers
+
+    def collect(self) -> Iterator[Metric]:
+        """What a scrape sees."""
+        info = GaugeMetricFamily("mpi_operator_job_info", "Launchers that exist", labels=["launcher", "namespace"])
+        for namespace, name in self._launchers():
+            info.add_metric([name, namespace], 1.0)
+        yield info
+
+
+class Metrics:
+    """All metrics of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        # The library adds to each counter a series with the time of its birth: mpi_operator_jobs_created_created.
+        disable_created_metrics()
+        self._registry = registry = CollectorRegistry()
+        # Memory, CPU time and open files of this process, under the names that every process has.
+        ProcessCollector(registry=registry)
+        self._transitions = {
+            Type.CREATED: Counter("mpi_operator_jobs_created", "MPI jobs created", registry=registry),
+            Type.SUCCEEDED: Counter("mpi_operator_jobs_successful", "MPI jobs that succeeded", registry=registry),
+            Type.FAILED: Counter("mpi_operator_jobs_failed", "MPI jobs that failed", registry=registry),
+        }
+        self._looks = Histogram(
+            "mpirt_controller_reconcile_seconds",
+            "Time of a look at a job, the writes included",
+            ["result"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._calls = Counter(
+            "mpirt_controller_api_calls",
+            "Requests to the API server; code 0: no answer came",
+            ["verb", "resource", "code"],
+            registry=registry,
+        )
+
+    def show(
+        self,
+        *,
+        depth: Callable[[], float],
+        jobs: Callable[[], float],
+        launchers: Callable[[], Iterable[tuple[str, str]]],
+        leads: Callable[[], bool],
+    ) -> None:
+        """What is asked at every scrape."""
+        leader = Gauge("mpi_operator_is_leader", "Whether this process leads", registry=self._registry)
+        leader.set_function(lambda: float(leads()))
+        queue = Gauge("mpirt_controller_queue_depth", "Jobs that wait for a look at them", registry=self._registry)
+        queue.set_function(depth)
+        known = Gauge("mpirt_controller_jobs", "MPIJob objects that are known", registry=self._registry)
+        known.set_function(jobs)
+        self._registry.register(_Launchers(launchers))
+
+    def called(self, verb: str, resource: str, code: int) -> None:
+        """A request was made."""
+        self._calls.labels(verb, resource, str(code)).inc()
+
+    def looked(self, result: str, seconds: float) -> None:
+        """A job was looked at."""
+        self._looks.labels(result).observe(seconds)
+
+    def acted(self, action: Action, came: Outcome) -> None:
+        """An action was carried out, or not."""
+        if isinstance(came, Done) and isinstance(action, WriteStatus):
+            for kind in action.came_true & self._transitions.keys():
+                self._transitions[kind].inc()
+
+    def page(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)

@@ -1,0 +1,198 @@
+"""
+What a pod object says about how the pod is doing.
+
+Owns: reading a pod once, and the sentences about it: why it isn't Ready, how it died. Knows nothing of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from mpirt import names
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text
+
+EVICTED = "Evicted"
+"""The reason of a pod that its node has evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a container came to its end."""
+
+    code: int
+    reason: str
+    message: str
+    """What it left: with the policy that launchers get, the last lines of its log."""
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of a pod, init containers included."""
+
+    name: str
+    init: bool
+    ready: bool
+    running: bool
+    waiting: str
+    """Why it doesn't run yet, as ImagePullBackOff."""
+    told: str
+    """What the node has to say about that."""
+    image: str
+    started: datetime | None
+    ended: Ended | None
+    before: Ended | None
+    """The end of the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod at one moment."""
+
+    name: str
+    uid: str
+    owner: str
+    """The uid of what controls it."""
+    owner_name: str
+    """Kind and name of that; empty if nothing does."""
+    role: str
+    revision: str
+    template: str
+    """The digest of the template that it was made from, where that is known."""
+    phase: str
+    reason: str
+    """Why the pod as a whole has failed, as Evicted."""
+    message: str
+    node: str
+    created: datetime | None
+    deleted: datetime | None
+    """When its processes are to be gone at the latest, if it is being deleted."""
+    forced: bool
+    """Whether it goes without its node's word. Then only a finalizer can still keep it."""
+    gone: datetime | None
+    """When it was seen to be no more."""
+    ready: bool
+    unscheduled: str
+    """Why no node takes it."""
+    cut_off: datetime | None
+    """Since when its node has not been heard of."""
+    disruption: str
+    """Why it is about to be disrupted, as PreemptionByScheduler."""
+    containers: tuple[Container, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it will run any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def began(self) -> datetime | None:
+        """When its own containers were started; before that, when it was made."""
+        return max((one.started for one in self.containers if not one.init and one.started), default=self.created)
+
+    @property
+    def was_deleted(self) -> bool:
+        """Whether it is on its way out, or no more."""
+        return self.deleted is not None or self.gone is not None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether commands may be started in it."""
+        return self.ready and self.deleted is None
+
+
+def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: datetime | None = None) -> Pod:
+    """A pod as the API server has it, or had it until it was gone; `evicted` is why nodes evicted pods, by uid."""
+    metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
+    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
+    disruption = conditions.get("DisruptionTarget", {})
+    labels, owner = table(metadata, "labels"), controlling_owner(metadata)
+    uid, reason, message = text(metadata, "uid"), text(status, "reason"), text(status, "message")
+    if not reason and evicted is not None and uid in evicted:
+        reason, message = EVICTED, evicted[uid]
+    return Pod(
+        name=text(metadata, "name"),
+        uid=uid,
+        owner=text(owner, "uid"),
+        owner_name=kind_and_name(owner),
+        role=text(labels, names.KUBEFLOW_ROLE_LABEL),
+        revision=text(labels, names.REVISION_LABEL),
+        template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
+        phase=text(status, "phase"),
+        reason=reason,
+        # Some of Kubernetes' sentences have an end, most have none; ours go on after it.
+        message=message.rstrip(". \n"),
+        node=text(spec, "nodeName"),
+        created=moment(metadata, "creationTimestamp"),
+        deleted=moment(metadata, "deletionTimestamp"),
+        forced=metadata.get("deletionGracePeriodSeconds") == 0,
+        gone=gone,
+        ready=_holds(conditions, "Ready"),
+        unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
+        cut_off=_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
+        disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
+        containers=(*_containers(status, "initContainerStatuses"), *_containers(status, "containerStatuses")),
+    )
+
+
+def controlling_owner(metadata: Body) -> Body:
+    """The reference to what controls it; empty if nothing does."""
+    return next((row for row in rows(metadata, "ownerReferences") if row.get("controller")), {})
+
+
+def kind_and_name(reference: Body) -> str:
+    """What a reference refers to, for people; empty if to nothing."""
+    return " ".join(filter(None, (text(reference, "kind"), text(reference, "name"))))
+
+
+def _holds(conditions: dict[str, Body], kind: str) -> bool:
+    return text(conditions.get(kind, {}), "status") == "True"
+
+
+def _unscheduled(condition: Body) -> str:
+    if text(condition, "status") != "False":
+        return ""
+    return f"{text(condition, 'reason')}: {text(condition, 'message')}"
+
+
+def _cut_off(conditions: dict[str, Body], *, has_gates: bool) -> datetime | None:
+    # The node controller sets the pods of a lost node to not ready and nothing else; but so does a readiness gate.
+    ready = conditions.get("Ready", {})
+    if has_gates or text(ready, "status") != "False" or not _holds(conditions, "ContainersReady"):
+        return None
+    return moment(ready, "lastTransitionTime")
+
+
+def _containers(status: Body, group: str) -> list[Container]:
+    return [_container(row, init=group.startswith("init")) for row in rows(status, group)]
+
+
+def _container(row: Body, *, init: bool) -> Container:
+    state = table(row, "state")
+    waiting, terminated = table(state, "waiting"), table(state, "terminated")
+    return Container(
+        name=text(row, "name"),
+        init=init,
+        ready=row.get("ready") is True,
+        running="running" in state,
+        waiting=text(waiting, "reason"),
+        told=text(waiting, "message"),
+        image=text(row, "image"),
+        started=moment(table(state, "running") or terminated, "startedAt"),
+        ended=_ended(terminated),
+        before=_ended(table(row, "lastState", "terminated")),
+    )
+
+
+def _ended(row: Body) -> Ended | None:
+    if not row:
+        return None
+    return Ended(
+        code=number(row, "exitCode"),
+        reason=text(row, "reason"),
+        message=text(row, "message").strip(),
+        at=moment(row, "finishedAt"),
+    )

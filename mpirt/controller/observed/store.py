@@ -1,0 +1,196 @@
+"""
+What is known of the cluster: objects by job, as informers and our own writes have told.
+
+Owns: which of two versions of an object is newer, and finding all that concerns a job. Locks by the lock that it
+is given; no I/O.
+
+An answer to a write of our own goes in as an event does, so that the next plan sees it before the watch has
+brought it. Resource versions are compared as numbers, which is what they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import earliest
+from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.departed import Vanished
+from mpirt.controller.observed.observe import job_key, slim
+from mpirt.controller.observed.pod_events import event_job
+
+_Place = tuple[str, str, str]
+"""Kind, namespace, name."""
+
+
+class Store:
+    """All objects that are known. What is handed out must not be changed."""
+
+    def __init__(
+        self, job_kind: str, *, clock: Callable[[], datetime], lock: AbstractContextManager[object] | None = None
+    ) -> None:
+        self._job_kind = job_kind
+        self._lock = lock if lock is not None else contextlib.nullcontext()
+        self._jobs: dict[JobKey, dict[str, dict[str, Body]]] = {}
+        self._of: dict[_Place, JobKey] = {}
+        # Uids of what we have deleted: an event that was under way must not bring it back.
+        self._deleted: dict[str, str] = {}
+        # Objects that no watch brings, for a while.
+        self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
+        self._vanished = Vanished(clock)
+
+    # -- what informers tell --------------------------------------------------------------------------------------
+
+    def replace(self, kind: str, bodies: Iterable[Body], version: str) -> set[JobKey]:
+        """A list of what is needed of all objects of a kind, as of `version`. The jobs that are different now."""
+        with self._lock:
+            fresh = {_place(kind, body): body for body in bodies}
+            changed: set[JobKey] = set()
+            for place in [place for place in self._of if place[0] == kind and place not in fresh]:
+                # What is newer than the list was written by us while it was made.
+                if _number(_version(self._at(place))) <= _number(version):
+                    changed.add(self._lose(place))
+            for uid in [uid for uid, deleted in self._deleted.items() if deleted == kind]:
+                del self._deleted[uid]
+            for body in fresh.values():
+                changed |= self._put(kind, body)
+            return changed
+
+    def put(self, kind: str, body: Body) -> set[JobKey]:
+        """An object that was made or changed. The jobs that it concerns; none if it was known."""
+        with self._lock:
+            return self._put(kind, slim(kind, body))
+
+    def remove(self, kind: str, body: Body) -> set[JobKey]:
+        """An object that is no more, or no longer carries our labels. The jobs that it concerns; none if known."""
+        with self._lock:
+            place, uid = _place(kind, body), _uid(body)
+            self._deleted.pop(uid, None)
+            if place not in self._of or _uid(self._at(place)) != uid:
+                return set()
+            return {self._lose(place)}
+
+    # -- what we did ourselves ------------------------------------------------------------------------------------
+
+    def forget(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """We have deleted it, and it is gone."""
+        with self._lock:
+            place = (kind, namespace, name)
+            if place in self._of and _uid(self._at(place)) == uid:
+                self._lose(place)
+                self._deleted[uid] = kind
+
+    def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> None:
+        """An object that stands in a job's way and that no watch brings, because it lacks our labels or its."""
+        with self._lock:
+            self._lent.setdefault(key, {})[_place(kind, body)] = (slim(kind, body), until)
+
+    # -- what plans are made of -----------------------------------------------------------------------------------
+
+    def job(self, key: JobKey) -> Body | None:
+        """The job object."""
+        with self._lock:
+            return self._jobs.get(key, {}).get(self._job_kind, {}).get(key.name)
+
+    def jobs(self) -> list[JobKey]:
+        """All job objects."""
+        with self._lock:
+            return [key for key, objects in self._jobs.items() if key.name in objects.get(self._job_kind, {})]
+
+    def around(self, key: JobKey, now: datetime) -> Mapping[str, list[Body]]:
+        """All objects that concern a job, by kind."""
+        with self._lock:
+            found = {kind: list(objects.values()) for kind, objects in self._jobs.get(key, {}).items()}
+            for kind, body in self._lent_to(key, now):
+                found.setdefault(kind, []).append(body)
+            return found
+
+    def vanished(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
+        """The job's pods that went of late, and when."""
+        with self._lock:
+            return self._vanished.of(key, now)
+
+    def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
+        """When the first of what is lent to a job is to be looked at again."""
+        with self._lock:
+            return earliest(*(until for _, until in self._lent.get(key, {}).values() if now < until))
+
+    def names(self, kind: str) -> list[tuple[str, str]]:
+        """Namespace and name of all objects of a kind."""
+        with self._lock:
+            return [(namespace, name) for known, namespace, name in self._of if known == kind]
+
+    def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
+        lent = self._lent.pop(key, {})
+        # One that a watch brings as another job's stands in the way as well: somebody has changed its label.
+        held = {place: each for place, each in lent.items() if now < each[1] and self._of.get(place) != key}
+        if held:
+            self._lent[key] = held
+        for place, (body, _) in held.items():
+            yield place[0], body
+
+    def _put(self, kind: str, body: Body) -> set[JobKey]:
+        place, key = _place(kind, body), self._key(kind, body)
+        known = self._of.get(place)
+        if _uid(body) in self._deleted:
+            return set()
+        if known is not None and _number(_version(self._at(place))) >= _number(_version(body)):
+            return set()
+        changed = set()
+        if known is not None:
+            is_another = _uid(self._at(place)) != _uid(body)
+            changed.add(self._lose(place) if is_another else self._drop(place))
+        if key is None:
+            return changed
+        self._of[place] = key
+        self._jobs.setdefault(key, {}).setdefault(kind, {})[place[2]] = body
+        return {*changed, key}
+
+    def _key(self, kind: str, body: Body) -> JobKey | None:
+        if kind in (kinds.EVENT, kinds.EVICTION):
+            return event_job(body)
+        if kind != self._job_kind:
+            return job_key(body)
+        _, namespace, name = _place(kind, body)
+        return JobKey(namespace, name)
+
+    def _at(self, place: _Place) -> Body:
+        return self._jobs[self._of[place]][place[0]][place[2]]
+
+    def _lose(self, place: _Place) -> JobKey:
+        """It is no more."""
+        if place[0] == kinds.POD:
+            self._vanished.add(self._of[place], self._at(place))
+        return self._drop(place)
+
+    def _drop(self, place: _Place) -> JobKey:
+        kind, _, name = place
+        key = self._of.pop(place)
+        objects = self._jobs[key]
+        del objects[kind][name]
+        if not objects[kind]:
+            del objects[kind]
+        if not objects:
+            del self._jobs[key]
+        return key
+
+
+def _place(kind: str, body: Body) -> _Place:
+    metadata = table(body, "metadata")
+    return kind, text(metadata, "namespace"), text(metadata, "name")
+
+
+def _uid(body: Body) -> str:
+    return text(table(body, "metadata"), "uid")
+
+
+def _version(body: Body) -> str:
+    return text(table(body, "metadata"), "resourceVersion")
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0

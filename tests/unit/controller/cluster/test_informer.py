@@ -1,0 +1,78 @@
+"""Lists come in pages, and how large those are depends on what is listed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from mpirt.controller.cluster.informer import Informer, Where
+from mpirt.controller.cluster.link import Answer, Away, Link, Request
+from mpirt.controller.model import kinds
+from mpirt.controller.model.reading import Body
+
+
+class Pages:
+    """An API server that has two pages of everything, and no watch."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+
+    def ask(self, request: Request) -> Answer:
+        self.asked.append(dict(request.query))
+        is_last = "continue" in request.query
+        metadata = {"resourceVersion": "7", "continue": "" if is_last else "more"}
+        return Answer(200, {"metadata": metadata, "items": [{"metadata": {"name": f"n{len(self.asked)}"}}]})
+
+    def watch(self, _request: Request) -> Answer:
+        raise Away("no watch")
+
+
+class Sink:
+    """What is told of a list."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.listed = threading.Event()
+
+    def needed(self, _kind: str, body: Body) -> Body:
+        return body
+
+    def replaced(self, _kind: str, bodies: Iterable[Body], _version: str) -> None:
+        self.names = [body["metadata"]["name"] for body in bodies]
+        self.listed.set()
+
+    def changed(self, kind: str, body: Body) -> None:
+        raise AssertionError((kind, body))
+
+    removed = changed
+
+
+class Silent:
+    """A log that nobody reads."""
+
+    def info(self, message: str, **fields: Any) -> None: ...
+
+    warning = error = info
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        pytest.param(kinds.POD, "500", id="pods"),
+        pytest.param(kinds.CONFIG_MAP, "20", id="ConfigMaps, for the files in them"),
+    ],
+)
+def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, size: str) -> None:
+    pages, sink = Pages(), Sink()
+    informer = Informer(cast(Link, pages), kinds.RESOURCES[kind], Where(), sink, Silent(), chance=lambda: 0.5)
+
+    informer.start()
+    assert sink.listed.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert sink.names == ["n1", "n2"]
+    assert pages.asked == [{"limit": size}, {"limit": size, "continue": "more"}]

@@ -1,0 +1,214 @@
+"""What of an object is not as it is to be, and the patch that puts it right."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mpirt.controller.decisions.drift import correction
+from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.rbac import role, role_binding, service_account
+from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.model.actions import Action, Delete, Patch
+from mpirt.controller.observed.observe import read_live
+from tests.unit.controller.jobs import SETTINGS, Body, container, parsed, template
+
+SPEC = parsed()
+KEEPERS = {"keeper-1-amd64": "YQ==", "keeper-1-arm64": "Yg=="}
+WANTED: dict[str, Body] = {
+    made["kind"]: made
+    for made in (
+        config_map(SPEC, KEEPERS),
+        service_account(SPEC),
+        role(SPEC),
+        role_binding(SPEC),
+        service(SPEC),
+        stateful_set(SPEC, SETTINGS),
+        launcher_job(SPEC, SETTINGS),
+    )
+}
+GUARD = {"op": "test", "path": "/metadata/uid", "value": "u"}
+
+
+def as_stored(kind: str, *, generation: int = 1) -> Body:
+    """The object as the API server has it, with what it adds."""
+    body = copy.deepcopy(WANTED[kind])
+    body["metadata"] |= {"uid": "u", "generation": generation, "resourceVersion": "7"}
+    if "spec" in body:
+        body["spec"]["revisionHistoryLimit"] = 10
+    return body
+
+
+def found(kind: str, change: Callable[[Body], None], **stored: Any) -> Action | None:
+    body = as_stored(kind, **stored)
+    change(body)
+    return correction(WANTED[kind], read_live(kind, body))
+
+
+def operations(kind: str, change: Callable[[Body], None], **stored: Any) -> list[Any]:
+    action = found(kind, change, **stored)
+    assert isinstance(action, Patch)
+    assert (action.kind, action.name) == (kind, WANTED[kind]["metadata"]["name"])
+    assert action.operations[0] == GUARD
+    return list(action.operations[1:])
+
+
+def untouched(_: Body) -> None:
+    pass
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_an_object_as_it_was_made_is_right(kind: str) -> None:
+    assert found(kind, untouched) is None
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_a_label_of_ours_comes_back_and_others_stay(kind: str) -> None:
+    def change(body: Body) -> None:
+        body["metadata"]["labels"] |= {"app": "other", "team": "blue"}
+
+    assert operations(kind, change) == [{"op": "add", "path": "/metadata/labels/app", "value": "train"}]
+
+
+def test_labels_that_are_all_gone_come_back_together() -> None:
+    def change(body: Body) -> None:
+        del body["metadata"]["labels"]
+
+    assert operations("Role", change) == [
+        {"op": "add", "path": "/metadata/labels", "value": WANTED["Role"]["metadata"]["labels"]}
+    ]
+
+
+class TestSections:
+    def test_a_rule_that_was_added_goes(self) -> None:
+        def change(body: Body) -> None:
+            body["rules"].append({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+
+        assert operations("Role", change) == [{"op": "add", "path": "/rules", "value": WANTED["Role"]["rules"]}]
+
+    def test_a_file_that_was_added_goes(self) -> None:
+        def change(body: Body) -> None:
+            body["data"]["more"] = ""
+            body["binaryData"] = {"x": ""}
+
+        assert operations("ConfigMap", change) == [
+            {"op": "add", "path": "/data", "value": WANTED["ConfigMap"]["data"]},
+            {"op": "add", "path": "/binaryData", "value": KEEPERS},
+        ]
+
+    def test_a_section_that_is_not_wanted_goes(self) -> None:
+        assert operations("Service", lambda body: body["spec"].update(ports=[{"port": 22}])) == [
+            {"op": "remove", "path": "/spec/ports"}
+        ]
+
+    def test_a_section_that_is_gone_comes_back(self) -> None:
+        assert operations("RoleBinding", lambda body: body.pop("subjects")) == [
+            {"op": "add", "path": "/subjects", "value": WANTED["RoleBinding"]["subjects"]}
+        ]
+
+    def test_what_is_not_ours_is_let_be(self) -> None:
+        def change(body: Body) -> None:
+            body["secrets"] = [{"name": "token"}]
+            body["imagePullSecrets"] = [{"name": "registry"}]
+
+        assert found("ServiceAccount", change) is None
+
+
+class TestWhatNobodyCanChange:
+    @pytest.mark.parametrize(
+        ("kind", "change"),
+        [
+            pytest.param("RoleBinding", lambda body: body["roleRef"].update(name="admin"), id="another role"),
+            pytest.param("Service", lambda body: body["spec"].update(clusterIP="10.0.0.1"), id="an address"),
+            pytest.param("StatefulSet", lambda body: body["spec"].update(serviceName="x"), id="another service"),
+            pytest.param("ConfigMap", lambda body: body.update(immutable=True), id="frozen"),
+        ],
+    )
+    def test_is_made_again(self, kind: str, change: Callable[[Body], None]) -> None:
+        name = WANTED[kind]["metadata"]["name"]
+
+        assert found(kind, change) == Delete(kind, name, "u", f"{kind} {name} can't be made what it is to be")
+
+
+class TestTheWorkersTemplate:
+    """It is told by the digest of what the user wrote, and by the generation."""
+
+    TEMPLATE = [  # noqa: RUF012  a literal
+        {"op": "add", "path": "/spec/template", "value": WANTED["StatefulSet"]["spec"]["template"]},
+        {"op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate"}},
+    ]
+
+    def generation(self, number: int) -> Body:
+        return {"op": "add", "path": "/metadata/annotations/mpirt.dev~1generation", "value": str(number)}
+
+    def test_what_the_api_server_makes_of_it_is_no_difference(self) -> None:
+        def change(body: Body) -> None:
+            body["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
+
+        assert found("StatefulSet", change) is None
+
+    def test_an_edit_raises_the_generation_and_all_of_it_is_written(self) -> None:
+        assert operations("StatefulSet", untouched, generation=2) == [*self.TEMPLATE, self.generation(3)]
+
+    def test_another_template_is_written_with_its_digest(self) -> None:
+        other = stateful_set(parsed(worker=template(container("worker", image="mpi:5"))), SETTINGS)
+
+        action = correction(other, read_live("StatefulSet", as_stored("StatefulSet")))
+
+        assert isinstance(action, Patch)
+        assert [operation["path"] for operation in action.operations[1:]] == [
+            "/spec/template",
+            "/spec/updateStrategy",
+            "/metadata/annotations/mpirt.dev~1template",
+            "/metadata/annotations/mpirt.dev~1generation",
+        ]
+
+    def test_scaling_alone_leaves_it(self) -> None:
+        def change(body: Body) -> None:
+            body["spec"]["replicas"] = 9
+
+        assert operations("StatefulSet", change) == [
+            {"op": "add", "path": "/spec/replicas", "value": 2},
+            self.generation(2),
+        ]
+
+    def test_a_write_that_changed_nothing_is_noted(self) -> None:
+        def change(body: Body) -> None:
+            body["metadata"]["annotations"]["mpirt.dev/generation"] = "4"
+
+        assert operations("StatefulSet", change, generation=3) == [self.generation(3)]
+
+    def test_without_our_annotations_all_of_it_is_written(self) -> None:
+        def change(body: Body) -> None:
+            del body["metadata"]["annotations"]
+
+        written = operations("StatefulSet", change)
+
+        assert written[:2] == self.TEMPLATE
+        assert written[2]["path"] == "/metadata/annotations"
+        assert written[2]["value"]["mpirt.dev/generation"] == "2"
+
+
+class TestTheLauncherJob:
+    def test_it_is_let_go_on_if_somebody_has_suspended_it(self) -> None:
+        assert operations("Job", lambda body: body["spec"].update(suspend=True)) == [
+            {"op": "add", "path": "/spec/suspend", "value": False}
+        ]
+
+    def test_a_deadline_that_is_wanted_is_written(self) -> None:
+        wanted = launcher_job(parsed(runPolicy={"activeDeadlineSeconds": 9}), SETTINGS)
+
+        action = correction(wanted, read_live("Job", as_stored("Job")))
+
+        assert isinstance(action, Patch)
+        assert action.operations[1:] == ({"op": "add", "value": 9, "path": "/spec/activeDeadlineSeconds"},)
+
+    def test_one_that_is_not_is_taken_away(self) -> None:
+        assert operations("Job", lambda body: body["spec"].update(activeDeadlineSeconds=9)) == [
+            {"op": "remove", "path": "/spec/activeDeadlineSeconds"}
+        ]

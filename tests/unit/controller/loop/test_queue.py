@@ -1,0 +1,167 @@
+"""Which key comes next, by a clock and a chance that are handed in."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.controller.loop.queue import FIRST_DELAY, LONGEST_DELAY, TURNS_AT_ONCE, Queue
+
+
+@pytest.fixture
+def queue() -> Queue[str]:
+    """A queue whose chance is always in the middle."""
+    return Queue(lambda: 0.5)
+
+
+def taken(queue: Queue[str], now: float = 0) -> list[str]:
+    found = []
+    while (key := queue.take(now)) is not None:
+        found.append(key)
+    return found
+
+
+class TestTaking:
+    def test_keys_come_in_the_order_in_which_they_were_added(self, queue: Queue[str]) -> None:
+        for key in "bac":
+            queue.add(key)
+
+        assert taken(queue) == ["b", "a", "c"]
+
+    def test_a_key_that_was_added_twice_comes_once(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.add("a")
+
+        assert queue.depth() == 1
+        assert taken(queue) == ["a"]
+
+    def test_no_key_is_taken_by_two_at_a_time(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.add("a")
+
+        assert queue.take(0) is None
+
+    def test_what_was_added_meanwhile_comes_again_when_it_is_given_back(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.add("a")
+        queue.done("a")
+
+        assert taken(queue) == ["a"]
+
+    def test_a_key_that_is_done_comes_no_more(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.done("a")
+
+        assert queue.take(1000) is None
+        assert queue.next_date() is None
+
+
+class TestDates:
+    def test_a_key_comes_on_its_date_and_not_before(self, queue: Queue[str]) -> None:
+        queue.add_at("a", 10)
+
+        assert queue.take(9.9) is None
+        assert queue.next_date() == 10
+        assert queue.take(10) == "a"
+
+    def test_of_several_dates_the_first_counts(self, queue: Queue[str]) -> None:
+        for date in (10, 5, 7):
+            queue.add_at("a", date)
+
+        assert queue.next_date() == 5
+        assert queue.take(5) == "a"
+        queue.done("a")
+        assert queue.take(20) is None
+
+    def test_who_is_looked_at_before_its_date_needs_no_date_any_more(self, queue: Queue[str]) -> None:
+        queue.add_at("a", 10)
+        queue.add("a")
+
+        assert taken(queue) == ["a"]
+        assert queue.next_date() is None
+
+    def test_a_date_that_comes_while_somebody_has_the_key_is_not_lost(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.add_at("a", 5)
+
+        assert queue.take(6) is None
+        queue.done("a")
+        assert queue.take(6) == "a"
+
+    def test_several_dates_may_pass_at_once(self, queue: Queue[str]) -> None:
+        queue.add_at("b", 2)
+        queue.add_at("a", 1)
+
+        assert taken(queue, 3) == ["a", "b"]
+
+
+class TestFailing:
+    def test_each_failure_doubles_the_wait(self, queue: Queue[str]) -> None:
+        waits = []
+        for _ in range(4):
+            queue.add("a")
+            queue.take(0)
+            waits.append(queue.failed("a", 0))
+
+        assert waits == [FIRST_DELAY * times for times in (1, 2, 4, 8)]
+
+    def test_the_wait_has_an_end(self, queue: Queue[str]) -> None:
+        for _ in range(100):
+            queue.add("a")
+            queue.take(0)
+            wait = queue.failed("a", 0)
+
+        assert wait == LONGEST_DELAY
+
+    def test_chance_spreads_it(self) -> None:
+        for chance, share in ((0.0, 0.8), (1.0, 1.2)):
+            queue: Queue[str] = Queue(lambda chance=chance: chance)  # type: ignore[misc]  # bound on purpose
+            queue.add("a")
+            queue.take(0)
+
+            assert queue.failed("a", 0) == pytest.approx(FIRST_DELAY * share)
+
+    def test_what_was_added_meanwhile_waits_too(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.add("a")
+        queue.failed("a", 0)
+
+        assert queue.take(FIRST_DELAY / 2) is None
+        assert queue.take(FIRST_DELAY) == "a"
+
+    def test_a_success_makes_the_next_failure_the_first(self, queue: Queue[str]) -> None:
+        for settle in (queue.failed, queue.failed):
+            queue.add("a")
+            queue.take(0)
+            settle("a", 0)
+        queue.add("a")
+        queue.take(0)
+        queue.done("a")
+        queue.add("a")
+        queue.take(0)
+
+        assert queue.failed("a", 0) == FIRST_DELAY
+
+
+class TestChanging:
+    def test_who_was_changed_is_looked_at_again_at_once(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.changed("a", 0)
+
+        assert queue.take(0) == "a"
+
+    def test_who_never_settles_is_looked_at_ever_more_seldom(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        for _ in range(TURNS_AT_ONCE):
+            assert queue.take(0) == "a"
+            queue.changed("a", 0)
+
+        assert queue.take(0) is None
+        assert queue.take(FIRST_DELAY) == "a"
+        queue.changed("a", FIRST_DELAY)
+        assert queue.next_date() == FIRST_DELAY + 2 * FIRST_DELAY

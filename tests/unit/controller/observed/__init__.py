@@ -1,0 +1,1 @@
+"""The rooms of the controller, each tested beside its name."""

@@ -1,0 +1,174 @@
+"""Objects out of informer caches, read into what a plan needs to know."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.observe import Cached, Observed, job_key, observe, slim
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import NOON, UID, Body, mpi_job, time
+
+
+def owned(kind: str, name: str, *, owner: str = UID, namespace: str = "ml", **metadata: object) -> Body:
+    reference = {"kind": "MPIJob", "name": "train", "uid": owner, "controller": True}
+    return {
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-of-{kind}",
+            "ownerReferences": [reference],
+            **metadata,
+        },
+    }
+
+
+def seen(cached: Cached) -> Observed:
+    job = mpi_job()
+    return observe(MPI_JOB.owner(job), job, JobStatus(), cached, [])
+
+
+class TestWhoseAnObjectIs:
+    def test_ours_is_what_our_uid_controls(self) -> None:
+        found = seen({"ConfigMap": [owned("ConfigMap", "train-config")]})
+
+        assert list(found.mine) == ["ConfigMap"]
+        assert found.others == ()
+        assert found.created == NOON
+
+    def test_the_same_name_under_another_uid_is_not(self) -> None:
+        found = seen({"ConfigMap": [owned("ConfigMap", "train-config", owner="another")]})
+
+        assert found.mine == {}
+        assert [live.owner_name for live in found.others] == ["MPIJob train"]
+
+    def test_nor_what_only_mentions_us(self) -> None:
+        body = owned("Role", "train-launcher")
+        body["metadata"]["ownerReferences"][0]["controller"] = False
+
+        assert [live.owner_name for live in seen({"Role": [body]}).others] == [""]
+
+    def test_a_job_of_the_same_name_in_another_namespace_is_another_job(self) -> None:
+        found = seen(
+            {
+                "ConfigMap": [owned("ConfigMap", "train-config", namespace="other")],
+                "Pod": [{**pods.worker(0), "metadata": {**pods.worker(0)["metadata"], "namespace": "other"}}],
+                "StatefulSet": [owned("StatefulSet", "train-worker")],
+            }
+        )
+
+        assert list(found.mine) == ["StatefulSet"]
+        assert (found.others, found.workers) == ((), ())
+
+    def test_objects_of_other_jobs_do_no_harm(self) -> None:
+        assert seen({"Service": [owned("Service", "train2")]}) == seen({})
+
+
+class TestPods:
+    def test_workers_are_those_of_the_stateful_set_in_the_order_of_their_numbers(self) -> None:
+        cached = {
+            "StatefulSet": [owned("StatefulSet", "train-worker")],
+            "Pod": [pods.worker(10), pods.worker(2), pods.worker(1, owner="earlier"), pods.pod("odd")],
+        }
+
+        assert [pod.name for pod in seen(cached).workers] == ["odd", "train-worker-2", "train-worker-10"]
+
+    def test_launchers_are_those_of_the_job_the_oldest_first(self) -> None:
+        cached = {
+            "Job": [owned("Job", "train-launcher")],
+            "Pod": [
+                pods.launcher("b", created=20),
+                pods.launcher("a", created=30),
+                pods.launcher("train-launcher-c", owner="x"),
+            ],
+        }
+
+        found = seen(cached)
+        assert [pod.name for pod in found.launchers] == ["b", "a"]
+        assert [pod.name for pod in found.leftovers] == ["train-launcher-c"]
+
+    def test_without_their_owners_workers_are_nobodys_and_launchers_left_over(self) -> None:
+        found = seen({"Pod": [pods.worker(0), pods.launcher()]})
+
+        assert found.workers == found.launchers == ()
+        assert [pod.name for pod in found.earlier] == ["train-worker-0"]
+        assert [pod.name for pod in found.leftovers] == ["train-launcher-1"]
+
+    @pytest.mark.parametrize("owner", ["uid-of-an-earlier-one", ""])
+    def test_of_an_object_that_had_the_name_and_orphans_are_left(self, owner: str) -> None:
+        found = seen({"Pod": [pods.worker(0, owner=owner), pods.launcher(owner=owner)]})
+
+        assert [pod.name for pod in (*found.earlier, *found.leftovers)] == ["train-worker-0", "train-launcher-1"]
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            pytest.param(pods.pod("my-copy", role="launcher", owner=""), id="of a person"),
+            pytest.param(pods.worker(0, made_by={"kind": "Job", "name": "train-worker"}), id="of another kind"),
+            pytest.param(pods.worker(0, made_by={"kind": "StatefulSet", "name": "else"}), id="of another name"),
+        ],
+    )
+    def test_of_others_are_not_ours_for_having_our_labels(self, pod: Body) -> None:
+        found = seen({"Pod": [pod]})
+
+        assert found.earlier == found.leftovers == ()
+
+
+class TestWhichJobAnObjectConcerns:
+    def test_its_label_says(self) -> None:
+        assert job_key(pods.worker(0)) == JobKey("ml", "train")
+
+    def test_or_nothing_does(self) -> None:
+        assert job_key(owned("ConfigMap", "train-config")) is None
+
+
+class TestWhatIsKeptInMemory:
+    def test_nothing_that_is_read_is_lost(self) -> None:
+        cached = {
+            "StatefulSet": [owned("StatefulSet", "train-worker", annotations={"a": "b"}, labels={"c": "d"})],
+            "Pod": [pods.worker(0, conditions=pods.lost(3), inits=[pods.running("i")])],
+        }
+        cached["StatefulSet"][0]["spec"] = {"replicas": 2}
+
+        slimmed = {kind: [slim(kind, body) for body in bodies] for kind, bodies in cached.items()}
+
+        assert seen(slimmed) == seen(cached)
+
+    def test_what_is_never_read_is_left_out(self) -> None:
+        pod = pods.worker(0, spec={"containers": [{"name": "main"}], "readinessGates": []})
+        pod["metadata"] |= {
+            "managedFields": [{}],
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "a": "b"},
+        }
+
+        slimmed = slim("Pod", pod)
+
+        assert slimmed["spec"] == {"nodeName": "node-1", "readinessGates": []}
+        assert slimmed["metadata"]["annotations"] == {"a": "b"}
+        assert "managedFields" not in slimmed["metadata"]
+        assert slim("Pod", slimmed) == slimmed
+
+    def test_of_an_event_is_kept_what_is_read(self) -> None:
+        read = {"involvedObject": {"uid": "u"}, "message": "no", "lastTimestamp": time(3)}
+        event = {
+            "metadata": {"name": "e", "managedFields": [{}]},
+            **read,
+            "source": {"component": "x"},
+            "count": 3,
+        }
+
+        assert slim("Event", event) == {"metadata": {"name": "e"}, **read}
+
+    def test_templates_are_known_by_their_digests(self) -> None:
+        body = owned("Job", "train-launcher") | {"spec": {"template": {}, "parallelism": 1}}
+
+        assert slim("Job", body)["spec"] == {"parallelism": 1}
+
+    def test_an_object_is_on_its_way_out_when_it_says_so(self) -> None:
+        found = seen({"Job": [owned("Job", "train-launcher", deletionTimestamp=time(3))]})
+
+        assert "Job" in found.mine
+        assert found.live("Job") is None

@@ -1,0 +1,263 @@
+"""What is known of the cluster, and which of two versions is newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.store import Store
+from tests.unit.controller.jobs import NOON, at
+
+KEY = JobKey("ml", "train")
+OTHER = JobKey("ml", "other")
+
+
+def thing(name: str = "train-config", version: str = "5", *, job: str = "train", uid: str = "u") -> dict[str, Any]:
+    labels = {"training.kubeflow.org/job-name": job} if job else {}
+    return {
+        "metadata": {"namespace": "ml", "name": name, "uid": uid, "resourceVersion": version, "labels": labels}
+    }
+
+
+def job(name: str = "train", version: str = "5") -> dict[str, Any]:
+    return {"metadata": {"namespace": "ml", "name": name, "uid": name, "resourceVersion": version}}
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store("MPIJob", clock=lambda: NOON)
+
+
+def versions(found: Mapping[str, list[Any]]) -> dict[str, list[str]]:
+    return {kind: [body["metadata"]["resourceVersion"] for body in bodies] for kind, bodies in found.items()}
+
+
+class TestWhatWatchesTell:
+    def test_an_object_is_found_by_the_job_that_it_concerns(self, store: Store) -> None:
+        assert store.put("ConfigMap", thing()) == {KEY}
+        assert store.put("Service", thing("other", job="other")) == {OTHER}
+
+        assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["5"]}
+
+    def test_so_is_an_event_of_what_is_its(self, store: Store) -> None:
+        event = thing("e", job="") | {
+            "involvedObject": {"kind": "Job", "namespace": "ml", "name": "train-launcher"},
+            "message": "no",
+        }
+
+        assert store.put("Event", event) == {KEY}
+        assert versions(store.around(KEY, NOON)) == {"Event": ["5"]}
+
+    def test_the_same_version_again_concerns_nobody(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+
+        assert store.put("ConfigMap", thing()) == set()
+
+    def test_an_older_version_that_comes_late_is_passed_over(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="10"))
+
+        assert store.put("ConfigMap", thing(version="9")) == set()
+        assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["10"]}
+
+    def test_an_object_that_changes_its_job_concerns_both(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+
+        assert store.put("ConfigMap", thing(version="6", job="other")) == {KEY, OTHER}
+        assert store.around(KEY, NOON) == {}
+
+    def test_an_object_that_loses_its_label_is_forgotten(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+
+        assert store.put("ConfigMap", thing(version="6", job="")) == {KEY}
+        assert store.put("ConfigMap", thing(version="7", job="")) == set()
+        assert store.around(KEY, NOON) == {}
+
+    def test_an_object_that_is_no_more_is_forgotten(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.put("Service", thing("train"))
+
+        assert store.remove("ConfigMap", thing(version="6")) == {KEY}
+        assert store.remove("ConfigMap", thing(version="6")) == set()
+        assert list(store.around(KEY, NOON)) == ["Service"]
+
+    def test_the_end_of_a_former_object_is_not_the_end_of_its_successor(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="8", uid="second"))
+
+        assert store.remove("ConfigMap", thing(version="7", uid="first")) == set()
+        assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["8"]}
+
+
+class TestLists:
+    def test_what_a_list_lacks_is_gone(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="5"))
+        store.put("ConfigMap", thing("other-config", "5", job="other"))
+
+        assert store.replace("ConfigMap", [thing("other-config", "5", job="other")], "9") == {KEY}
+        assert store.around(KEY, NOON) == {}
+
+    def test_but_not_what_is_newer_than_the_list(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="12"))
+
+        assert store.replace("ConfigMap", [], "9") == set()
+        assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["12"]}
+
+    def test_nor_objects_of_other_kinds(self, store: Store) -> None:
+        store.put("Service", thing("train"))
+        store.replace("ConfigMap", [], "9")
+
+        assert list(store.around(KEY, NOON)) == ["Service"]
+
+    def test_what_a_list_brings_is_new(self, store: Store) -> None:
+        assert store.replace("MPIJob", [job("train"), job("other")], "9") == {KEY, OTHER}
+        assert sorted(map(str, store.jobs())) == ["ml/other", "ml/train"]
+        assert store.names("MPIJob") == [("ml", "train"), ("ml", "other")]
+
+
+class TestJobs:
+    def test_a_job_is_found_by_its_name_whatever_its_labels_say(self, store: Store) -> None:
+        store.put("MPIJob", job())
+
+        found = store.job(KEY)
+        assert found is not None
+        assert found["metadata"]["uid"] == "train"
+        assert store.job(OTHER) is None
+
+    def test_objects_without_a_job_make_none(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+
+        assert store.job(KEY) is None
+        assert store.jobs() == []
+
+
+class TestOurOwnWrites:
+    def test_what_we_deleted_is_not_brought_back_by_an_event_that_was_under_way(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.forget("ConfigMap", "ml", "train-config", "u")
+
+        assert store.put("ConfigMap", thing(version="6")) == set()
+        assert store.around(KEY, NOON) == {}
+
+    def test_once_its_end_was_told_nothing_is_kept_of_it(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.forget("ConfigMap", "ml", "train-config", "u")
+        store.remove("ConfigMap", thing(version="7"))
+
+        assert store.put("ConfigMap", thing(version="8")) == {KEY}
+
+    def test_a_list_that_was_made_after_it_knows_better(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.put("Service", thing("train", uid="s"))
+        store.forget("ConfigMap", "ml", "train-config", "u")
+        store.forget("Service", "ml", "train", "s")
+        store.replace("ConfigMap", [], "9")
+
+        assert store.put("ConfigMap", thing(version="10")) == {KEY}
+        assert store.put("Service", thing("train", "10", uid="s")) == set()
+
+    def test_of_several_that_are_deleted_the_others_stay(self, store: Store) -> None:
+        store.put("ConfigMap", thing("train-config", uid="a"))
+        store.put("ConfigMap", thing("train-more", uid="b"))
+        store.forget("ConfigMap", "ml", "train-config", "a")
+
+        assert [body["metadata"]["name"] for body in store.around(KEY, NOON)["ConfigMap"]] == ["train-more"]
+
+    def test_another_object_of_that_name_is_not_forgotten(self, store: Store) -> None:
+        store.put("ConfigMap", thing(uid="second"))
+        store.forget("ConfigMap", "ml", "train-config", "first")
+
+        assert versions(store.around(KEY, NOON)) == {"ConfigMap": ["5"]}
+
+
+class TestWhatIsInTheWay:
+    def test_it_is_shown_to_the_job_for_a_while(self, store: Store) -> None:
+        store.lend(KEY, "Service", thing("train", job=""), at(30))
+
+        assert versions(store.around(KEY, at(29))) == {"Service": ["5"]}
+        assert store.lent_until(KEY, at(29)) == at(30)
+        assert store.around(OTHER, at(29)) == {}
+        assert store.around(KEY, at(30)) == {}
+        assert store.lent_until(KEY, at(30)) is None
+
+    def test_once_a_watch_brings_it_that_counts(self, store: Store) -> None:
+        store.lend(KEY, "Service", thing("train", job=""), at(30))
+        store.put("Service", thing("train", "6"))
+
+        assert versions(store.around(KEY, at(1))) == {"Service": ["6"]}
+
+    def test_so_is_what_the_watch_brings_as_another_jobs_until_it_has_this_ones_label(self, store: Store) -> None:
+        store.put("Service", thing("train", "6", job="other"))
+        store.lend(KEY, "Service", thing("train", "6", job="other"), at(30))
+        assert versions(store.around(KEY, at(1))) == {"Service": ["6"]}
+
+        store.put("Service", thing("train", "7"))
+
+        assert versions(store.around(KEY, at(1))) == {"Service": ["7"]}
+        assert store.around(OTHER, at(1)) == {}
+
+
+class TestPodsThatWent:
+    """They are shown for a while, in their last state."""
+
+    def test_one_that_a_watch_says_is_no_more(self, store: Store) -> None:
+        store.put("Pod", pod(phase="Failed"))
+        store.remove("Pod", pod(version="6", phase="Failed"))
+
+        assert gone(store) == [("first", "Failed")]
+        assert store.vanished(OTHER, NOON) == []
+
+    def test_one_whose_name_another_has(self, store: Store) -> None:
+        store.put("Pod", pod(phase="Failed"))
+        store.put("Pod", pod("second", "7"))
+
+        assert gone(store) == [("first", "Failed")]
+
+    def test_one_that_a_list_no_longer_has(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.replace("Pod", [], "9")
+
+        assert gone(store) == [("first", "Running")]
+
+    def test_one_that_we_have_deleted(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.forget("Pod", "ml", "train-worker-1", "first")
+
+        assert gone(store) == [("first", "Running")]
+
+    def test_not_one_that_has_only_changed(self, store: Store) -> None:
+        store.put("Pod", pod())
+        store.put("Pod", pod(version="6", phase="Failed"))
+
+        assert gone(store) == []
+
+    def test_nothing_but_pods(self, store: Store) -> None:
+        store.put("ConfigMap", thing())
+        store.remove("ConfigMap", thing(version="6"))
+
+        assert store.vanished(KEY, NOON) == []
+
+    def test_for_half_a_minute(self) -> None:
+        seconds = iter([0.0, 20.0, 31.0])
+        store = Store("MPIJob", clock=lambda: at(next(seconds)))
+        for uid in ("first", "second"):
+            store.put("Pod", pod(uid))
+            store.remove("Pod", pod(uid))
+
+        assert gone(store, at(29)) == [("first", "Running"), ("second", "Running")]
+        assert gone(store, at(30)) == [("second", "Running")]
+
+        # Whoever is forgotten is no longer kept either.
+        store.put("Pod", pod("third"))
+        store.remove("Pod", pod("third"))
+        assert gone(store, at(20)) == [("second", "Running"), ("third", "Running")]
+
+
+def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> dict[str, Any]:
+    return {**thing("train-worker-1", version, uid=uid), "spec": {}, "status": {"phase": phase}}
+
+
+def gone(store: Store, now: datetime = NOON) -> list[tuple[str, str]]:
+    return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.vanished(KEY, now)]
