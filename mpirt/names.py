@@ -24,6 +24,10 @@ WORKER = "worker"
 LAUNCHER = "launcher"
 SLOTS_ANNOTATION = f"{PREFIX}/slots"
 DRAINING_ANNOTATION = f"{PREFIX}/draining"
+# On a job that is over: a value that was not there before runs it again; and so does, with "true", the deletion of
+# its launcher Job.
+RERUN_ANNOTATION = f"{PREFIX}/rerun"
+RERUN_WHEN_DELETED_ANNOTATION = f"{PREFIX}/rerun-when-deleted"
 
 # The same for pods that kubeflow's operators make: mpi-operator v2beta1 and training-operator (to which a role is
 # a replica-type), and before them mpi-operator v1.

@@ -75,16 +75,17 @@ _CORE = (
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
 )
 _CONTROLLER = (
-    "options cluster/election "
-    "decisions/cleanup decisions/decide decisions/drift decisions/dry_runs decisions/launching "
-    "decisions/lost_nodes decisions/plan "
+    "options cluster/election decisions/cleanup decisions/deadlines decisions/decide decisions/drift "
+    "decisions/dry_runs decisions/launching decisions/lost_nodes decisions/plan "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/service manifests/workers "
     "messages/announcing messages/causes messages/readiness messages/sentences messages/status "
-    "model/actions model/conditions model/digests model/kinds model/objectnames model/outcomes model/reading "
-    "model/spec observed/facts observed/observe observed/pod_events observed/pods observed/store"
+    "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
+    "model/reading model/records model/spec "
+    "observed/deaths observed/facts observed/history observed/observe observed/pod_events observed/pods "
+    "observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",

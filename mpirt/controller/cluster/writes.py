@@ -95,12 +95,18 @@ class Writer:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": action.uid},
-            "propagationPolicy": "Foreground" if action.foreground else "Background",
+            "propagationPolicy": _propagation(action),
         }
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
         return Request("delete", "DELETE", where, resource.plural, body=options, within=WRITE_WITHIN)
+
+
+def _propagation(action: Delete) -> str:
+    if action.orphan:
+        return "Orphan"
+    return "Foreground" if action.foreground else "Background"
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:

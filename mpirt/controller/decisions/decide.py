@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from mpirt.controller.decisions.plan import make_plan, plan_of_invalid
+from mpirt.controller.decisions.plan import make_plan, plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Refusal
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import Cached, Gone, observe
 from mpirt.errors import SpecError
+
+# What nobody can edit.
+_FIXED = frozenset({"metadata.name"})
 
 
 def decide(
@@ -41,5 +44,7 @@ def decide(
     try:
         spec = dialect.parse(body)
     except SpecError as error:
+        if error.field in _FIXED:
+            return plan_of_impossible(dialect, str(error), observed, now=now)
         return plan_of_invalid(dialect, str(error), observed, now=now)
     return make_plan(dialect, spec, observed, settings=settings, now=now)

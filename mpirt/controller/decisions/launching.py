@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
-from mpirt.controller.observed.facts import is_outdated, job_end
+from mpirt.controller.observed.facts import job_end, outdated
 from mpirt.controller.observed.observe import Live, Observed
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
     """What is to be done about the launcher Job and pods that earlier ones left."""
     job = observed.mine.get(kinds.JOB)
-    if job is not None and (job.deleting or job_end(observed) is not None):
+    if job_end(observed) is not None or (job is not None and job.deleting):
         return []
     if spec.run.suspended:
         return [_removal(job, "the job is suspended")] if job is not None else []
@@ -31,8 +32,8 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if job is None:
         made = [Create(wanted, _why(spec, workers), digest(wanted))] if _is_time(spec, workers) else []
         return [*_ended_leftovers(observed), *made]
-    if reason := is_outdated(spec, job):
-        return [_removal(job, reason)]
+    if reason := outdated(spec, job):
+        return [_removal(job, STOPS[reason])]
     changed = correction(wanted, job)
     return [] if changed is None else [changed]
 

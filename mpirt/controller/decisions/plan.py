@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.cleanup import expiry, launcher_cleanup, wants_workers
+from mpirt.controller.decisions.cleanup import (
+    expiry,
+    keeps_workers,
+    launcher_cleanup,
+    may_go,
+    wants_workers,
+    worker_cleanup,
+)
+from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
 from mpirt.controller.decisions.launching import launcher_actions
@@ -23,85 +31,128 @@ from mpirt.controller.manifests.rbac import own_account, role, role_binding, ser
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.messages.announcing import announcements, is_due
-from mpirt.controller.messages.causes import exhausted_since, unexplained_since
 from mpirt.controller.messages.readiness import readiness
-from mpirt.controller.messages.status import Obstacle, invalid_status, job_status
+from mpirt.controller.messages.status import Obstacle, Progress, failed_status, invalid_status, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
+from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import JobStatus, Reason
 from mpirt.controller.model.digests import digest
+from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
+from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, is_finished, is_run_by_another, job_end
+from mpirt.controller.observed.deaths import shortened
+from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_run_by_another, job_end
+from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 
 # Objects of others are not watched, and a refusal may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
-# A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
-CAUSE_WITHIN = timedelta(seconds=5)
-# From the last container's end until its node has told of it and Kubernetes has seen that it was the last.
-END_WITHIN = timedelta(seconds=15)
+# So much of what the API server has said; the rest repeats the object.
+_LONGEST_REFUSAL = 1024
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """The plan for a job that can be acted on."""
     if is_run_by_another(observed):
         return Plan()
+    if asks_for_rerun(observed) and kinds.JOB in observed.mine:
+        return _plan_of_rerun(observed)
     end = job_end(observed)
     expires = expiry(spec, end)
     # However short its time, its end is told first.
     if expires is not None and expires <= now and is_finished(observed.status):
         why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
-    if (awaited := _awaited(spec, observed, end)) is not None and now < awaited:
-        return Plan(again=awaited)
-    wanted = _wanted(spec, observed, settings, end)
+    deadline = due(spec, observed)
+    is_overdue = deadline is not None and deadline <= now
+    if is_overdue and kinds.JOB not in observed.mine:
+        return _plan_of_overdue(dialect, spec, observed, now=now)
+    plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
+    return replace(plan, again=earliest(plan.again, expires, None if is_overdue else deadline))
+
+
+def _plan_of_run(
+    dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
+) -> Plan:
+    end, told_at = job_end(observed), awaited(spec, observed)
+    is_told = told_at is None or told_at <= now
+    # Until its end is told, nothing is cleaned up: that would look like the cause.
+    end = end if is_told else None
+    seen = overlooking(observed, now=now)
+    happened = history(spec, seen, now=now)
+    wanted = _wanted(spec, observed, settings, end, happened)
     refusal = _refusal(spec, observed, settings, wanted)
-    if refusal is not None and refusal.final:
-        return plan_of_invalid(dialect, _refused(refusal, spec, settings), observed, now=now)
+    if refusal is not None and (field := refused_field(refusal, spec, settings)):
+        reason, problem = Reason.INVALID if refusal.final else Reason.REFUSED, f"{field}: {_refused(refusal)}"
+        return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, refusal, wanted)
+    look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
     changes: list[Action] = []
     if obstacle is None:
         changes = [
             *trials(spec, observed, settings),
             *_object_actions(observed, wanted),
-            *_removals(observed, wanted),
+            *worker_cleanup(spec, observed, end),
+            *_removals(observed, wanted, keeps_pods=keeps_workers(spec, end)),
+            *launcher_actions(spec, observed, settings, workers),
+            *launcher_cleanup(spec, observed, end),
         ]
-        changes += launcher_actions(spec, observed, settings, workers)
-        changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
-    status = job_status(spec, overlooking(observed, now=now), workers, obstacle, now=now)
+    if not is_told:
+        return Plan((*changes, *healed), earliest(told_at, heal_again, look))
+    status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
     said, write_again = _status_actions(dialect, spec, observed, status, now=now)
-    look = now + LOOK_AGAIN if obstacle is not None else None
-    return Plan((*changes, *healed, *said), earliest(expires, heal_again, write_again, look))
+    return Plan((*changes, *healed, *said), earliest(heal_again, write_again, look))
 
 
-def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime | None:
-    """Until when nothing is told of an end, for one half of what makes it is still on its way."""
-    if end is None:
-        since, within = exhausted_since(spec, observed), END_WITHIN
-    else:
-        since, within = unexplained_since(observed, end), CAUSE_WITHIN
-    return None if since is None else since + within
-
-
-def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job whose spec can't be: it is said, and what runs is left alone, but for what is lost."""
+def plan_of_invalid(
+    dialect: Dialect, problem: str, observed: Observed, *, now: datetime, reason: Reason = Reason.INVALID
+) -> Plan:
+    """The plan for a job whose spec can't be acted on: it is said, and what runs is left alone."""
     if is_run_by_another(observed):
         return Plan()
     healed, heal_again = healing(observed, now=now)
-    status = invalid_status(problem, overlooking(observed, now=now), now=now)
+    seen = overlooking(observed, now=now)
+    status = invalid_status(reason, problem, seen, history(None, seen, now=now), now=now)
     said, write_again = _status_actions(dialect, None, observed, status, now=now)
     look = now + LOOK_AGAIN if observed.refusals else None
     return Plan((*healed, *said), earliest(heal_again, write_again, look))
 
 
-def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> list[Manifest]:
+def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
+    """The plan for a job that no edit can make right: it has failed."""
+    if is_finished(observed.status):
+        return Plan()
+    status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed, now=now), now=now)
+    return Plan(tuple(_status_actions(dialect, None, observed, status, now=now)[0]))
+
+
+def _plan_of_rerun(observed: Observed) -> Plan:
+    """The run that is over goes first, with its pods."""
+    job = observed.live(kinds.JOB)
+    if job is None:
+        return Plan()
+    return Plan((Delete(kinds.JOB, job.name, job.uid, "the job is to run again", foreground=True),))
+
+
+def _plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
+    """Without a launcher Job nobody else counts the time."""
+    counted = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
+    problem = f"{counted}; {readiness(spec, observed)}"
+    status = failed_status(Reason.DEADLINE, problem, observed, history(spec, observed, now=now), now=now)
+    return Plan(tuple(_status_actions(dialect, spec, observed, status, now=now)[0]))
+
+
+def _wanted(
+    spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History
+) -> list[Manifest]:
     """The objects that are to exist, but for the launcher Job."""
     has_workers = wants_workers(spec, end)
     return [
         # As long as there are workers: of many finished jobs the files would fill the cluster's store.
-        config_map(spec, settings.keepers if has_workers else {}),
+        _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
         *([] if own_account(spec) else [service_account(spec)]),
         role(spec),
         role_binding(spec),
@@ -110,24 +161,34 @@ def _wanted(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd |
     ]
 
 
+def _with_history(manifest: Manifest, observed: Observed, happened: History) -> Manifest:
+    """The ConfigMap, which keeps the history where a status that was written has lost it."""
+    status = observed.status
+    if not status.conditions or status.history is not None or happened.is_plain:
+        return manifest
+    metadata = {**manifest["metadata"], "annotations": {HISTORY_ANNOTATION: dump_history(happened)}}
+    return {**manifest, "metadata": metadata}
+
+
 def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     actions: list[Action] = []
     for manifest in wanted:
         live = observed.mine.get(str(manifest["kind"]))
         if live is None:
-            actions.append(Create(manifest, "it is to be there", digest(manifest)))
+            actions.append(Create(manifest, "object missing; creating", digest(manifest)))
         elif not live.deleting and (changed := correction(manifest, live)) is not None:
             actions.append(changed)
     return actions
 
 
-def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
-    """Objects of ours that are wanted no more: workers when the job is over or suspended, an account."""
+def _removals(observed: Observed, wanted: Sequence[Manifest], *, keeps_pods: bool) -> list[Action]:
+    """Objects of ours that are no longer wanted: an account, workers of a job that is suspended or over."""
     kept = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
+    removed = [live for kind, live in observed.mine.items() if kind not in kept and not live.deleting]
     return [
-        Delete(kind, live.name, live.uid, "the job wants it no more")
-        for kind, live in observed.mine.items()
-        if kind not in kept and not live.deleting
+        Delete(live.kind, live.name, live.uid, "no longer needed", orphan=keeps_pods)
+        for live in removed
+        if live.kind != kinds.STATEFUL_SET or not keeps_pods or may_go(observed, live)
     ]
 
 
@@ -139,9 +200,8 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 
-def _refused(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
-    field = refused_field(refusal, spec, settings)
-    return f"{field}{': ' if field else ''}the API server refuses it: {refusal.message}"
+def _refused(refusal: Refusal) -> str:
+    return f"the API server refuses it: {shortened(refusal.message, _LONGEST_REFUSAL)}"
 
 
 def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Manifest]) -> Obstacle | None:
@@ -151,13 +211,14 @@ def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Mani
             continue
         owner = live.owner_name
         if owner == f"{observed.owner.kind} {observed.owner.key.name}":
-            message = f"{live.kind} {live.name} is left of an earlier job of this name; waiting until it is gone"
+            message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting until it is gone"
             return Obstacle(Reason.WORKERS_NOT_READY, message)
         whose = f"belongs to {owner}" if owner else "belongs to nobody"
         message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"
         return Obstacle(Reason.EXISTS, message)
     if refusal is not None:
-        return Obstacle(Reason.REFUSED, f"the API server refuses {refusal.kind}: {refusal.message}")
+        said = shortened(refusal.message, _LONGEST_REFUSAL)
+        return Obstacle(Reason.REFUSED, f"the API server refuses {refusal.kind}: {said}")
     return None
 
 
@@ -165,9 +226,9 @@ def _status_actions(
     dialect: Dialect, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
 ) -> tuple[list[Action], datetime | None]:
     """The events and the write, if it is time for them, or when it will be."""
-    due = is_due(observed.status, status, now=now)
-    if due is None or due > now:
-        return [], due
+    due_at = is_due(observed.status, status, now=now)
+    if due_at is None or due_at > now:
+        return [], due_at
     owner = observed.owner
     body = dialect.write_status(replace(status, written=now), owner.key)
     events = announcements(owner, observed.status, status, spec, now=now)

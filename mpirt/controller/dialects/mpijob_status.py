@@ -1,9 +1,8 @@
 """
 The status of a kubeflow.org MPIJob.
 
-Owns: its shape, which is mpi-operator's with no field more: where its CRD is installed, other fields would be cut
-off, and every comparison would find a difference. The last condition in the list is the one that holds now;
-dashboards and kubectl's columns show that one.
+Owns: its shape, which is mpi-operator's, with the history of the job. Where a CRD drops that, a status is read
+back without it. The last condition in the list is the one that holds now; dashboards and columns show that one.
 """
 
 from __future__ import annotations
@@ -12,9 +11,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mpirt import names
+from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
 from mpirt.controller.model.objectnames import pod_labels, selector
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.model.records import read_history, write_history
 from mpirt.controller.model.spec import JobKey
 
 _NEVER = datetime.fromtimestamp(0, UTC)
@@ -31,6 +32,7 @@ def read_status(body: Body) -> JobStatus:
         started=moment(body, "startTime"),
         completed=moment(body, "completionTime"),
         written=moment(body, "lastReconcileTime"),
+        history=read_history(body),
     )
 
 
@@ -48,6 +50,7 @@ def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
             "Worker": _replica(status.workers, key, names.WORKER),
         },
         **{name: write_time(when) for name, when in times.items() if when is not None},
+        **write_history(status.history or History()),
     }
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.manifests.event import event
 from mpirt.controller.model.actions import Create
+from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import JobSpec, Owner
@@ -28,7 +29,7 @@ _WARNINGS = frozenset({
 # Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
 # Worth telling although they make nothing true.
-_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED})
+_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID})
 
 
 def announcements(
@@ -48,9 +49,9 @@ def announcements(
 
 def is_due(before: JobStatus, status: JobStatus, *, now: datetime) -> datetime | None:
     """When the status is to be written: now, later, or, where nothing has changed, never."""
-    if _everything(before) == _everything(status):
+    if _everything(before) == _everything(status) and before.history in (None, status.history):
         return None
-    if before.written is None or _what_counts(before) != _what_counts(status):
+    if before.written is None or _what_counts(before) != _what_counts(status) or _has_new_deaths(before, status):
         return now
     return max(now, before.written + BETWEEN_WRITES)
 
@@ -100,3 +101,12 @@ def _what_counts(status: JobStatus) -> object:
 def _everything(status: JobStatus) -> object:
     messages = {kind: (_essence(one), one.message) for kind, one in status.conditions.items()}
     return messages, status.launcher, status.workers, status.started, status.completed
+
+
+def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:
+    """Whether pods have died of which nothing is written yet: what shows of them may be gone in a moment."""
+    return before.history is not None and _dead(status.history) > _dead(before.history)
+
+
+def _dead(history: History | None) -> set[tuple[str, str]]:
+    return {(one.launcher, death.pod) for one in (history or History()).attempts for death in one.deaths}

@@ -51,7 +51,7 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
             troubles.append(f"{name} {missing[name] or 'is not there yet'}")
         elif not _is_current(live, pods[name]):
             troubles.append(f"{name} is about to be replaced, for its template was changed")
-        elif found := trouble(pods[name]):
+        elif found := trouble(pods[name], spec.workers.template.main):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
 

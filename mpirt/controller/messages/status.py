@@ -1,8 +1,9 @@
 """
 What is true of a job, and how it is said.
 
-Owns: the state, and the conditions with their reasons and messages; why something died is causes.py's. Nothing
-here is remembered but what the last status says: that a job has run before, and what was told at its end.
+Owns: the state, and the conditions with their reasons and messages; why something died is causes.py's. What has to
+be remembered is the history, which is data; of the last status only the times are taken, and what was said at the
+job's end.
 """
 
 from __future__ import annotations
@@ -16,21 +17,28 @@ from mpirt.controller.messages import causes
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.messages.sentences import trouble
 from mpirt.controller.model import kinds
+from mpirt.controller.model.attempts import History, How, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.deaths import shortened
 from mpirt.controller.observed.facts import (
     JobEnd,
     failures,
     is_finished,
-    is_outdated,
+    is_over,
     job_end,
     launcher_counts,
+    launcher_job_end,
+    outdated,
     running_launcher,
     worker_counts,
 )
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pod_events import why_unmade
 from mpirt.controller.observed.pods import Pod
+
+# What a status holds in all stays far below what etcd takes, whatever an admission webhook has to say.
+LONGEST_MESSAGE = 4096
 
 
 class State(Enum):
@@ -51,6 +59,14 @@ class Obstacle:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is, but for its launcher."""
+
+    workers: Readiness
+    obstacle: Obstacle | None
+
+
 Said = tuple[bool, str, str]
 """Status, reason and message of a condition."""
 
@@ -62,7 +78,7 @@ def state_of(spec: JobSpec, observed: Observed) -> State:
     if spec.run.suspended:
         return State.SUSPENDED
     job = observed.mine.get(kinds.JOB)
-    if running_launcher(observed) is not None and job is not None and not is_outdated(spec, job):
+    if running_launcher(observed) is not None and job is not None and outdated(spec, job) is None:
         return State.RUNNING
     before = observed.status
     has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or failures(observed) > 0
@@ -70,15 +86,20 @@ def state_of(spec: JobSpec, observed: Observed) -> State:
 
 
 def job_status(
-    spec: JobSpec, observed: Observed, workers: Readiness, obstacle: Obstacle | None, *, now: datetime
+    spec: JobSpec,
+    observed: Observed,
+    history: History,
+    progress: Progress,
+    *,
+    now: datetime,
 ) -> JobStatus:
     """The status as it is to be."""
-    before = observed.status
+    before, workers, obstacle = observed.status, progress.workers, progress.obstacle
     state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
-    said = {Type.CREATED: _created(spec), **_past(observed)}
+    said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
         case State.FINISHED if end is not None:
-            said |= finished(spec, observed, end)
+            said |= _finished(observed, history, end)
         case State.SUSPENDED:
             message = f"{_title(observed)} is suspended."
             said |= {
@@ -86,76 +107,108 @@ def job_status(
                 Type.RUNNING: (False, Reason.SUSPENDED, message),
             }
         case State.RUNNING if launcher is not None:
-            said[Type.RUNNING] = _running(spec, observed, workers, launcher)
+            said[Type.RUNNING] = _running(spec, history, workers, launcher)
         case State.RESTARTING:
-            said[Type.RESTARTING] = (True, Reason.RESTARTING, causes.of_restart(spec, observed))
-            said[Type.RUNNING] = _not_running(observed, workers)
+            said[Type.RESTARTING] = (True, Reason.RESTARTING, _why_restarting(observed, history))
+            said[Type.RUNNING] = _not_running(spec, observed, workers)
         case _:
-            said[Type.RUNNING] = _not_running(observed, workers)
+            said[Type.RUNNING] = _not_running(spec, observed, workers)
     if obstacle is not None:
         said[Type.RUNNING] = (said[Type.RUNNING][0], obstacle.reason, obstacle.message)
     is_new_run = state is not State.FINISHED and is_finished(before)
-    return JobStatus(
+    return replace(
+        _counted(observed, end),
         conditions=conditions(before, said, now=now),
-        launcher=launcher_counts(observed),
-        workers=worker_counts(observed),
         started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
-        completed=end.at if end is not None else None,
-        written=before.written,
+        history=history,
     )
 
 
-def invalid_status(problem: str, observed: Observed, *, now: datetime) -> JobStatus:
-    """The status of a job whose spec can't be. What runs runs on, and its end is told as ever."""
+def invalid_status(
+    reason: Reason, problem: str, observed: Observed, history: History, *, now: datetime
+) -> JobStatus:
+    """
+    The status of a job whose spec can't be acted on.
+
+    That fails no job: a spec may be edited, and a policy changed. What runs runs on, and its end is told as ever.
+    """
     before, end = observed.status, job_end(observed)
     said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
     said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
     if end is not None:
-        said |= {**_past(observed), **finished(None, observed, end)}
+        said |= {**_past(observed, history), **_finished(observed, history, end)}
     elif kinds.JOB in observed.mine:
         message = f"The changed spec is not acted on, what ran before goes on: {problem}"
-        said[Type.RUNNING] = (before.is_true(Type.RUNNING), Reason.INVALID, message)
+        said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
-        said |= {kind: (False, Reason.INVALID, problem) for kind in _HOLDING if kind in said}
-        said |= _restarted(observed)
-        said |= {Type.FAILED: (True, Reason.INVALID, problem), Type.RUNNING: (False, Reason.INVALID, problem)}
+        said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
+        said |= {kind: _as_it_was(one) for kind, one in before.conditions.items() if kind is Type.SUSPENDED}
     return replace(
-        before,
+        _counted(observed, end),
         conditions=conditions(before, said, now=now),
-        launcher=launcher_counts(observed),
-        workers=worker_counts(observed),
-        completed=end.at if end is not None else None,
+        started=before.started,
+        history=history,
+    )
+
+
+def failed_status(reason: str, problem: str, observed: Observed, history: History, *, now: datetime) -> JobStatus:
+    """The status of a job that has failed without a launcher, for good."""
+    before = observed.status
+    said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
+    said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
+    said |= _past(observed, history)
+    said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
+    return replace(
+        _counted(observed, None),
+        conditions=conditions(before, said, now=now),
+        started=before.started or now,
+        completed=now,
+        history=history,
     )
 
 
 _RESTARTED = "The launcher had to start again: "
-# None of these is so if the job has Failed.
-_HOLDING = (Type.SUSPENDED, Type.RUNNING, Type.SUCCEEDED)
 
 
-def finished(spec: JobSpec | None, observed: Observed, end: JobEnd) -> dict[Type, Said]:
-    """The conditions of a job that is over. What was said when it ended stays: its pods may be gone by now."""
+def _counted(observed: Observed, end: JobEnd | None) -> JobStatus:
+    return JobStatus(
+        launcher=launcher_counts(observed),
+        workers=worker_counts(observed),
+        completed=end.at if end is not None else None,
+        written=observed.status.written,
+    )
+
+
+def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
+    """The conditions of a job that is over. What was said when it ended stays, but for what is learnt later."""
     before = observed.status
-    if is_finished(before) and before.completed == end.at:
-        return {
-            kind: (one.status, one.reason, _with_late_news(observed, one, end))
+    if is_over(observed):
+        told: dict[Type, Said] = {
+            kind: _as_it_was(one)
             for kind, one in before.conditions.items()
             if kind not in (Type.CREATED, Type.RESTARTING)
         }
+        return told if end.succeeded else told | _learnt_later(observed, history, end)
     if end.succeeded:
         message = f"{_title(observed)} successfully completed."
         return {
             Type.SUCCEEDED: (True, Reason.SUCCEEDED, message),
             Type.RUNNING: (False, Reason.SUCCEEDED, message),
         }
-    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(observed)}"
-    message = causes.of_end(spec, observed, end)
+    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
+    return _failed(reason, causes.of_end(history, end))
+
+
+def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
+    """What nodes have reported since the end was told: workers' deaths, or the launcher's own."""
+    launcher = launcher_job_end(observed)
+    if launcher is None or observed.history is None or history == observed.history:
+        return {}
+    return _failed(end.reason, causes.of_end(history, launcher))
+
+
+def _failed(reason: str, message: str) -> dict[Type, Said]:
     return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
-
-
-def _with_late_news(observed: Observed, told: Condition, end: JobEnd) -> str:
-    is_of_end = not end.succeeded and told.type in (Type.FAILED, Type.RUNNING)
-    return causes.known_later(observed, told.message, end) if is_of_end else told.message
 
 
 def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -> dict[Type, Condition]:
@@ -163,10 +216,11 @@ def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -
     made = {}
     for kind, (status, reason, message) in said.items():
         old = before.conditions.get(kind)
-        is_same = old is not None and (old.status, old.reason, old.message) == (status, str(reason), message)
+        words = shortened(message, LONGEST_MESSAGE)
+        is_same = old is not None and (old.status, old.reason, old.message) == (status, str(reason), words)
         changed = old.changed if old is not None and old.status == status else now
         updated = old.updated if old is not None and is_same else now
-        made[kind] = Condition(kind, status, str(reason), message, changed, updated)
+        made[kind] = Condition(kind, status, str(reason), words, changed, updated)
     return made
 
 
@@ -183,52 +237,66 @@ def _created(spec: JobSpec) -> Said:
     return True, Reason.CREATED, " ".join(told)
 
 
-def _past(observed: Observed) -> dict[Type, Said]:
+def _past(observed: Observed, history: History) -> dict[Type, Said]:
     """Conditions that were said before, as they are if nothing makes them true now."""
     before = observed.status
-    ended = (False, Reason.RUN_AGAIN, "The launcher Job was deleted, so the job runs again.")
-    valid = (False, Reason.VALID, "The spec can be acted on.")
+    again = (False, Reason.RUN_AGAIN, "The job runs again.")
     has_failed = before.conditions.get(Type.FAILED)
     was_invalid = has_failed is not None and has_failed.reason in (Reason.INVALID, Reason.VALID)
     untrue: dict[Type, Said] = {
         Type.SUSPENDED: (False, Reason.RESUMED, "The job is resumed."),
-        Type.SUCCEEDED: ended,
-        Type.FAILED: valid if was_invalid else ended,
+        Type.SUCCEEDED: again,
+        # An earlier version said that a job has Failed whose spec could still be edited.
+        Type.FAILED: (False, Reason.VALID, "The spec can be edited.") if was_invalid else again,
     }
-    return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed)
+    return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed, history)
 
 
-def _restarted(observed: Observed) -> dict[Type, Said]:
+def _restarted(observed: Observed, history: History) -> dict[Type, Said]:
     """That it was restarted, if it ever was, and why: what nodes report late is often the cause."""
     before = observed.status.conditions.get(Type.RESTARTING)
     if before is None:
         return {}
-    cause = causes.of_earlier_attempt(observed, before.message.removeprefix(_RESTARTED))
-    return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}")}
+    told = f"{_RESTARTED}{before.message}" if before.status else before.message
+    cause = causes.of_restart(history)
+    return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}" if cause else told)}
 
 
-def _running(spec: JobSpec, observed: Observed, workers: Readiness, launcher: Pod) -> Said:
+def _why_restarting(observed: Observed, history: History) -> str:
+    last = history.last
+    cause = causes.of_attempt(last) if last is not None else ""
+    before = observed.status.conditions.get(Type.RESTARTING)
+    told = before.message if before is not None and before.status else ""
+    unknown = (
+        "the launcher's pod is gone" if observed.live(kinds.JOB) is not None else causes.STOPS[Stop.JOB_DELETED]
+    )
+    return cause or told or unknown
+
+
+def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod) -> Said:
     is_well = spec.workers.elastic is not None and workers.ready >= workers.wanted
-    deaths = "" if is_well else causes.while_running(spec, observed, launcher)
+    attempt = next((one for one in history.attempts if one.launcher == launcher.name), None)
+    deaths = "" if is_well or attempt is None else causes.while_running(attempt)
     if launcher.cut_off is not None:
         lost = f"Launcher pod {launcher.name} was lost with its node {launcher.node}"
         return True, Reason.LAUNCHER_FAILED, f"{lost}; {deaths}" if deaths else lost
     running = f"Launcher pod {launcher.name} runs on node {launcher.node}"
-    if deaths:
-        return True, Reason.WORKER_FAILED, f"{running}; {deaths}"
+    if attempt is not None and deaths:
+        is_told = attempt.deaths[0].how is How.TOLD
+        return True, Reason.WORKER_FAILED, deaths if is_told else f"{running}; {deaths}"
     return True, Reason.RUNNING, f"{running}; {workers.ready} of {workers.wanted} workers are Ready"
 
 
-def _not_running(observed: Observed, workers: Readiness) -> Said:
+def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     job = observed.mine.get(kinds.JOB)
     if job is None:
         return False, Reason.WORKERS_NOT_READY, str(workers)
     waiting = [pod for pod in observed.leftovers if not pod.is_over]
     current = [pod for pod in observed.launchers if not pod.is_over]
     if waiting:
-        told = f"the launcher waits until {waiting[0].name} of an earlier one is gone"
+        told = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
-        told = f"launcher pod {trouble(current[-1]) or current[-1].name}"
+        told = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
     elif job.deleting:
         told = "the launcher is being removed"
     else:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from mpirt.controller.model.attempts import History
+
 
 class Type(StrEnum):
     """The conditions, in the order of a job's life."""
@@ -35,6 +37,9 @@ class Reason(StrEnum):
     FAILED = "MPIJobFailed"
     RESTARTING = "MPIJobRestarting"
     INVALID = "MPIJobFailedValidation"
+    INVALID_NAME = "MPIJobInvalidName"
+    DEADLINE = "DeadlineExceeded"
+    """As a launcher Job says it."""
     VALID = "MPIJobValidated"
     RUN_AGAIN = "MPIJobRunAgain"
     EXISTS = "ErrResourceExists"
@@ -81,6 +86,8 @@ class JobStatus:
     completed: datetime | None = None
     written: datetime | None = None
     """When this status was written."""
+    history: History | None = None
+    """What happened; None in a status that holds no word of it."""
 
     def is_true(self, kind: Type) -> bool:
         """Whether the condition holds."""

@@ -40,6 +40,8 @@ GENERATION_ANNOTATION = f"{names.PREFIX}/generation"
 EARLIER_ANNOTATION = f"{names.PREFIX}/earlier-workers"
 
 
+# On the ConfigMap, where the CRD drops what the status says of a job's attempts.
+HISTORY_ANNOTATION = f"{names.PREFIX}/history"
 # In the ConfigMap: for how many workers a launcher pod waits.
 NEEDED_KEY = "workers-needed"
 

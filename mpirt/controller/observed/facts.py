@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mpirt.controller.model import kinds
+from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
@@ -30,7 +31,24 @@ class JobEnd:
 
 
 def job_end(observed: Observed) -> JobEnd | None:
-    """The launcher Job's end; None while it isn't there or not at its end."""
+    """
+    How the job ended; None while it hasn't.
+
+    An end that the status tells is final, whatever has become of the launcher Job since.
+    """
+    if is_over(observed):
+        return _told_end(observed.status)
+    return None if is_reopened(observed) else launcher_job_end(observed)
+
+
+def _told_end(status: JobStatus) -> JobEnd:
+    has_succeeded = status.is_true(Type.SUCCEEDED)
+    told = status.conditions[Type.SUCCEEDED if has_succeeded else Type.FAILED]
+    return JobEnd(has_succeeded, told.reason, told.message, status.completed)
+
+
+def launcher_job_end(observed: Observed) -> JobEnd | None:
+    """The launcher Job's own end; None while it isn't there or not at its end."""
     live = observed.live(kinds.JOB)
     status = table(live.body, "status") if live is not None else {}
     for row in rows(status, "conditions"):
@@ -44,8 +62,33 @@ def job_end(observed: Observed) -> JobEnd | None:
     return None
 
 
+def is_over(observed: Observed) -> bool:
+    """Whether the job is told to be over, and is not to run again yet."""
+    return is_finished(observed.status) and not is_reopened(observed)
+
+
+def asks_for_rerun(observed: Observed) -> bool:
+    """Whether a job that is told to be over is to run again."""
+    if not is_finished(observed.status):
+        return False
+    is_deleted = observed.rerun.when_deleted and kinds.JOB not in observed.mine
+    return is_deleted or _has_new_rerun(observed)
+
+
+def _has_new_rerun(observed: Observed) -> bool:
+    # Without any memory of the run that is over, nobody knows whether the value is a new one.
+    has_memory = observed.history is not None or kinds.CONFIG_MAP in observed.mine
+    answered = observed.history.rerun if observed.history is not None else ""
+    return has_memory and observed.rerun.value not in ("", answered)
+
+
+def is_reopened(observed: Observed) -> bool:
+    """Whether it runs again from now on: what was its launcher Job is gone."""
+    return asks_for_rerun(observed) and kinds.JOB not in observed.mine
+
+
 def is_finished(status: JobStatus) -> bool:
-    """Whether the status says that the job is over: a spec that could not be read ends no job."""
+    """Whether the status says that the job is over. An old version said Failed of specs that were to be edited."""
     failed = status.conditions.get(Type.FAILED)
     has_failed = failed is not None and failed.status and failed.reason != Reason.INVALID
     return status.is_true(Type.SUCCEEDED) or has_failed
@@ -82,13 +125,13 @@ def running_launcher(observed: Observed) -> Pod | None:
     return running[-1] if running else None
 
 
-def is_outdated(spec: JobSpec, live: Live) -> str:
-    """Why the launcher Job has to be made anew; nothing if it hasn't."""
+def outdated(spec: JobSpec, live: Live) -> Stop | None:
+    """Why the launcher Job has to be made anew; None if it hasn't."""
     if live.annotations.get(TEMPLATE_ANNOTATION) != launcher_digest(spec):
-        return "the launcher's template was changed"
+        return Stop.LAUNCHER_CHANGED
     if spec.workers.elastic is None and live.annotations.get(WORKERS_ANNOTATION) != worker_digest(spec):
-        return "the workers' template was changed"
-    return ""
+        return Stop.WORKERS_CHANGED
+    return None
 
 
 def failures(observed: Observed) -> int:
@@ -102,10 +145,15 @@ def launcher_counts(observed: Observed) -> Counts:
     live = observed.mine.get(kinds.JOB)
     succeeded = number(table(live.body, "status"), "succeeded") if live is not None else 0
     active = sum(pod.phase == "Running" for pod in observed.launchers)
-    return Counts(active, succeeded, failures(observed))
+    counts = Counts(active, succeeded, failures(observed))
+    if not is_over(observed):
+        return counts
+    before = observed.status.launcher
+    return Counts(active, max(before.succeeded, succeeded), max(before.failed, counts.failed))
 
 
 def worker_counts(observed: Observed) -> Counts:
     """How the workers are doing."""
-    active = sum(pod.is_usable for pod in observed.workers)
-    return Counts(active, 0, sum(pod.phase == "Failed" for pod in observed.workers))
+    pods = (*observed.workers, *observed.kept)
+    active = sum(pod.is_usable for pod in pods)
+    return Counts(active, 0, sum(pod.phase == "Failed" for pod in pods))

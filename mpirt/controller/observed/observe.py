@@ -19,9 +19,11 @@ from typing import Any
 from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Refusal
+from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.reading import Body, moment, number, table, text
+from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, object_name
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text
+from mpirt.controller.model.records import load_history
 from mpirt.controller.model.spec import JobKey, Owner
 from mpirt.controller.observed.pod_events import Unmade, evictions, read_unmade
 from mpirt.controller.observed.pods import Pod, controlling_owner, kind_and_name, read_pod
@@ -51,19 +53,35 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """What a job says of running again once it is over."""
+
+    value: str = ""
+    """Of the annotation mpirt.dev/rerun: a new one runs it again."""
+    when_deleted: bool = False
+    """Whether the deletion of its launcher Job does."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """All that is known of a job's surroundings at one moment."""
 
     owner: Owner
     created: datetime | None
+    """When the job was made."""
     status: JobStatus
     """What was said last."""
+    history: History | None = None
+    """What is known to have happened; None if a version wrote the status that kept no history."""
+    rerun: Rerun = Rerun()
     mine: Mapping[str, Live] = field(default_factory=dict)
     """By kind: the objects that the job owns."""
     others: tuple[Live, ...] = ()
     """Objects that have names of ours and belong to somebody else."""
     workers: tuple[Pod, ...] = ()
     """Of the StatefulSet that exists, in order of their numbers."""
+    departed_launchers: tuple[Pod, ...] = ()
+    """Launcher pods of the job that went of late."""
     vanished: tuple[Pod, ...] = ()
     """Workers of it that went of late: others have taken their places."""
     earlier: tuple[Pod, ...] = ()
@@ -77,6 +95,11 @@ class Observed:
     refusals: tuple[Refusal, ...] = ()
     heard: datetime | None = None
     """Since when the API server has been heard of without a break; None: as long as anything here matters."""
+
+    @property
+    def kept(self) -> tuple[Pod, ...]:
+        """Workers of a run that is over, which nothing would make again."""
+        return tuple(pod for pod in self.earlier if not pod.owner and self.owner.uid in pod.owners)
 
     def live(self, kind: str) -> Live | None:
         """Our object of that kind, unless it is on its way out."""
@@ -96,12 +119,7 @@ def observe(
 ) -> Observed:
     """What is known of the job that `body` is, out of everything that is known."""
     key = owner.key
-    named = [
-        read_live(kind, found)
-        for kind in kinds.OWNED
-        for found in cached.get(kind, ())
-        if _is_at(found, key.namespace, object_name(kind, key.name))
-    ]
+    named = _named(key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
@@ -113,9 +131,12 @@ def observe(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
+        history=_history(status, mine.get(kinds.CONFIG_MAP)),
+        rerun=_read_rerun(table(body, "metadata", "annotations")),
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
         workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
+        departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
         vanished=tuple(pod for pod in gone if _owns(stateful_set, pod)),
         earlier=tuple(pod for pod in workers if _is_left(kinds.STATEFUL_SET, stateful_set, pod, key)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
@@ -124,6 +145,28 @@ def observe(
         refusals=tuple(refusals),
         heard=heard,
     )
+
+
+def _history(status: JobStatus, config_map: Live | None) -> History | None:
+    """What happened, by the status, or where its CRD drops that, by the job's ConfigMap."""
+    if status.history is not None or config_map is None:
+        return status.history
+    return load_history(config_map.annotations.get(HISTORY_ANNOTATION, ""))
+
+
+def _named(key: JobKey, cached: Cached) -> list[Live]:
+    """The objects that have the names of the job's own, whoever owns them."""
+    return [
+        read_live(kind, found)
+        for kind in kinds.OWNED
+        for found in cached.get(kind, ())
+        if _is_at(found, key.namespace, object_name(kind, key.name))
+    ]
+
+
+def _read_rerun(annotations: Body) -> Rerun:
+    when_deleted = text(annotations, names.RERUN_WHEN_DELETED_ANNOTATION) == "true"
+    return Rerun(text(annotations, names.RERUN_ANNOTATION), when_deleted)
 
 
 def read_live(kind: str, body: Body) -> Live:
@@ -170,11 +213,21 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if kind == kinds.CONFIG_MAP and "binaryData" in body:
         slimmed["binaryData"] = {name: _shared(value) for name, value in body["binaryData"].items()}
     if kind == kinds.POD:
-        slimmed["spec"] = {name: value for name, value in body["spec"].items() if name in _READ_OF_POD_SPEC}
+        slimmed["spec"] = _slim_pod_spec(body["spec"])
     if kind in (kinds.STATEFUL_SET, kinds.JOB):
         # Its template is compared by digest and generation, never field by field.
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
     return slimmed
+
+
+def _slim_pod_spec(spec: Body) -> dict[str, Any]:
+    kept = {name: value for name, value in spec.items() if name in _READ_OF_POD_SPEC}
+    sidecars = [
+        {name: row.get(name) for name in ("name", "restartPolicy")}
+        for row in rows(spec, "initContainers")
+        if row.get("restartPolicy")
+    ]
+    return kept | {"initContainers": sidecars} if sidecars else kept
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mpirt import names
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
@@ -35,6 +35,8 @@ class Container:
 
     name: str
     init: bool
+    sidecar: bool
+    """Whether it is an init container that runs beside the others."""
     ready: bool
     running: bool
     waiting: str
@@ -58,6 +60,8 @@ class Pod:
     """The uid of what controls it."""
     owner_name: str
     """Kind and name of that; empty if nothing does."""
+    owners: frozenset[str]
+    """The uids of all that it belongs to."""
     role: str
     revision: str
     template: str
@@ -70,6 +74,8 @@ class Pod:
     created: datetime | None
     deleted: datetime | None
     """When its processes are to be gone at the latest, if it is being deleted."""
+    asked_to_end: datetime | None
+    """When its deletion was asked for."""
     forced: bool
     """Whether it goes without its node's word. Then only a finalizer can still keep it."""
     gone: datetime | None
@@ -89,9 +95,19 @@ class Pod:
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def started(self) -> datetime | None:
+        """When its own containers were started."""
+        return max((one.started for one in self.containers if not one.init and one.started), default=None)
+
+    @property
     def began(self) -> datetime | None:
-        """When its own containers were started; before that, when it was made."""
-        return max((one.started for one in self.containers if not one.init and one.started), default=self.created)
+        """The same; before that, when it was made."""
+        return self.started or self.created
+
+    @property
+    def ended(self) -> datetime | None:
+        """When the last of its containers ended, of those that have."""
+        return max((one.ended.at for one in self.containers if one.ended and one.ended.at), default=None)
 
     @property
     def was_deleted(self) -> bool:
@@ -118,6 +134,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         uid=uid,
         owner=text(owner, "uid"),
         owner_name=kind_and_name(owner),
+        owners=frozenset(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
@@ -127,14 +144,18 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         message=message.rstrip(". \n"),
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
-        deleted=moment(metadata, "deletionTimestamp"),
+        deleted=(deleted := moment(metadata, "deletionTimestamp")),
+        asked_to_end=deleted and deleted - timedelta(seconds=number(metadata, "deletionGracePeriodSeconds")),
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
         ready=_holds(conditions, "Ready"),
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
         cut_off=_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
         disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
-        containers=(*_containers(status, "initContainerStatuses"), *_containers(status, "containerStatuses")),
+        containers=(
+            *_containers(status, "initContainerStatuses", _sidecars(spec)),
+            *_containers(status, "containerStatuses"),
+        ),
     )
 
 
@@ -166,16 +187,27 @@ def _cut_off(conditions: dict[str, Body], *, has_gates: bool) -> datetime | None
     return moment(ready, "lastTransitionTime")
 
 
-def _containers(status: Body, group: str) -> list[Container]:
-    return [_container(row, init=group.startswith("init")) for row in rows(status, group)]
+def _sidecars(spec: Body) -> frozenset[str]:
+    """The init containers that go on while the others run."""
+    return frozenset(
+        text(row, "name") for row in rows(spec, "initContainers") if row.get("restartPolicy") == "Always"
+    )
 
 
-def _container(row: Body, *, init: bool) -> Container:
+def _containers(status: Body, group: str, sidecars: frozenset[str] = frozenset()) -> list[Container]:
+    return [
+        _container(row, init=group.startswith("init"), sidecar=text(row, "name") in sidecars)
+        for row in rows(status, group)
+    ]
+
+
+def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
     state = table(row, "state")
     waiting, terminated = table(state, "waiting"), table(state, "terminated")
     return Container(
         name=text(row, "name"),
         init=init,
+        sidecar=sidecar,
         ready=row.get("ready") is True,
         running="running" in state,
         waiting=text(waiting, "reason"),

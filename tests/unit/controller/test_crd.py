@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Reason, Type
 from mpirt.controller.model.spec import JobKey
 from mpirt.errors import SpecError
@@ -71,6 +72,12 @@ def described(schema: Body, path: str) -> Iterator[tuple[str, str]]:
     for name, below in schema.get("properties", {}).items():
         yield from described(below, f"{path}.{name}")
 
+
+_END = PodEnd("train-worker-1", How.EXITED, "node-1", "mpi", 137, "OOMKilled", "words", NOON)
+HISTORY = History(
+    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1),), forgotten=3, rerun="1"
+)
+"""Every field of it is written."""
 
 FIELDS = dict(leaves(SCHEMA["spec"], "spec"))
 
@@ -198,7 +205,7 @@ class TestTheSchema:
 
     def test_what_is_written_in_a_status_is_in_it(self) -> None:
         condition = Condition(Type.CREATED, True, Reason.CREATED, "", NOON, NOON)  # noqa: FBT003  as it is defined
-        status = JobStatus({Type.CREATED: condition}, Counts(), Counts(), NOON, NOON, NOON)
+        status = JobStatus({Type.CREATED: condition}, Counts(), Counts(), NOON, NOON, NOON, HISTORY)
 
         written = MPI_JOB.write_status(status, JobKey("ml", "train"))
 
@@ -209,6 +216,11 @@ class TestTheSchema:
         assert isinstance(written["replicaStatuses"], dict)
         replica = properties["replicaStatuses"]["additionalProperties"]["properties"].keys()
         assert written["replicaStatuses"]["Worker"].keys() == replica - {"labelSelector"}
+        assert isinstance(written["attempts"], list)
+        attempt, schema = written["attempts"][0], properties["attempts"]["items"]["properties"]
+        assert attempt.keys() == schema.keys()
+        assert attempt["end"].keys() == schema["end"]["properties"].keys()
+        assert attempt["deaths"][0].keys() == schema["deaths"]["items"]["properties"].keys()
 
     @pytest.mark.parametrize("version", VERSIONS)
     def test_scaling_reads_and_writes_fields_that_exist(self, version: str) -> None:

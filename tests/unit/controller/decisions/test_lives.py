@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -279,7 +280,7 @@ class TestWhatIsDeletedComesBack:
         assert world.get("Job")["spec"]["parallelism"] == 0
         world.later(10)
         assert world.condition("Running")[2].startswith(
-            "the launcher waits until train-launcher-1 of an earlier one is gone"
+            "waiting for the previous launcher pod train-launcher-1 to terminate"
         )
 
         del world.objects["Pod", "train-launcher-1"]
@@ -293,30 +294,6 @@ class TestWhatIsDeletedComesBack:
         del world.objects["Job", "train-launcher"]
 
         assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
-
-    def test_the_launcher_of_a_finished_job_and_it_runs_again(self) -> None:
-        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-        world.start()
-        world.finish(succeeded=1)
-        assert "StatefulSet" not in world.kinds()
-        del world.objects["Job", "train-launcher"]
-
-        world.later(30)
-
-        assert "StatefulSet" in world.kinds()
-        assert world.condition("Succeeded") == (
-            False,
-            "MPIJobRunAgain",
-            "The launcher Job was deleted, so the job runs again.",
-        )
-        assert world.job is not None
-        assert world.job["status"]["startTime"] == time(world.seconds)
-        assert "completionTime" not in world.job["status"]
-        world.workers_are(pods.worker(0), pods.worker(1))
-        world.settle()
-        world.finish(succeeded=1)
-        assert world.state() == "Succeeded"
-        assert world.told().count("MPIJobSucceeded") == 2
 
 
 class TestWhatIsEditedIsPutRight:
@@ -647,8 +624,8 @@ class TestTheEnd:
     @pytest.mark.parametrize(
         ("policy", "left"),
         [
-            pytest.param("None", ["StatefulSet", "launcher"], id="nothing goes"),
-            pytest.param("Running", ["launcher"], id="workers go"),
+            pytest.param("None", ["train-launcher-1", "train-worker-0", "train-worker-1"], id="nothing goes"),
+            pytest.param("Running", ["train-launcher-1"], id="workers go"),
             pytest.param("All", [], id="all pods go"),
         ],
     )
@@ -659,9 +636,8 @@ class TestTheEnd:
 
         world.finish(succeeded=1)
 
-        there = [*(kind for kind in ("StatefulSet",) if kind in world.kinds())]
-        there += ["launcher"] if ("Pod", "train-launcher-1") in world.objects else []
-        assert there == left
+        there = [name for kind, name in world.objects if kind in ("Pod", "StatefulSet")]
+        assert sorted(there) == sorted(left)
         assert "Job" in world.kinds()
         assert world.later(60)[:-1] == []
 
@@ -735,7 +711,7 @@ class TestJobsOfAnotherController:
         assert world.later(600) == []
 
     def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
-        assert self.left(slotsPerWorker=0).later(600) == []
+        assert self.left(slotsPerWorker="two").later(600) == []
 
     def test_that_had_no_launcher_yet_are_run(self) -> None:
         world = self.left(ended="Running")
@@ -935,7 +911,7 @@ class TestWhatCantBeDone:
         world.settle()
 
         assert world.condition("Running")[2] == (
-            "Role train-launcher is left of an earlier job of this name; waiting until it is gone"
+            "Role train-launcher belongs to a previous job of this name; waiting until it is gone"
         )
         assert world.told() == ["MPIJobCreated"]
 
@@ -950,49 +926,76 @@ class TestWhatCantBeDone:
 
         assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
 
-    def test_a_launcher_that_the_api_server_refuses_is_found_before_anything_is_made(self) -> None:
+    @pytest.mark.parametrize(
+        ("refused", "field"),
+        [
+            pytest.param("Job", "Launcher", id="the launcher"),
+            pytest.param("train-worker", "Worker", id="the workers"),
+            pytest.param("StatefulSet", "Worker", id="their StatefulSet"),
+        ],
+    )
+    def test_a_template_that_the_api_server_refuses_fails_no_job_and_is_tried_again(
+        self, refused: str, field: str
+    ) -> None:
+        world = World()
+        world.refuse[refused] = Refusal(refused if refused[0] != "t" else "Job", "", "image: no", final=True)
+
+        world.settle()
+
+        problem = f"spec.mpiReplicaSpecs.{field}.template: the API server refuses it: image: no"
+        assert world.state() == "Created"
+        assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
+        assert ("Warning", "MPIJobFailedValidation", problem) in world.events
+        assert world.plan().again == at(30)
+
+    def test_nothing_is_made_for_a_job_whose_templates_are_refused(self) -> None:
         world = World()
         world.refuse["Job"] = Refusal("Job", "", "image: Required value", final=True)
 
         world.settle()
 
         assert world.kinds() == []
-        assert world.state() == "Failed"
-        assert world.condition("Failed") == (
-            True,
-            "MPIJobFailedValidation",
-            "spec.mpiReplicaSpecs.Launcher.template: the API server refuses it: image: Required value",
-        )
-        assert world.plan().again == at(30)
 
-    def test_so_are_workers(self) -> None:
+    def test_a_refused_template_is_acted_on_once_the_policy_has_changed(self) -> None:
         world = World()
-        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["Job"] = Refusal("Job", "", "denied by policy", final=True)
+        world.settle()
+        world.refuse.clear()
+        world.refusals.clear()
 
+        world.later(30)
+
+        assert world.job is not None
+        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
+        assert "Failed" not in [row["type"] for row in world.job["status"]["conditions"]]
+
+    def test_a_refused_template_is_acted_on_once_it_has_been_edited(self) -> None:
+        world = World()
+        world.refuse["Job"] = Refusal("Job", "", "image: Required value", final=True)
+        world.settle()
+        world.refuse.clear()
+
+        world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"])
         world.settle()
 
-        assert world.kinds() == []
-        assert world.condition("Failed")[2] == (
-            "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: image: Required value"
-        )
+        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
 
-    def test_workers_that_would_do_for_a_job_but_not_for_a_stateful_set_are_found_then(self) -> None:
-        world = World()
-        world.refuse["StatefulSet"] = Refusal("StatefulSet", "", "no", final=True)
-
-        world.settle()
-
-        assert (
-            world.condition("Failed")[2] == "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: no"
-        )
-
-    def test_anything_else_is_told_as_it_is(self) -> None:
+    def test_an_object_that_is_built_from_several_fields_is_named_itself(self) -> None:
         world = World()
         world.refuse["Role"] = Refusal("Role", "", "no", final=True)
 
         world.settle()
 
-        assert world.condition("Failed")[2] == "the API server refuses it: no"
+        assert world.condition("Running") == (False, "MPIJobRefused", "the API server refuses Role: no")
+
+    def test_a_refusal_of_any_length_is_told_in_a_status_of_limited_length(self) -> None:
+        world = World()
+        world.refuse["Job"] = Refusal("Job", "", "no! " * 150_000, final=True)
+
+        world.settle()
+
+        assert world.job is not None
+        assert len(json.dumps(world.job["status"])) < 10_000
 
     def test_what_a_quota_refuses_may_come_yet(self) -> None:
         world = World()
@@ -1003,7 +1006,7 @@ class TestWhatCantBeDone:
         assert world.condition("Running") == (
             False,
             "MPIJobRefused",
-            "the API server refuses StatefulSet: exceeded quota",
+            "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: exceeded quota",
         )
         assert world.plan().again == at(30)
         world.refuse.clear()
@@ -1021,33 +1024,71 @@ class TestWhatCantBeDone:
 
 
 class TestSpecsThatCantBe:
-    def test_are_said_to_fail_with_the_fields_path(self) -> None:
-        world = World(mpi_job(slotsPerWorker=0))
+    def test_are_told_with_the_fields_path_and_fail_no_job(self) -> None:
+        world = World(mpi_job(slotsPerWorker="two"))
 
         world.settle()
 
-        problem = "spec.slotsPerWorker: must be at least 1, got 0"
+        problem = "spec.slotsPerWorker: expected a whole number, got 'two'"
         assert world.kinds() == []
-        assert world.condition("Failed") == (True, "MPIJobFailedValidation", problem)
+        assert world.state() == "Created"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
-        assert world.told() == ["MPIJobCreated", "MPIJobFailedValidation"]
+        assert world.events == [
+            ("Normal", "MPIJobCreated", "MPIJob ml/train is created."),
+            ("Warning", "MPIJobFailedValidation", problem),
+        ]
         assert world.plan() == Plan()
 
-    def test_are_forgotten_when_they_are_mended(self) -> None:
-        world = World(mpi_job(slotsPerWorker=0))
+    def test_are_acted_on_once_they_are_mended(self) -> None:
+        world = World(mpi_job(slotsPerWorker="two"))
         world.settle()
 
         world.change(slotsPerWorker=1)
         world.settle()
 
         assert world.state() == "Created"
-        assert world.condition("Failed") == (False, "MPIJobValidated", "The spec can be acted on.")
+        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
+
+    def test_are_no_reason_to_call_a_suspended_job_resumed(self) -> None:
+        world = World(mpi_job(runPolicy={"suspend": True}))
+        world.settle()
+
+        world.change(slotsPerWorker="two")
+        world.later(15)
+
+        assert world.condition("Suspended")[0] is True
+        assert world.condition("Running")[1] == "MPIJobFailedValidation"
+
+    def test_that_no_edit_can_mend_have_failed_for_good(self) -> None:
+        world = World(mpi_job(name="1st"))
+
+        world.settle()
+
+        assert world.state() == "Failed"
+        status, reason, message = world.condition("Failed")
+        assert (status, reason) == (True, "MPIJobInvalidName")
+        assert message.startswith("metadata.name: must be lower-case letters")
+        assert world.condition("Running")[:2] == (False, "MPIJobInvalidName")
+        assert world.job is not None
+        assert "completionTime" in world.job["status"]
+        assert world.later(60) == []
+
+    def test_of_which_an_earlier_version_said_that_they_have_failed_can_be_mended_still(self) -> None:
+        world = World()
+        world.settle()
+        assert world.job is not None
+        failed = {"type": "Failed", "status": "True", "reason": "MPIJobFailedValidation", "message": "bad"}
+        world.job["status"]["conditions"].append(failed)
+
+        world.settle()
+
+        assert world.condition("Failed") == (False, "MPIJobValidated", "The spec can be edited.")
 
     def test_leave_alone_what_runs(self) -> None:
         world = World()
         world.start()
 
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker="two")
         world.settle()
 
         assert world.state() == "Running"
@@ -1058,7 +1099,7 @@ class TestSpecsThatCantBe:
     def test_leave_nothing_on_a_node_that_is_lost(self) -> None:
         world = World()
         world.start()
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker="two")
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
         world.settle()
 
@@ -1068,7 +1109,7 @@ class TestSpecsThatCantBe:
     def test_do_not_hide_that_the_job_has_ended(self) -> None:
         world = World()
         world.start()
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker="two")
         world.settle()
 
         world.finish(succeeded=1)
@@ -1076,17 +1117,16 @@ class TestSpecsThatCantBe:
         assert world.state() == "Succeeded"
         assert world.later(60) == []
 
-    def test_of_a_job_that_is_over_and_whose_launcher_was_deleted(self) -> None:
+    def test_of_a_job_that_is_over_change_nothing(self) -> None:
         world = World()
         world.start()
         world.finish(succeeded=1)
         del world.objects["Job", "train-launcher"]
 
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker="two")
         world.later(60)
 
-        assert world.state() == "Failed"
-        assert world.condition("Succeeded")[0] is False
+        assert world.state() == "Succeeded"
 
 
 def annotations_of(body: Body) -> Body:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at, mpi_job, time
@@ -52,6 +53,7 @@ def test_it_is_written_in_the_published_shape() -> None:
         },
         "startTime": time(0),
         "lastReconcileTime": time(9),
+        "attempts": [],
     }
 
 
@@ -81,6 +83,7 @@ def test_it_is_read_back_as_it_was_written() -> None:
         started=NOON,
         completed=at(60),
         written=at(61),
+        history=History(),
     )
 
     assert MPI_JOB.read_status({**mpi_job(), "status": MPI_JOB.write_status(status, KEY)}) == status

@@ -102,7 +102,7 @@ class TestAWebhookThatIsDown:
         assert ground.status()["Running"] == (
             "False",
             "MPIJobRefused",
-            f"the API server refuses Job: {self.SAID}",
+            f"spec.mpiReplicaSpecs.Launcher.template: the API server refuses it: {self.SAID}",
         )
 
     def test_is_asked_again_after_half_a_minute_and_forgotten_when_it_is_back(self) -> None:

@@ -307,7 +307,8 @@ class TestWhenTheLauncherStartsAgain:
         assert world.state() == state
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
-        world.workers_are(pods.worker(0), dead)
+        there = world.kept_are if state == "Succeeded" else world.workers_are
+        there(pods.worker(0), dead)
         world.later(15)
 
         assert world.condition("Restarting") == (
@@ -378,8 +379,8 @@ class TestWhenTheLauncherStartsAgain:
         world.later(5)
         assert world.condition("Restarting")[2] == "the launcher Job was deleted"
 
-        world.launcher_is(pods.launcher("train-launcher-2", phase="Failed", conditions={},
-                                        containers=[pods.ended("mpi", 2)]), failed=1)  # fmt: skip
+        world.launcher_is(pods.launcher("train-launcher-2", phase="Failed", conditions={}, created=22,
+                                        containers=[pods.ended("mpi", 2, since=23)]), failed=1)  # fmt: skip
         world.later(15)
 
         assert world.condition("Restarting")[2] == "launcher pod train-launcher-2 ended with code 2"
@@ -421,7 +422,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 1: last words"
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
-        world.workers_are(pods.worker(0), dead)
+        world.kept_are(pods.worker(0), dead)
         world.later(15)
 
         message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
@@ -492,7 +493,7 @@ class TestWhenTheJobHasFailed:
         said = world.condition("Failed")
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)])
-        world.workers_are(pods.worker(0), dead)
+        world.kept_are(pods.worker(0), dead)
         world.later(15)
 
         assert world.condition("Failed") == said
@@ -556,7 +557,7 @@ class TestWhenTheJobHasFailed:
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
         said = world.condition("Failed")
 
-        world.workers_are(pods.worker(0), pods.worker(1, deleted=60))
+        world.kept_are(pods.worker(0), pods.worker(1, deleted=60))
         world.later(15)
 
         assert world.condition("Failed") == said

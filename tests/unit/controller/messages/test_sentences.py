@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.messages.sentences import death, launcher_end, listed, trouble
+from mpirt.controller.messages.causes import launcher_end as said_of_launcher
+from mpirt.controller.messages.sentences import listed, pod_end, trouble
+from mpirt.controller.observed.deaths import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, time
@@ -166,7 +168,9 @@ class TestHowAPodDied:
         ],
     )
     def test_it_is_said_with_the_cause(self, body: Body, said: str) -> None:
-        assert death(read_pod(body), at(15)) == said
+        death = worker_death(read_pod(body), "main", at(15))
+
+        assert (pod_end(death) if death is not None else "") == said
 
 
 class TestHowALauncherEnded:
@@ -222,7 +226,10 @@ class TestHowALauncherEnded:
         ],
     )
     def test_it_is_said_with_what_it_said_last(self, body: Body, said: str) -> None:
-        assert launcher_end(read_pod(body)) == said
+        end = launcher_end(read_pod(body), "mpi")
+
+        assert end is not None
+        assert said_of_launcher(end) == said
 
 
 class TestLists:

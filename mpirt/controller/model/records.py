@@ -1,0 +1,106 @@
+"""
+A job's history as it is written down: in its status, and where the CRD drops unknown fields, in an annotation.
+
+Owns: the names of the fields, and reading them back. What can't be read is as if it had never been written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mpirt.controller.model.attempts import REPORTERS, Attempt, History, How, PodEnd, Stop
+from mpirt.controller.model.reading import Body, moment, number, rows, text, write_time
+
+
+def write_attempts(history: History) -> list[dict[str, Any]]:
+    """The attempts, as rows of a status."""
+    return [_attempt(one) for one in history.attempts]
+
+
+def read_history(body: Body) -> History | None:
+    """The history that a status holds; None if it holds none, as where the CRD has no such field."""
+    if not isinstance(body.get("attempts"), list):
+        return None
+    attempts = tuple(_read_attempt(row) for row in rows(body, "attempts"))
+    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"))
+
+
+def write_history(history: History) -> dict[str, Any]:
+    """The fields of a status that hold the history."""
+    return {
+        "attempts": write_attempts(history),
+        **({"attemptsForgotten": history.forgotten} if history.forgotten else {}),
+        **({"rerun": history.rerun} if history.rerun else {}),
+    }
+
+
+def dump_history(history: History) -> str:
+    """The same as one text."""
+    return json.dumps(write_history(history), sort_keys=True, separators=(",", ":"))
+
+
+def load_history(written: str) -> History | None:
+    """What such a text holds."""
+    try:
+        found = json.loads(written)
+    except ValueError:
+        return None
+    return read_history(found) if isinstance(found, Mapping) else None
+
+
+def _attempt(one: Attempt) -> dict[str, Any]:
+    row: dict[str, Any] = {"launcher": one.launcher}
+    if one.node:
+        row["node"] = one.node
+    if one.started is not None:
+        row["startTime"] = write_time(one.started)
+    if one.stopped is not None:
+        row["stopped"] = str(one.stopped)
+    if one.ended is not None:
+        row["end"] = _end(one.ended)
+    if one.deaths:
+        row["deaths"] = [_end(death) for death in one.deaths]
+    if one.more:
+        row["moreDeaths"] = one.more
+    return row
+
+
+def _end(one: PodEnd) -> dict[str, Any]:
+    row: dict[str, Any] = {"pod": one.pod, "how": str(one.how), "reportedBy": REPORTERS[one.how]}
+    texts = {"node": one.node, "container": one.container, "reason": one.reason, "message": one.message}
+    row |= {name: value for name, value in texts.items() if value}
+    if one.code is not None:
+        row["code"] = one.code
+    if one.at is not None:
+        row["time"] = write_time(one.at)
+    return row
+
+
+def _read_attempt(row: Body) -> Attempt:
+    end = row.get("end")
+    stopped = text(row, "stopped")
+    return Attempt(
+        launcher=text(row, "launcher"),
+        node=text(row, "node"),
+        started=moment(row, "startTime"),
+        ended=_read_end(end) if isinstance(end, Mapping) else None,
+        stopped=Stop(stopped) if stopped in frozenset(Stop) else None,
+        deaths=tuple(_read_end(death) for death in rows(row, "deaths")),
+        more=number(row, "moreDeaths"),
+    )
+
+
+def _read_end(row: Body) -> PodEnd:
+    how = text(row, "how")
+    return PodEnd(
+        pod=text(row, "pod"),
+        how=How(how) if how in frozenset(How) else How.GONE,
+        node=text(row, "node"),
+        container=text(row, "container"),
+        code=number(row, "code") if "code" in row else None,
+        reason=text(row, "reason"),
+        message=text(row, "message"),
+        at=moment(row, "time"),
+    )

@@ -1,0 +1,105 @@
+"""
+How a pod ended, as far as that can be seen.
+
+Owns: what counts as the end of a launcher and as the death of a worker. Of a worker's containers only the main one
+counts: a log shipper that restarts, an init container that completes, a sidecar that is ended after the others,
+and a code of 0 end no job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from mpirt.controller.model.attempts import How, PodEnd
+from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
+
+_ANY_TIME = datetime.max.replace(tzinfo=UTC)
+# The most that a kubelet keeps of a container's last lines, and more than it says of an eviction.
+_LONGEST = 2048
+# By this mpirt-rsh begins its lines; among a launcher's it is the one that names a cause.
+_AGENT = "mpirt-rsh: "
+
+
+def launcher_end(pod: Pod, main: str) -> PodEnd | None:
+    """How a launcher's pod ended, or is ending, with its last lines; None while it is to go on."""
+    if found := _pod_end(pod):
+        return found
+    if not pod.is_over:
+        return None
+    ends = [(one, one.ended) for one in _main_first(pod, main) if one.ended is not None]
+    if pod.phase == "Succeeded":
+        return next((_exited(pod, one, end) for one, end in ends), PodEnd(pod.name, How.EXITED, pod.node, code=0))
+    failed = next((_exited(pod, one, end) for one, end in ends if end.code != 0), None)
+    return failed or PodEnd(pod.name, How.FAILED, pod.node, at=pod.ended)
+
+
+def worker_death(pod: Pod, main: str, since: datetime) -> PodEnd | None:
+    """How a worker, or its main container, died since then; None if neither did."""
+    if pod.gone is not None and pod.gone < since:
+        return None
+    return _pod_end(pod) or container_death(pod, main, since)
+
+
+def container_death(pod: Pod, main: str, since: datetime, until: datetime = _ANY_TIME) -> PodEnd | None:
+    """How the main container of a worker died between two moments; None if it didn't."""
+    for one in _decisive(pod, main):
+        for end in (one.ended, one.before):
+            if end is not None and end.code != 0 and end.at is not None and since <= end.at <= until:
+                return _exited(pod, one, end)
+    return None
+
+
+def failure(pod: Pod) -> PodEnd:
+    """How a pod failed as a whole, or was evicted."""
+    how = How.EVICTED if pod.reason == EVICTED else How.FAILED
+    reason = "" if how is How.EVICTED else pod.reason
+    return PodEnd(pod.name, how, pod.node, reason=reason, message=shortened(pod.message), at=pod.ended)
+
+
+def shortened(message: str, most: int = _LONGEST) -> str:
+    """The message, or its beginning."""
+    return message if len(message) <= most else f"{message[: most - 4]} ..."
+
+
+def _pod_end(pod: Pod) -> PodEnd | None:
+    """The end of a pod that is not one of its containers'."""
+    if pod.reason:
+        return failure(pod)
+    if pod.is_over:
+        return None
+    if pod.cut_off is not None:
+        return PodEnd(pod.name, How.NODE_LOST, pod.node, at=pod.cut_off)
+    if pod.was_deleted:
+        at = pod.asked_to_end or (pod.gone.replace(microsecond=0) if pod.gone else None)
+        return PodEnd(pod.name, How.DELETED, pod.node, reason=pod.disruption, at=at)
+    return None
+
+
+def _decisive(pod: Pod, main: str) -> list[Container]:
+    own = [one for one in pod.containers if not one.init]
+    return [one for one in own if one.name == main] or own
+
+
+def _main_first(pod: Pod, main: str) -> list[Container]:
+    own = (one for one in pod.containers if not one.sidecar)
+    return sorted(own, key=lambda one: one.name != main)
+
+
+def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
+    return PodEnd(
+        pod.name,
+        How.EXITED,
+        pod.node,
+        one.name,
+        end.code,
+        end.reason,
+        shortened(_cause_first(end.message)),
+        end.at,
+    )
+
+
+def _cause_first(lines: str) -> str:
+    """What mpirt-rsh said, and then the rest: the job's own words, and what launchers make of it."""
+    kept: Iterable[str] = sorted(lines.splitlines(), key=lambda line: not line.startswith(_AGENT))
+    return "\n".join(kept)

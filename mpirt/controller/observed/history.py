@@ -1,0 +1,214 @@
+"""
+What happened in a job, kept up to date.
+
+Owns: adding what shows now to what is known already. A pod that took another one's place tells nothing of it, so
+what was seen once stays: nothing here is taken back but a node's loss, when the node is heard of again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from mpirt.controller.model import kinds
+from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
+from mpirt.controller.model.conditions import Condition, Reason, Type
+from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.deaths import container_death, launcher_end, shortened, worker_death
+from mpirt.controller.observed.facts import (
+    is_behind,
+    is_of_revision,
+    is_over,
+    is_reopened,
+    job_end,
+    outdated,
+)
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+# An earlier version told of it in the message of a condition, and in no other place.
+_TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
+# Another end may come to be known after these, and tells more.
+_IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
+_BETTER = frozenset({How.EVICTED, How.FAILED})
+
+
+def history(spec: JobSpec | None, observed: Observed, *, now: datetime) -> History:
+    """The job's history as of now. Without a spec workers' ends are not looked at: which were asked for?"""
+    if is_reopened(observed):
+        return History(rerun=observed.rerun.value)
+    known = _known(observed)
+    if is_over(observed):
+        return (
+            replace(known, attempts=_with_late_news(spec, observed, known.attempts)) if observed.history else known
+        )
+    attempts = _with_stop(spec, observed, _with_launchers(spec, observed, known, now), known)
+    if attempts and spec is not None and attempts[-1].stopped is None:
+        attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
+    kept = _with_late_news(spec, observed, tuple(attempts))
+    dropped = max(0, len(kept) - KEPT_ATTEMPTS)
+    return History(kept[dropped:], known.forgotten + dropped, observed.rerun.value)
+
+
+def _known(observed: Observed) -> History:
+    """What was written down, or of an earlier version's job what it told."""
+    if observed.history is not None:
+        return observed.history
+    return History() if is_over(observed) else History(_told_earlier(observed))
+
+
+def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
+    """
+    What a version without a history said that is worth keeping: why a launcher has to start again, or what died
+    while one runs. It is kept as it is: nobody reads such a sentence but people.
+    """
+    conditions, ended = (
+        observed.status.conditions,
+        [pod for pod in observed.launchers if launcher_end(pod, "") is not None],
+    )
+    restarting = conditions.get(Type.RESTARTING)
+    if restarting is not None and restarting.status:
+        pod = next((pod for pod in reversed(ended) if pod.name in restarting.message), None)
+        return (_told_attempt(pod, ended=_told(restarting)),)
+    running = conditions.get(Type.RUNNING)
+    if running is not None and running.status and running.reason in _TROUBLED:
+        pod = next((pod for pod in reversed(observed.launchers) if pod.name in running.message), None)
+        return (_told_attempt(pod, deaths=(_told(running),)),)
+    return ()
+
+
+def _told_attempt(pod: Pod | None, *, ended: PodEnd | None = None, deaths: tuple[PodEnd, ...] = ()) -> Attempt:
+    if pod is None:
+        return Attempt("", ended=ended, deaths=deaths)
+    return Attempt(pod.name, pod.node, pod.started, ended=ended, deaths=deaths)
+
+
+def _told(condition: Condition) -> PodEnd:
+    return PodEnd("", How.TOLD, message=shortened(condition.message), at=condition.changed)
+
+
+def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
+    """The attempts that are known, and those that show, as their pods are doing."""
+    main = "" if spec is None else spec.launcher.template.main
+    attempts = {one.launcher: one for one in known.attempts}
+    seen = set()
+    for pod in (*observed.departed_launchers, *observed.leftovers, *observed.launchers):
+        end = launcher_end(pod, main)
+        has_begun = pod.started is not None or end is not None
+        if pod.name in attempts or (has_begun and _is_new(pod, observed, known)):
+            attempts[pod.name] = _of_pod(attempts.get(pod.name) or Attempt(pod.name), pod, end)
+            seen.add(pod.name)
+    gone = now.replace(microsecond=0)
+    return [
+        one if one.ended or one.launcher in seen else replace(one, ended=PodEnd(one.launcher, How.GONE, at=gone))
+        for one in attempts.values()
+    ]
+
+
+def _is_new(pod: Pod, observed: Observed, known: History) -> bool:
+    """
+    Whether it was made after the attempts that are known, and for this job.
+
+    Pods may be left of attempts that are not kept any more, and of a previous job of the same name.
+    """
+    last = known.last
+    since = [observed.created, *([last.started or (last.ended.at if last.ended else None)] if last else [])]
+    return pod.created is None or all(one is None or pod.created >= one for one in since)
+
+
+def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
+    return replace(
+        known,
+        node=pod.node or known.node,
+        started=known.started or pod.started,
+        ended=_settled(known.ended, end),
+    )
+
+
+def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
+    """The end of a pod, by what was known and what shows."""
+    if before is None:
+        return now
+    if now is None:
+        return None if before.how is How.NODE_LOST else before
+    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and now.how in _BETTER)
+    return now if is_better else before
+
+
+def _with_stop(spec: JobSpec | None, observed: Observed, attempts: list[Attempt], known: History) -> list[Attempt]:
+    """The same, with what ended the last attempt on purpose, if something did."""
+    if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
+        return attempts
+    last, before = attempts[-1], known.last
+    had_ended = before is not None and before.launcher == last.launcher and before.ended is not None
+    stop = None if had_ended else _stop(spec, observed)
+    return [*attempts[:-1], replace(last, stopped=stop)]
+
+
+def _stop(spec: JobSpec | None, observed: Observed) -> Stop | None:
+    job = observed.mine.get(kinds.JOB)
+    if spec is not None and spec.run.suspended:
+        return Stop.SUSPENDED
+    if job is not None and spec is not None and (changed := outdated(spec, job)):
+        return changed
+    return Stop.JOB_DELETED if job is None or job.deleting else None
+
+
+def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[PodEnd]:
+    """The workers' deaths that show now, or did a moment ago, less those that were asked for."""
+    if attempt.started is None:
+        return
+    for pod in (*observed.vanished, *observed.workers):
+        death = worker_death(pod, spec.workers.template.main, attempt.started)
+        if death is not None and not _is_asked_to_go(spec, observed, pod):
+            yield death
+
+
+def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
+    """Whether it goes because the job was scaled, or its workers' template changed, as far as that is known."""
+    workers = observed.mine.get(kinds.STATEFUL_SET)
+    if workers is None or not pod.was_deleted:
+        return False
+    is_wanted = pod.name in worker_names(spec.key.name, spec.workers.replicas)
+    # A StatefulSet rolls its pods first, and says then that it has seen the change.
+    return is_behind(workers) or not is_wanted or not is_of_revision(workers, pod)
+
+
+def _with_late_news(
+    spec: JobSpec | None, observed: Observed, attempts: tuple[Attempt, ...]
+) -> tuple[Attempt, ...]:
+    """The same, with ends that nodes reported after the launcher was gone: of an attempt which is over."""
+    end = job_end(observed)
+    until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
+    pods = (*observed.workers, *observed.earlier)
+    main = "" if spec is None else spec.workers.template.main
+    told = []
+    for one, before in zip(attempts, until, strict=False):
+        if one.started is None or before is None or one.stopped is not None:
+            told.append(one)
+            continue
+        late = (container_death(pod, main, one.started, before) for pod in pods)
+        told.append(_with_deaths(one, (death for death in late if death is not None)))
+    if told and end is not None and told[-1].stopped is None:
+        told[-1] = _with_end(spec, observed, told[-1])
+    return tuple(told)
+
+
+def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Attempt:
+    """The last attempt of a job that is over, with the end of its pod, which may come to be known last."""
+    main = "" if spec is None else spec.launcher.template.main
+    pod = next((one for one in observed.launchers if one.name == attempt.launcher), None)
+    return attempt if pod is None else _of_pod(attempt, pod, launcher_end(pod, main))
+
+
+def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
+    """The attempt with the deaths of pods that are not among its dead yet."""
+    known = {one.pod: one for one in attempt.deaths}
+    kept = len(known)
+    for death in deaths:
+        known.setdefault(death.pod, death)
+    found = list(known.values())
+    room = max(KEPT_DEATHS, kept)
+    return replace(attempt, deaths=tuple(found[:room]), more=max(attempt.more, len(found) - room))

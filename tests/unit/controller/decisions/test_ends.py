@@ -1,0 +1,323 @@
+"""A job that is over: its end is final, and what may run it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import at, mpi_job, time
+from tests.unit.controller.world import World, writes
+
+RERUN = "mpirt.dev/rerun"
+WHEN_DELETED = "mpirt.dev/rerun-when-deleted"
+
+
+def succeeded(policy: str = "None", **annotations: str) -> World:
+    """A job that has come to a good end."""
+    world = World(mpi_job(runPolicy={"cleanPodPolicy": policy}))
+    annotate(world, **annotations)
+    world.start()
+    done = pods.ended("mpi", 0, "Completed")
+    world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), succeeded=1)
+    world.finish(succeeded=1)
+    world.later(15)
+    return world
+
+
+def annotate(world: World, **annotations: str) -> None:
+    assert world.job is not None
+    world.job["metadata"].setdefault("annotations", {}).update(annotations)
+
+
+class TestAnEndIsFinal:
+    @pytest.mark.parametrize("policy", ["None", "Running", "All"])
+    def test_a_finished_job_whose_launcher_job_vanishes_gets_no_pods(self, policy: str) -> None:
+        world = succeeded(policy)
+        del world.objects["Job", "train-launcher"]
+
+        done = world.later(60)
+
+        assert not {"create StatefulSet", "create Job"} & set(writes(done))
+        assert world.state() == "Succeeded"
+
+    def test_a_failed_job_whose_launcher_job_vanishes_has_failed_still(self) -> None:
+        world = World()
+        world.start()
+        end = pods.ended("mpi", 137, "OOMKilled")
+        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        said = world.condition("Failed")
+        del world.objects["Job", "train-launcher"]
+
+        world.later(60)
+
+        assert world.condition("Failed") == said
+        assert world.job is not None
+        assert world.job["status"]["completionTime"] == time(20)
+
+    def test_a_launcher_job_that_is_another_one_by_now_changes_no_end(self) -> None:
+        world = succeeded()
+        world.get("Job")["status"] = {"active": 1}
+
+        assert world.later(60) == []
+
+    def test_its_time_to_live_counts_though_the_launcher_job_is_gone(self) -> None:
+        world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 100}))
+        world.start()
+        world.finish(succeeded=1)
+        del world.objects["Job", "train-launcher"]
+        world.later(15)
+
+        assert world.plan().again == at(120)
+        assert writes(world.later(120 - world.seconds)) == ["delete MPIJob"]
+
+    def test_before_its_end_a_launcher_job_that_is_deleted_comes_back(self) -> None:
+        world = World()
+        world.start()
+        del world.objects["Job", "train-launcher"]
+
+        assert "create Job" in writes(world.settle())
+
+
+class TestAFinishedJobNeverGetsAPodAgain:
+    def test_workers_that_are_kept_lose_what_would_make_them_again(self) -> None:
+        world = succeeded("None")
+
+        assert "StatefulSet" not in world.kinds()
+        there = sorted(name for kind, name in world.objects if kind == "Pod")
+        assert there == ["train-launcher-1", "train-worker-0", "train-worker-1"]
+
+    def test_workers_that_are_kept_go_with_the_job(self) -> None:
+        world = succeeded("None")
+
+        for name in ("train-worker-0", "train-worker-1"):
+            owners = world.objects["Pod", name]["metadata"]["ownerReferences"]
+            assert owners == [pods.JOB_AS_OWNER]
+
+    def test_the_statefulset_stays_until_all_its_pods_are_known(self) -> None:
+        world = World()
+        world.start()
+        world.get("StatefulSet")["status"]["replicas"] = 3
+
+        world.finish(succeeded=1)
+        assert "StatefulSet" in world.kinds()
+        world.get("StatefulSet")["status"]["replicas"] = 2
+        world.settle()
+
+        assert "StatefulSet" not in world.kinds()
+
+    def test_a_worker_that_is_on_its_way_out_is_not_kept(self) -> None:
+        world = World()
+        world.start()
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
+
+        world.finish(succeeded=1)
+
+        assert len(world.objects["Pod", "train-worker-1"]["metadata"]["ownerReferences"]) == 0
+
+    def test_a_worker_of_a_drained_node_does_not_come_back(self) -> None:
+        world = succeeded("None")
+        del world.objects["Pod", "train-worker-1"]
+
+        assert "create StatefulSet" not in writes(world.later(60))
+
+    def test_kept_workers_are_counted(self) -> None:
+        world = succeeded("None")
+
+        world.later(30)
+
+        assert world.job is not None
+        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 2
+
+    def test_kept_workers_go_when_the_policy_is_changed(self) -> None:
+        world = succeeded("None")
+
+        world.change(runPolicy={"cleanPodPolicy": "Running"})
+        done = world.settle()
+
+        assert writes(done)[:2] == ["delete Pod", "delete Pod"]
+
+
+class TestItRunsAgain:
+    def test_by_an_annotation_with_a_new_value(self) -> None:
+        world = succeeded("Running")
+
+        annotate(world, **{RERUN: "1"})
+        done = world.later(10)
+
+        assert writes(done)[:2] == ["delete Job", "try Job"]
+        assert world.condition("Succeeded") == (False, "MPIJobRunAgain", "The job runs again.")
+        assert world.state() == "Created"
+        assert world.job is not None
+        assert world.job["status"]["startTime"] == time(world.seconds)
+        assert "completionTime" not in world.job["status"]
+
+    def test_and_comes_to_another_end(self) -> None:
+        world = succeeded("Running")
+        annotate(world, **{RERUN: "1"})
+        world.later(10)
+
+        world.workers_are(pods.worker(0), pods.worker(1))
+        world.settle()
+        world.finish(succeeded=1)
+        world.later(15)
+
+        assert world.state() == "Succeeded"
+        assert world.told().count("MPIJobSucceeded") == 2
+        assert world.later(60) == []
+
+    def test_once_for_each_value(self) -> None:
+        world = succeeded("Running")
+        annotate(world, **{RERUN: "1"})
+        world.later(10)
+        world.workers_are(pods.worker(0), pods.worker(1))
+        world.settle()
+        world.finish(succeeded=1)
+        world.later(15)
+        del world.objects["Job", "train-launcher"]
+
+        assert world.later(60) == []
+        annotate(world, **{RERUN: "2"})
+        assert "create StatefulSet" in writes(world.later(10))
+
+    def test_not_by_a_value_that_was_there_before_its_end(self) -> None:
+        world = succeeded("Running", **{RERUN: "1"})
+
+        assert world.later(60) == []
+
+    def test_workers_that_were_kept_make_room_first(self) -> None:
+        world = succeeded("None")
+        annotate(world, **{RERUN: "1"})
+
+        done = world.later(10)
+
+        assert writes(done).count("delete Pod") == 2
+
+    def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
+        world = succeeded("Running", **{WHEN_DELETED: "true"})
+        assert world.later(60) == []
+        del world.objects["Job", "train-launcher"]
+
+        world.later(10)
+
+        assert "StatefulSet" in world.kinds()
+        assert world.condition("Succeeded")[0] is False
+
+    @pytest.mark.parametrize("said", ["false", "", "yes"])
+    def test_not_by_its_deletion_where_it_says_anything_else(self, said: str) -> None:
+        world = succeeded("Running", **{WHEN_DELETED: said})
+        del world.objects["Job", "train-launcher"]
+
+        assert world.later(60) == []
+
+    def test_not_before_its_launcher_job_is_gone(self) -> None:
+        world = succeeded("Running")
+        world.get("Job")["metadata"]["deletionTimestamp"] = time(30)
+        annotate(world, **{RERUN: "1"})
+
+        assert world.later(60) == []
+        assert world.state() == "Succeeded"
+
+    def test_not_where_nothing_tells_which_value_is_new(self) -> None:
+        world = succeeded("Running")
+        assert world.job is not None
+        del world.job["status"]["attempts"]
+        world.objects.clear()
+        annotate(world, **{RERUN: "1"})
+
+        assert world.later(60) == []
+
+    def test_what_happened_in_the_run_before_is_not_told_of_this_one(self) -> None:
+        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+        world.start()
+        end: Any = pods.ended("mpi", 3, since=12, at=18)
+        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+
+        annotate(world, **{RERUN: "1"})
+        world.later(10)
+
+        assert world.job is not None
+        assert world.job["status"]["attempts"] == []
+        assert world.job["status"]["rerun"] == "1"
+
+
+class TestADeadline:
+    def test_counts_from_the_start_of_the_job_while_its_workers_are_pending(self) -> None:
+        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
+        world.settle()
+        assert world.plan().again == at(100)
+
+        world.later(100)
+
+        assert world.condition("Failed") == (
+            True,
+            "DeadlineExceeded",
+            "the job was active longer than activeDeadlineSeconds=100; 0 of 2 workers are Ready",
+        )
+        assert "StatefulSet" not in world.kinds()
+        assert world.later(60) == []
+
+    def test_is_the_launcher_jobs_matter_once_there_is_one(self) -> None:
+        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
+        world.start()
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 100
+
+        world.later(100 - world.seconds)
+
+        # Counted from the Job's own start, which is long ago: Kubernetes ends it at once, and tells so.
+        assert world.get("Job")["spec"]["activeDeadlineSeconds"] == 1
+        assert world.later(60) == []
+
+    def test_does_not_count_while_the_job_is_suspended(self) -> None:
+        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "suspend": True}))
+        world.settle()
+
+        assert world.later(200) == []
+
+    def test_is_no_matter_once_the_job_is_over(self) -> None:
+        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
+        world.start()
+        world.finish(succeeded=1)
+
+        assert world.later(200) == []
+
+
+class TestWaitingForTheCauseOfAnEnd:
+    def test_holds_up_no_healing(self) -> None:
+        world = World(mpi_job(runPolicy={"backoffLimit": 0}))
+        world.start()
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(-60)))
+        failed = pods.ended("mpi", 1, since=12, at=14)
+        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+
+        done = world.settle()
+
+        assert "delete Pod" in writes(done)
+        assert "status" not in writes(done)
+
+    def test_holds_up_no_suspension(self) -> None:
+        world = World(mpi_job(runPolicy={"backoffLimit": 0}))
+        world.start()
+        failed = pods.ended("mpi", 1, since=12, at=14)
+        world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
+        world.change(runPolicy={"backoffLimit": 0, "suspend": True})
+
+        assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
+
+    def test_holds_up_the_cleaning_which_would_look_like_the_cause(self) -> None:
+        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+        world.start()
+        row = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Limit"}
+        world.get("Job")["status"] = {
+            "conditions": [{**row, "lastTransitionTime": time(world.seconds)}],
+            "failed": 1,
+        }
+
+        assert world.settle() == []
+        world.later(5)
+
+        assert "StatefulSet" not in world.kinds()
+        assert world.condition("Failed")[2] == "Limit"

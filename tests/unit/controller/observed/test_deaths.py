@@ -1,0 +1,145 @@
+"""What ends a job and what doesn't: a worker dies with its main container, and with nothing else of its pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.controller.messages.sentences import trouble
+from mpirt.controller.model.attempts import How
+from mpirt.controller.observed.deaths import launcher_end, worker_death
+from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.pods import read_pod
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, at
+
+SIDECAR = {"initContainers": [{"name": "istio-proxy", "restartPolicy": "Always", "image": "proxy"}]}
+
+
+class TestAWorkersDeath:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            pytest.param(
+                pods.worker(0, inits=[pods.ended("setup", 0, "Completed", at=20)]),
+                id="an init container completes",
+            ),
+            pytest.param(
+                pods.worker(0, inits=[pods.restarted("setup", 1, at=20)]), id="an init container fails once"
+            ),
+            pytest.param(
+                pods.worker(0, inits=[pods.ended("istio-proxy", 143, at=20)], spec=SIDECAR),
+                id="a sidecar is ended",
+            ),
+            pytest.param(
+                pods.worker(0, containers=[pods.running("main"), pods.restarted("log-shipper", 1, at=20)]),
+                id="a log shipper restarts",
+            ),
+            pytest.param(
+                pods.worker(0, containers=[pods.restarted("main", 0, "Completed", at=20)]), id="its code is 0"
+            ),
+        ],
+    )
+    def test_is_not_that(self, body: Body) -> None:
+        assert worker_death(read_pod(body), "main", at(15)) is None
+
+    def test_is_that_of_its_main_container_wherever_it_stands_in_the_list(self) -> None:
+        shipper, main = pods.restarted("a-shipper", 1, at=20), pods.restarted("main", 137, "OOMKilled", at=21)
+
+        death = worker_death(read_pod(pods.worker(0, containers=[shipper, main])), "main", at(15))
+
+        assert death is not None
+        assert (death.container, death.code, death.reason) == ("main", 137, "OOMKilled")
+
+
+class TestALaunchersEnd:
+    def test_is_told_by_its_main_container_first(self) -> None:
+        sidecar, main = pods.ended("a-sidecar", 143, at=22), pods.ended("mpi", 3, at=20)
+
+        end = launcher_end(read_pod(pods.launcher(phase="Failed", containers=[sidecar, main])), "mpi")
+
+        assert end is not None
+        assert (end.container, end.code) == ("mpi", 3)
+
+    def test_is_told_by_another_container_where_the_main_one_ended_well(self) -> None:
+        other, main = pods.ended("exporter", 1, at=22), pods.ended("mpi", 0, "Completed", at=20)
+
+        end = launcher_end(read_pod(pods.launcher(phase="Failed", containers=[other, main])), "mpi")
+
+        assert end is not None
+        assert (end.container, end.code) == ("exporter", 1)
+
+    def test_is_not_told_by_a_native_sidecar(self) -> None:
+        body = pods.launcher(
+            phase="Failed", containers=[], inits=[pods.ended("istio-proxy", 143, at=22)], spec=SIDECAR
+        )
+
+        end = launcher_end(read_pod(body), "mpi")
+
+        assert end is not None
+        assert end.how is How.FAILED
+
+    def test_that_is_good_is_known_without_a_container(self) -> None:
+        end = launcher_end(read_pod(pods.launcher(phase="Succeeded", containers=[])), "mpi")
+
+        assert end is not None
+        assert (end.how, end.code) == (How.EXITED, 0)
+
+
+class TestWhyAPodIsNotReady:
+    def test_an_image_that_cannot_be_pulled_comes_before_a_sidecar_that_runs(self) -> None:
+        body = pods.worker(
+            0,
+            conditions=pods.not_ready(),
+            inits=[pods.running("istio-proxy")],
+            containers=[pods.waiting("main", "ImagePullBackOff")],
+            spec=SIDECAR,
+        )
+
+        assert trouble(read_pod(body), "main") == (
+            "train-worker-0: container main: ImagePullBackOff: image mpi:4 can't be pulled"
+        )
+
+    def test_a_sidecar_that_runs_is_no_reason(self) -> None:
+        body = pods.worker(
+            0,
+            conditions=pods.not_ready(),
+            inits=[pods.running("istio-proxy")],
+            containers=[pods.waiting("main", "PodInitializing")],
+            spec=SIDECAR,
+        )
+
+        assert trouble(read_pod(body)) == "train-worker-0 is starting on node node-1"
+
+    def test_a_sidecar_whose_probe_fails_is_one(self) -> None:
+        body = pods.worker(
+            0,
+            conditions=pods.not_ready(),
+            inits=[pods.running("istio-proxy", ready=False)],
+            containers=[pods.running("main")],
+            spec=SIDECAR,
+        )
+
+        assert trouble(read_pod(body)).startswith(
+            "train-worker-0: init container istio-proxy runs but is not Ready"
+        )
+
+    def test_the_main_containers_trouble_comes_before_that_of_others(self) -> None:
+        body = pods.worker(
+            0,
+            conditions=pods.not_ready(),
+            containers=[pods.waiting("a-shipper", "CrashLoopBackOff"), pods.waiting("main", "ErrImagePull")],
+        )
+
+        assert "container main: ImagePullBackOff" in trouble(read_pod(body), "main")
+
+
+def test_the_cache_keeps_which_init_containers_are_sidecars() -> None:
+    init: Body = {"name": "setup", "image": "setup"}
+    body = pods.worker(0, spec={"initContainers": [init, *SIDECAR["initContainers"]]})
+
+    kept = slim("Pod", body)
+
+    assert kept["spec"] == {
+        "nodeName": "node-1",
+        "initContainers": [{"name": "istio-proxy", "restartPolicy": "Always"}],
+    }

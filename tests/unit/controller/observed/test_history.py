@@ -1,0 +1,386 @@
+"""What happened in a job is kept as data: it outlives pods, CRDs that drop it, and versions of the controller."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
+from mpirt.controller.model.records import dump_history, load_history, read_history, write_history
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
+from tests.unit.controller.world import World, writes
+
+DEATH = PodEnd("train-worker-1", How.EXITED, "node-1", "worker", 137, "OOMKilled", "", at(18))
+NEW = template(container("mpi", image="mpi:5"))
+NEW_WORKER = template(container("worker", image="mpi:5"))
+DEATH_ROW = {
+    "pod": "train-worker-1",
+    "how": "Exited",
+    "reportedBy": "kubelet",
+    "node": "node-1",
+    "container": "worker",
+    "reason": "OOMKilled",
+    "code": 137,
+    "time": time(18),
+}
+
+
+def started(**spec: Any) -> World:
+    world = World(mpi_job(**spec))
+    world.start()
+    return world
+
+
+def attempts(world: World) -> list[Body]:
+    assert world.job is not None
+    found: list[Body] = world.job["status"]["attempts"]
+    return found
+
+
+def failed(
+    name: str = "train-launcher-1", code: int = 137, *, since: float = 12, at: float = 18, **end: Any
+) -> Body:
+    """A launcher's pod that has failed."""
+    done = pods.ended("mpi", code, since=since, at=at, **end)
+    return pods.launcher(name, created=since - 2, phase="Failed", conditions={}, containers=[done])
+
+
+class TestAnAttempt:
+    def test_is_written_when_its_launcher_starts(self) -> None:
+        world = started()
+
+        assert attempts(world) == [{"launcher": "train-launcher-1", "node": "node-1", "startTime": time(12)}]
+
+    def test_holds_the_workers_that_died_in_it(self) -> None:
+        world = started()
+        dead = pods.restarted("worker", 137, "OOMKilled", at=18)
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[dead]))
+
+        world.settle()
+
+        assert attempts(world)[0]["deaths"] == [DEATH_ROW]
+
+    def test_holds_the_end_of_its_launcher_with_the_last_lines(self) -> None:
+        world = started()
+        world.launcher_is(failed(code=205, message="step 7\nmpirt-rsh: worker is gone"), failed=1)
+
+        world.settle()
+
+        assert attempts(world)[0]["end"] == {
+            "pod": "train-launcher-1",
+            "how": "Exited",
+            "reportedBy": "kubelet",
+            "node": "node-1",
+            "container": "mpi",
+            "reason": "Error",
+            "message": "mpirt-rsh: worker is gone\nstep 7",
+            "code": 205,
+            "time": time(18),
+        }
+
+    @pytest.mark.parametrize(
+        ("change", "stopped"),
+        [
+            pytest.param({"launcher": NEW}, "LauncherTemplateChanged", id="launcher"),
+            pytest.param({"worker": NEW_WORKER}, "WorkerTemplateChanged", id="workers"),
+            pytest.param({"runPolicy": {"suspend": True}}, "Suspended", id="suspended"),
+        ],
+    )  # fmt: skip
+    def test_tells_what_stopped_it_on_purpose(self, change: Body, stopped: str) -> None:
+        world = started()
+
+        world.change(**mpi_job(**change)["spec"])
+        world.settle()
+
+        assert attempts(world)[0]["stopped"] == stopped
+        assert "deaths" not in attempts(world)[0]
+
+    def test_of_a_launcher_that_is_gone_without_a_word_ends_so(self) -> None:
+        world = started()
+        world.launcher_is()
+
+        world.later(5)
+
+        assert attempts(world)[0]["end"] == {
+            "pod": "train-launcher-1",
+            "how": "Gone",
+            "reportedBy": "mpirt-controller",
+            "time": time(world.seconds),
+        }
+
+    def test_of_a_launcher_that_went_between_two_looks_ends_as_its_last_state_tells(self) -> None:
+        world = started()
+        lost = pods.launcher(conditions=pods.lost(16), containers=[pods.running("mpi", since=12)])
+        world.launcher_is()
+        world.vanished.append((lost, at(20)))
+
+        world.later(5)
+
+        assert attempts(world)[0]["end"]["how"] == "NodeLost"
+
+    def test_is_over_by_its_nodes_loss_only_until_the_node_is_heard_of_again(self) -> None:
+        world = started()
+        launcher = pods.launcher(containers=[pods.running("mpi", since=12)])
+        lost = copy.deepcopy(launcher) | {"status": {**launcher["status"], "conditions": _rows(pods.lost(20))}}
+        world.launcher_is(lost, active=1)
+        world.later(120)
+        there = pods.launcher(containers=[pods.running("mpi", since=12)])
+
+        world.launcher_is(there, active=1)
+        world.later(30)
+
+        assert "end" not in attempts(world)[0]
+
+    def test_takes_an_eviction_for_the_better_word_than_a_deletion(self) -> None:
+        world = started()
+        world.launcher_is(pods.launcher(deleted=30, containers=[pods.running("mpi", since=12)]), active=1)
+        world.settle()
+        assert attempts(world)[0]["end"]["how"] == "Deleted"
+
+        world.launcher_is(pods.launcher(deleted=30, phase="Failed", reason="Evicted", message="disk"), failed=1)
+        world.later(15)
+
+        assert attempts(world)[0]["end"]["how"] == "Evicted"
+
+    def test_is_none_of_a_pod_that_a_previous_job_of_the_name_has_left(self) -> None:
+        world = World()
+        left = pods.launcher(created=-30, owner="uid-of-another-Job", containers=[pods.running("mpi", since=-20)])
+        world.put(left)
+
+        world.settle()
+
+        assert attempts(world) == []
+
+
+class TestItsSize:
+    def test_the_last_attempts_are_kept_and_the_others_counted(self) -> None:
+        world = started(runPolicy={"backoffLimit": 20})
+        for number in range(1, 9):
+            begun = 10 * number + 2
+            bodies = [failed(f"train-launcher-{n}", since=10 * n + 2, at=10 * n + 6) for n in range(1, number)]
+            runs = pods.launcher(
+                f"train-launcher-{number}", created=begun - 1, containers=[pods.running("mpi", since=begun)]
+            )
+            world.seconds = begun
+            world.launcher_is(*bodies, runs, active=1, failed=number - 1)
+            world.settle()
+
+        names = [row["launcher"] for row in attempts(world)]
+        assert names == [f"train-launcher-{n}" for n in range(4, 9)]
+        assert world.job is not None
+        assert world.job["status"]["attemptsForgotten"] == 3
+
+    def test_the_first_deaths_are_kept_and_the_others_counted(self) -> None:
+        world = started(elastic={"minReplicas": 2}, replicas=30)
+        dead = [pods.restarted("worker", 137, "OOMKilled", at=18)]
+        world.workers_are(*(pods.worker(n, containers=dead, conditions=pods.not_ready()) for n in range(30)))
+
+        world.settle()
+        world.later(60)
+
+        assert len(attempts(world)[0]["deaths"]) == 10
+        assert attempts(world)[0]["moreDeaths"] == 20
+        assert world.condition("Running")[2].endswith("; and 27 more")
+
+    def test_last_lines_have_a_limit(self) -> None:
+        world = started()
+        world.launcher_is(failed(message="x" * 100_000), failed=1)
+
+        world.settle()
+
+        assert len(attempts(world)[0]["end"]["message"]) == 2048
+
+
+class TestWritingItDown:
+    HISTORY = History(
+        (
+            Attempt("", ended=PodEnd("", How.TOLD, message="it was told", at=NOON)),
+            Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3),
+            Attempt("train-launcher-2", ended=PodEnd("train-launcher-2", How.GONE)),
+        ),
+        forgotten=2,
+        rerun="1",
+    )
+
+    def test_it_is_read_back_as_it_was_written(self) -> None:
+        assert read_history(write_history(self.HISTORY)) == self.HISTORY
+        assert load_history(dump_history(self.HISTORY)) == self.HISTORY
+
+    @pytest.mark.parametrize("written", ["", "no JSON", "[]", "7", "{}", '{"attempts": 7}'])
+    def test_what_is_none_is_none(self, written: str) -> None:
+        assert load_history(written) is None
+
+    def test_words_of_a_later_version_are_read_as_far_as_they_are_known(self) -> None:
+        row = {"launcher": "l", "stopped": "Later", "end": {"pod": "l", "how": "Vaporized"}}
+
+        read = read_history({"attempts": [row]})
+
+        assert read == History((Attempt("l", ended=PodEnd("l", How.GONE)),))
+
+
+class Pruned(World):
+    """A cluster whose CRD has no such fields."""
+
+    def carry_out(self, action: Any) -> bool:
+        done = super().carry_out(action)
+        if self.job is not None:
+            for name in ("attempts", "attemptsForgotten", "rerun"):
+                self.job.get("status", {}).pop(name, None)
+        return done
+
+
+class TestWhereTheCrdDropsIt:
+    def test_what_died_is_told_still_when_it_shows_no_more(self) -> None:
+        world = Pruned()
+        world.start()
+        evicted = pods.worker(1, phase="Failed", conditions={}, reason="Evicted", message="low on disk")
+        world.workers_are(pods.worker(0), evicted)
+        world.settle()
+
+        world.workers_are(pods.worker(0), pods.worker(1, created=30))
+        world.launcher_is(failed(code=205), failed=1)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == (
+            "train-worker-1 was evicted: low on disk; launcher pod train-launcher-1 ended with code 205"
+        )
+
+    def test_nothing_is_written_again_and_again(self) -> None:
+        world = Pruned()
+        world.start()
+        world.launcher_is(failed(), failed=1)
+        world.later(15)
+
+        assert world.later(60) == []
+        assert world.later(3600) == []
+
+    def test_a_job_without_trouble_costs_no_write_more(self) -> None:
+        world, other = World(), Pruned()
+        for each in (world, other):
+            each.start()
+            done = pods.ended("mpi", 0, "Completed")
+            each.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), succeeded=1)
+            each.finish(succeeded=1)
+            each.later(60)
+
+        assert other.writes == world.writes
+
+    def test_a_finished_job_runs_again_once_for_a_value(self) -> None:
+        world = Pruned(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+        world.start()
+        world.finish(succeeded=1)
+        assert world.job is not None
+        world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
+        world.later(15)
+        world.workers_are(pods.worker(0), pods.worker(1))
+        world.settle()
+        world.finish(succeeded=1)
+        world.later(15)
+
+        assert world.later(60) == []
+
+
+def earlier_version(world: World) -> World:
+    """The same, with a status as the version wrote it that kept no history."""
+    assert world.job is not None
+    for name in ("attempts", "attemptsForgotten", "rerun"):
+        world.job["status"].pop(name, None)
+    return world
+
+
+class TestAnUpgradeOfTheController:
+    TOLD = "train-worker-1 was evicted: low on disk; launcher pod train-launcher-1 ended with code 205"
+
+    def restarting(self) -> World:
+        world = started()
+        world.launcher_is(failed(code=205), failed=1)
+        world.settle()
+        assert world.job is not None
+        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Restarting")
+        row["message"] = self.TOLD
+        return earlier_version(world)
+
+    def test_in_the_middle_of_a_restart_keeps_what_was_told(self) -> None:
+        world = self.restarting()
+
+        world.later(15)
+
+        assert world.condition("Restarting") == (True, "MPIJobRestarting", self.TOLD)
+        assert world.told().count("MPIJobRestarting") == 1
+
+    def test_tells_it_still_when_the_launcher_runs_again(self) -> None:
+        world = self.restarting()
+        world.seconds = 40
+        second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=35)])
+
+        world.launcher_is(failed(code=205), second, failed=1, active=1)
+        world.settle()
+
+        assert world.state() == "Running"
+        assert world.condition("Restarting")[2] == f"The launcher had to start again: {self.TOLD}"
+
+    def test_tells_it_still_though_the_failed_pod_is_gone(self) -> None:
+        world = self.restarting()
+        world.seconds = 40
+        second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=35)])
+
+        world.launcher_is(second, failed=1, active=1)
+        world.settle()
+
+        assert world.condition("Restarting")[2] == f"The launcher had to start again: {self.TOLD}"
+        assert world.later(60) == []
+
+    def test_while_a_launcher_runs_keeps_what_died_beside_it(self) -> None:
+        world = started()
+        told = "Launcher pod train-launcher-1 runs on node node-1; train-worker-1 was evicted: low on disk"
+        assert world.job is not None
+        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Running")
+        row |= {"reason": "MPIJobWorkerFailed", "message": told}
+        earlier_version(world)
+
+        world.later(15)
+        assert world.condition("Running") == (True, "MPIJobWorkerFailed", told)
+        world.launcher_is(failed(code=205), failed=1)
+        world.later(15)
+
+        assert world.condition("Restarting")[2] == f"{told}; launcher pod train-launcher-1 ended with code 205"
+
+    def test_and_its_launcher_is_gone_meanwhile(self) -> None:
+        world = started()
+        told = "Launcher pod train-launcher-1 was lost with its node node-1"
+        assert world.job is not None
+        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Running")
+        row |= {"reason": "MPIJobLauncherFailed", "message": told}
+        earlier_version(world)
+
+        world.launcher_is(failed=1)
+        world.later(15)
+
+        assert world.condition("Restarting")[2].startswith(told)
+
+    def test_leaves_a_job_that_is_over_as_it_is(self) -> None:
+        world = started()
+        world.launcher_is(failed(), failed=1)
+        world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
+        assert world.job is not None
+        for row in world.job["status"]["conditions"]:
+            row["message"] = "as an earlier version said it"
+        world.later(15)
+        earlier_version(world)
+
+        assert world.later(60) == []
+
+    def test_disturbs_no_job_that_runs_well(self) -> None:
+        world = earlier_version(started())
+
+        assert writes(world.later(60)) == []
+
+
+def _rows(conditions: dict[str, Any]) -> list[Body]:
+    return [
+        {"type": kind, **(value if isinstance(value, dict) else {"status": value})}
+        for kind, value in conditions.items()
+    ]
