@@ -54,6 +54,11 @@ class Replica:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
+        """Start it, for the first time or after its end."""
+        if self._leaves:
+            self._leaves = False
+            self._began.clear()
+            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
         self._began.wait()
 

@@ -119,23 +119,81 @@ def test_with_a_time_to_live_the_job_itself_goes_and_all_of_it(over: dict[str, M
     )
 
 
-def test_a_finished_job_runs_again_when_its_launcher_job_is_deleted(over: dict[str, MpiJob]) -> None:
+def test_a_finished_job_whose_launcher_job_is_deleted_stays_as_it_ended(over: dict[str, MpiJob]) -> None:
     job = over["Running"]
     job.wait_for_end()
-    [first] = job.pods("launcher")
+    until(lambda: not job.pods("worker"), within=WITHIN, what="its workers to be gone")
+    before = job.status()
+
+    job.namespace.kubectl("delete", "job", f"{job.name}-launcher")
+    have_it_looked_at(job)
+
+    assert not exists(job, f"job/{job.name}-launcher")
+    assert not exists(job, f"statefulset/{job.name}-worker")
+    assert job.status()["conditions"] == before["conditions"]
+
+
+def test_a_finished_job_runs_again_by_an_annotation_with_another_value(over: dict[str, MpiJob]) -> None:
+    job = over["All"]
+    job.wait_for_end()
     ended = job.status()["completionTime"]
+
+    annotate(job, "mpirt.dev/rerun=once-more")
+
+    until(lambda: job.status().get("completionTime", ended) != ended, within=WITHIN, what="another end")
+    job.wait_for_end()
+    assert job.status()["startTime"] >= ended
+    assert job.status()["rerun"] == "once-more"
+    assert events(job, "MPIJobRunAgain") == ["The job runs again."]
+
+
+def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_says_so(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("when-deleted"), "busybox", DONE, workers=1)
+    annotate(job, "mpirt.dev/rerun-when-deleted=true")
+    job.wait_for_end()
+    [first] = job.pods("launcher")
 
     job.namespace.kubectl("delete", "job", f"{job.name}-launcher")
 
-    until(
-        lambda: job.status().get("completionTime", ended) != ended,
-        within=WITHIN,
-        what="another end",
-    )
+    def again() -> bool:
+        return job.holds("Succeeded") and [one["metadata"]["uid"] for one in job.pods("launcher")] not in (
+            [],
+            [first["metadata"]["uid"]],
+        )
+
+    until(again, within=WITHIN, what="another launcher, and its end", instead=job.status)
+
+
+def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("kept"), "busybox", DONE, workers=2)
     job.wait_for_end()
-    [second] = job.pods("launcher")
-    assert second["metadata"]["uid"] != first["metadata"]["uid"]
-    assert job.status()["startTime"] >= ended
+    until(lambda: not exists(job, f"statefulset/{job.name}-worker"), within=WITHIN, what="no StatefulSet")
+    assert len(job.pods("worker")) == 2
+
+    job.namespace.kubectl("delete", "pod", f"{job.name}-worker-1", "--grace-period=1")
+    have_it_looked_at(job)
+    assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
+
+    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name)
+    until(lambda: not job.pods("worker"), within=WITHIN, what="the worker that was kept to be gone")
+
+
+def test_the_time_that_a_job_may_take_counts_while_its_workers_are_pending(jobs: Namespace) -> None:
+    job = submit(
+        jobs,
+        job_name("late"),
+        "busybox",
+        DONE,
+        workers=1,
+        worker={"nodeSelector": {"no-such": "node"}},
+        runPolicy={"activeDeadlineSeconds": 3, "cleanPodPolicy": "Running"},
+    )
+    job.wait_for("Failed")
+
+    failed = job.condition("Failed")
+    assert failed["reason"] == "DeadlineExceeded"
+    assert failed["message"].startswith("the job was active longer than activeDeadlineSeconds=3; 0 of 1 workers")
+    until(lambda: not job.pods("worker"), within=WITHIN, what="its worker to be gone")
 
 
 def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: MpiJob) -> None:
@@ -157,18 +215,37 @@ def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: Mp
 @pytest.mark.parametrize("replica", ["Launcher", "Worker"])
 def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Namespace, replica: str) -> None:
     job = submit(jobs, job_name("refused"), "busybox", DONE, workers=1, **{replica.lower(): REFUSED})
-    job.wait_for("Failed")
+    until(lambda: job.condition("Running").get("reason") == "MPIJobFailedValidation", within=WITHIN, what="a no")
 
-    failed = job.condition("Failed")
-    assert failed["reason"] == "MPIJobFailedValidation"
-    assert failed["message"].startswith(f"spec.mpiReplicaSpecs.{replica}.template: the API server refuses it: ")
-    assert 'spec.template.spec.nodeSelector: Invalid value: "not a label": ' in failed["message"]
+    told = job.condition("Running")
+    assert told["message"].startswith(f"spec.mpiReplicaSpecs.{replica}.template: the API server refuses it: ")
+    assert 'spec.template.spec.nodeSelector: Invalid value: "not a label": ' in told["message"]
+    assert job.condition("Failed") == {}
     # It was found before anything was made.
     assert not exists(job, f"configmap/{job.name}-config")
 
 
+def test_a_job_whose_template_was_refused_runs_once_it_is_mended(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("mended"), "busybox", DONE, workers=1, worker=REFUSED)
+    until(lambda: job.condition("Running").get("reason") == "MPIJobFailedValidation", within=WITHIN, what="a no")
+
+    job.change(mpiReplicaSpecs={"Worker": {"template": {"spec": {"nodeSelector": None}}}})
+
+    job.wait_for_end()
+
+
 def test_a_job_goes_on_when_the_name_is_free(taken: Taken) -> None:
     taken.job.wait_for_end()
+
+
+def annotate(job: MpiJob, *words: str) -> None:
+    job.namespace.kubectl("annotate", "mpijobs.kubeflow.org", job.name, *words)
+
+
+def have_it_looked_at(job: MpiJob) -> None:
+    """Do something that the controller undoes, and wait until it has: it has seen all that was before."""
+    job.namespace.kubectl("delete", "configmap", f"{job.name}-config")
+    until(lambda: exists(job, f"configmap/{job.name}-config"), within=WITHIN, what="the ConfigMap to be back")
 
 
 def exists(job: MpiJob, what: str) -> bool:

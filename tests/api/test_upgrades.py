@@ -1,0 +1,52 @@
+"""Another version of the controller goes on where the one before it was, in the middle of a restart too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.api import controllers
+from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
+from tests.e2e.controller.mpijobs import MpiJob
+from tests.e2e.controller.stories import condition
+from tests.e2e.ground import Ground
+from tests.plane.plane import Plane
+
+# The fields of a status that versions up to 0.1 didn't write.
+HISTORY = ("attempts",)
+
+
+def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
+    plane: Plane, cluster: Ground, tmp_path: Path
+) -> None:
+    with (
+        controllers.passing(plane, cluster, tmp_path) as installed,
+        running(installed, "upgrade", retries=3) as one,
+    ):
+        [replica] = installed.replicas
+        worker, first = f"{one.job.name}-worker-1", launcher(one.job)
+        have(one.job, worker, OUT_OF_MEMORY)
+        one.told.wait(
+            lambda state: worker in condition(state, "Running")["message"], within=60, what="a dead worker"
+        )
+        have(one.job, first, FAILS)
+        told = condition(one.until("Restarting"), "Restarting")["message"]
+        assert worker in told
+        replica.end()
+
+        forget_history(one.job)
+        replica.start()
+        have(one.job, launcher(one.job), SUCCEEDS)
+        end = one.end()
+
+        assert condition(end, "Succeeded")["status"] == "True"
+        assert condition(end, "Restarting")["message"] == f"The launcher had to start again: {told}"
+        assert len(one.events("MPIJobRestarting")) == 1
+
+
+def forget_history(job: MpiJob) -> None:
+    """As a version writes the status that has no such fields."""
+    patch = json.dumps([{"op": "remove", "path": f"/status/{field}"} for field in HISTORY])
+    job.namespace.kubectl(
+        "patch", "mpijobs.kubeflow.org", job.name, "--subresource=status", "--type=json", f"--patch={patch}"
+    )
