@@ -81,7 +81,7 @@ _CONTROLLER = (
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
-    "manifests/service manifests/workers "
+    "manifests/service manifests/tolerations manifests/workers "
     "messages/announcing messages/causes messages/readiness messages/sentences messages/status "
     "model/actions model/conditions model/digests model/kinds model/objectnames model/outcomes model/reading "
     "model/spec observed/facts observed/observe observed/pod_events observed/pods observed/store"

@@ -15,6 +15,7 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.rbac import account_name
+from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import (
@@ -74,6 +75,7 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
         "serviceAccountName": account_name(spec),
         "automountServiceAccountToken": True,
+        "tolerations": with_tolerations(template.spec),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
     }

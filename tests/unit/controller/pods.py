@@ -119,3 +119,13 @@ def not_ready(**more: Any) -> dict[str, str | Body]:
 def lost(since: float) -> dict[str, str | Body]:
     """As the node controller leaves the pods of a node that it has given up."""
     return {"Ready": {"status": "False", "lastTransitionTime": time(since)}, "ContainersReady": "True"}
+
+
+def given_up(since: float) -> dict[str, str | Body]:
+    """The same, when the taint manager has deleted them: what they tolerate is over."""
+    return {**lost(since), **by_taint_manager()}
+
+
+def by_taint_manager() -> dict[str, str | Body]:
+    """What the taint manager notes in a pod that it deletes."""
+    return {"DisruptionTarget": {"status": "True", "reason": "DeletionByTaintManager"}}
