@@ -7,7 +7,6 @@ their name may be there already, and a dry run would say that instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mpirt.controller.manifests.launcher import launcher_job
@@ -19,7 +18,7 @@ from mpirt.controller.model.digests import digest, launcher_digest, worker_diges
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, object_name
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import job_end
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.observe import Live, Observed, digest_of
 
 _REPLICAS = "spec.mpiReplicaSpecs"
 
@@ -55,5 +54,6 @@ def refused_field(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
 
 
 def _is_another(live: Live | None, wanted: str) -> bool:
-    annotations: Mapping[str, str] = live.annotations if live is not None and not live.deleting else {}
-    return annotations.get(TEMPLATE_ANNOTATION, wanted) != wanted
+    if live is None or live.deleting:
+        return False
+    return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted

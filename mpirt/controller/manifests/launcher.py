@@ -46,10 +46,9 @@ _HOSTFILE = f"{names.MPI_FOLDER}/{config.HOSTFILE}"
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
     """The job's launcher Job. `held` back, it makes no pod yet."""
-    annotations = {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
     deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
     return {
-        **head(spec, kinds.JOB, annotations=annotations),
+        **head(spec, kinds.JOB, annotations=_digests(spec)),
         "spec": {
             "completions": 1,
             "parallelism": 0 if held else 1,
@@ -80,7 +79,13 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.priority(spec, template.spec),
     }
     labels = {**pod_labels(spec.key.name, names.LAUNCHER), **pods.group_labels(spec, template)}
-    return pods.pod_template(template, labels=labels, annotations=pods.group_annotations(spec, template), spec=pod)
+    # The Job's own can be stripped; a Job's template can't be changed.
+    annotations = {**_digests(spec), **pods.group_annotations(spec, template)}
+    return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
+
+
+def _digests(spec: JobSpec) -> dict[str, str]:
+    return {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Owns: whose an object is, which jobs an object concerns, and what of an object n
 nothing. No I/O.
 
 An object is ours if our job's uid is that of its controlling owner, and in no other way. Labels are for finding,
-never for owning. Pods whose owner is gone are ours if that had the name of ours.
+never for owning. Pods whose owner is gone are ours if that had the name of ours; a copy of a pod is nobody's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Refusal
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.objectnames import object_name
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION, object_name
 from mpirt.controller.model.reading import Body, moment, number, table, text
 from mpirt.controller.model.spec import JobKey, Owner
 from mpirt.controller.observed.pod_events import Unmade, evictions, read_unmade
@@ -84,6 +84,12 @@ class Observed:
         return None if found is None or found.deleting else found
 
 
+def digest_of(live: Live, annotation: str) -> str:
+    """What an object of ours was made from, by its annotation or, where that was stripped, its template's."""
+    template = table(live.body, "spec", "template", "metadata", "annotations")
+    return live.annotations.get(annotation) or text(template, annotation)
+
+
 def observe(
     owner: Owner,
     body: Body,
@@ -104,7 +110,7 @@ def observe(
     ]
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
-    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
+    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
     gone = [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
@@ -152,7 +158,7 @@ def job_key(body: Body) -> JobKey | None:
 
 
 # What nobody here reads, by far the most of what an object weighs.
-_UNREAD_METADATA = frozenset({"managedFields", "selfLink", "generateName"})
+_UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
@@ -174,7 +180,15 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if kind in (kinds.STATEFUL_SET, kinds.JOB):
         # Its template is compared by digest and generation, never field by field.
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
+        if digests := _digests(body):
+            slimmed["spec"]["template"] = {"metadata": {"annotations": digests}}
     return slimmed
+
+
+def _digests(body: Body) -> dict[str, str]:
+    """Of what its template was made from."""
+    annotations = table(body, "spec", "template", "metadata", "annotations")
+    return {name: annotations[name] for name in (TEMPLATE_ANNOTATION, WORKERS_ANNOTATION) if name in annotations}
 
 
 @lru_cache(maxsize=8)
@@ -199,10 +213,32 @@ def _is_left(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
     return is_of_that_name and not _owns(live, pod)
 
 
+def _is_pod_of(key: JobKey, body: Body) -> bool:
+    return job_key(body) == key and not _is_copy(body, key)
+
+
+def _is_copy(body: Body, key: JobKey) -> bool:
+    """
+    Whether somebody has made it from a pod of the job, as `kubectl debug --copy-to` does, its labels included.
+
+    What a controller has made keeps its generateName when it is orphaned. What has the name of a worker stands in
+    its way, whoever made it.
+    """
+    metadata = table(body, "metadata")
+    if controlling_owner(metadata) or text(metadata, "generateName"):
+        return False
+    stem, _, ordinal = text(metadata, "name").rpartition("-")
+    return stem != object_name(kinds.STATEFUL_SET, key.name) or not _is_number(ordinal)
+
+
+def _is_number(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit()
+
+
 def _age(pod: Pod) -> tuple[float, str]:
     return pod.created.timestamp() if pod.created else 0.0, pod.name
 
 
 def _ordinal(pod: Pod) -> int:
     digits = pod.name.rpartition("-")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
+    return int(digits) if _is_number(digits) else -1

@@ -31,6 +31,7 @@ def pod(
     """A pod; what is not said is as of one that runs and is Ready."""
     metadata = {
         "name": name,
+        "generateName": f"{name.rpartition('-')[0]}-",
         "namespace": "ml",
         "uid": f"uid-of-{name}",
         "creationTimestamp": time(created),
