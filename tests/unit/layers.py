@@ -77,7 +77,7 @@ _CORE = (
 _CONTROLLER = (
     "options cluster/election "
     "decisions/cleanup decisions/decide decisions/drift decisions/dry_runs decisions/launching "
-    "decisions/lost_nodes decisions/plan "
+    "decisions/lost_nodes decisions/plan decisions/rolling "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "

@@ -16,6 +16,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.rolling import replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -67,6 +68,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
             *_object_actions(observed, wanted),
             *_removals(observed, wanted),
         ]
+        changes += replaced_workers(spec, observed, changes)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
