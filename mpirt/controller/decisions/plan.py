@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.cleanup import expiry, launcher_cleanup, wants_workers
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
+from mpirt.controller.decisions.dry_runs import dry_run_digests, refused_field, trials
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
 from mpirt.controller.decisions.rolling import replaced_workers
@@ -58,7 +58,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     wanted = _wanted(spec, observed, settings, end)
     refusal = _refusal(spec, observed, settings, wanted)
     if refusal is not None and refusal.final:
-        return plan_of_invalid(dialect, _refused(refusal, spec, settings), observed, now=now)
+        return plan_of_invalid(dialect, _refused(refusal), observed, now=now)
     obstacle = _obstacle(observed, refusal, wanted)
     workers = readiness(spec, observed)
     changes: list[Action] = []
@@ -137,12 +137,12 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     """What the API server has refused of what is still wanted."""
     if not observed.refusals:
         return None
-    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), workers_as_job(spec, settings))}
+    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings))} | dry_run_digests(spec, settings)
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 
-def _refused(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
-    field = refused_field(refusal, spec, settings)
+def _refused(refusal: Refusal) -> str:
+    field = refused_field(refusal)
     return f"{field}{': ' if field else ''}the API server refuses it: {refusal.message}"
 
 

@@ -20,7 +20,7 @@ class TestAPlainJob:
 
         assert writes(done) == [
             "try Job",
-            "try Job",
+            "try StatefulSet",
             "create ConfigMap",
             "create ServiceAccount",
             "create Role",
@@ -400,7 +400,7 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done)[:3] == ["try Job", "patch StatefulSet", "delete Job"]
+        assert writes(done)[:3] == ["try StatefulSet", "patch StatefulSet", "delete Job"]
         assert "Job" not in world.kinds()
         assert world.condition("Restarting")[2] == "the workers' template was changed"
         world.workers_are(pods.worker(0), pods.worker(1))
@@ -414,19 +414,19 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done) == ["try Job", "patch StatefulSet", "patch Job"]
+        assert writes(done) == ["try StatefulSet", "patch StatefulSet", "patch Job"]
         assert world.get("Job")["metadata"]["uid"] == "uid-of-Job"
 
     def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
         world = World()
         world.start()
-        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["train-worker"] = Refusal("StatefulSet", "", "image: Required value", final=True)
         assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
         done = world.settle()
 
-        assert writes(done) == ["try Job", "tell MPIJobFailedValidation", "status"]
+        assert writes(done) == ["try StatefulSet", "tell MPIJobFailedValidation", "status"]
         is_running, reason, message = world.condition("Running")
         assert (is_running, reason) == (True, "MPIJobFailedValidation")
         assert message == (
@@ -827,23 +827,13 @@ class TestWhatCantBeDone:
 
     def test_so_are_workers(self) -> None:
         world = World()
-        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["train-worker"] = Refusal("StatefulSet", "", "image: Required value", final=True)
 
         world.settle()
 
         assert world.kinds() == []
         assert world.condition("Failed")[2] == (
             "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: image: Required value"
-        )
-
-    def test_workers_that_would_do_for_a_job_but_not_for_a_stateful_set_are_found_then(self) -> None:
-        world = World()
-        world.refuse["StatefulSet"] = Refusal("StatefulSet", "", "no", final=True)
-
-        world.settle()
-
-        assert (
-            world.condition("Failed")[2] == "spec.mpiReplicaSpecs.Worker.template: the API server refuses it: no"
         )
 
     def test_anything_else_is_told_as_it_is(self) -> None:
