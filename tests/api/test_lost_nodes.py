@@ -6,6 +6,7 @@ What a launcher finds out itself about its workers is in tests/e2e/lostnode: her
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
 from tests.e2e.controller.stories import Story, condition, held
+from tests.e2e.controller.times import Times
 from tests.e2e.ground import Ground
 from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import is_ready
@@ -57,6 +59,8 @@ class Victims:
     """Both of its workers; a person deleted them after the node was lost."""
     patient: Victim
     """Both of its workers, which tolerate that for ever."""
+    lost: float
+    """When the node was, by the monotonic clock."""
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +83,7 @@ def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
             whole=victim("whole", worker=there, launcher=there),
             deleted=victim("deleted", worker=there),
             patient=victim("patient", worker={**there, "tolerations": [{"operator": "Exists"}]}),
+            lost=time.monotonic(),
         )
         nodes.lose(cluster.kubectl, NODE)
         for pod in made.deleted.workers:
@@ -102,11 +107,12 @@ def fail_once(one: Story) -> None:
     one.until("Running", after=restarting.at)
 
 
-def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims) -> None:
+def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims, times: Times) -> None:
     one = victims.workers.story
     assert len(victims.workers.workers) == 2
 
     wait_for_workers_elsewhere(one)
+    times.add("node lost: its workers (grace period 5 s) Ready elsewhere", time.monotonic() - victims.lost)
     have(one.job, launcher(one.job), SUCCEEDS)
 
     assert "Succeeded" in held(one.end()), one.lines()
