@@ -36,6 +36,7 @@ WAITS = {"Launcher": {ENDS: NEVER}}
 
 LIFE = (
     "POST jobs (dry run)",
+    "POST statefulsets (dry run)",
     "POST configmaps",
     "POST serviceaccounts",
     "POST roles",

@@ -44,10 +44,11 @@ def have(job: MpiJob, pod: str, words: tuple[str, ...]) -> None:
 
 
 def launcher(job: MpiJob) -> str:
-    """The launcher's pod that runs."""
+    """The launcher's pod that runs and is to go on. A Job replaces one that is being deleted at once."""
 
     def found() -> list[dict[str, Any]]:
-        return [pod for pod in job.pods("launcher") if pod["status"]["phase"] == "Running"]
+        running = [pod for pod in job.pods("launcher") if pod["status"]["phase"] == "Running"]
+        return [pod for pod in running if "deletionTimestamp" not in pod["metadata"]]
 
     [pod] = until(found, within=WITHIN, what=f"a launcher of {job.name} that runs")
     return str(pod["metadata"]["name"])

@@ -159,7 +159,7 @@ class Jobs:
     def test_it_was_where_it_was_to_be(self, outage: Outage) -> None:
         assert outage.lives == {
             NOTHING_IS_MADE: [],
-            CONFIG_MAP_IS_MADE: list(LIFE[:2]),
+            CONFIG_MAP_IS_MADE: list(LIFE[: LIFE.index("POST configmaps") + 1]),
             WORKERS_START: CREATED,
             LAUNCHER_RUNS: list(LIFE[: RUNNING + 1]),
             LAUNCHER_HAS_ENDED: list(LIFE[: RUNNING + 1]),

@@ -6,6 +6,7 @@ What a launcher finds out itself about its workers is in tests/e2e/lostnode: her
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
 from tests.e2e.controller.stories import Story, condition, held
+from tests.e2e.controller.times import Times
 from tests.e2e.ground import Ground
 from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import is_ready
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 NODE = "lost-node"
 
-# Kubernetes gives a node up after 50 s, the controller its pods after 30 s more.
+# Kubernetes finds a node unreachable after 50 s. Its pods tolerate that for 60 s, and have 5 or 30 s to end.
 WITHIN = 240.0
 
 
@@ -50,9 +52,15 @@ class Victims:
     led_once: Victim
     """The same; it may not be tried again."""
     led_again: Victim
-    """The same; one had failed there before, and its pod is there still."""
+    """The same; one had failed there before, and its pod goes with the node."""
     whole: Victim
     """All of it."""
+    deleted: Victim
+    """Both of its workers; a person deleted them after the node was lost."""
+    patient: Victim
+    """Both of its workers, which tolerate that for ever."""
+    lost: float
+    """When the node was, by the monotonic clock."""
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +81,13 @@ def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
             led_once=victim("led-once", launcher=there, retries=0),
             led_again=victim("led-again", launcher=there, retries=2, has_failed=True),
             whole=victim("whole", worker=there, launcher=there),
+            deleted=victim("deleted", worker=there),
+            patient=victim("patient", worker={**there, "tolerations": [{"operator": "Exists"}]}),
+            lost=time.monotonic(),
         )
         nodes.lose(cluster.kubectl, NODE)
+        for pod in made.deleted.workers:
+            controller.namespace.kubectl("delete", "pod", name(pod), "--wait=false")
         yield made
 
 
@@ -94,11 +107,12 @@ def fail_once(one: Story) -> None:
     one.until("Running", after=restarting.at)
 
 
-def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims) -> None:
+def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims, times: Times) -> None:
     one = victims.workers.story
     assert len(victims.workers.workers) == 2
 
     wait_for_workers_elsewhere(one)
+    times.add("node lost: its workers (grace period 5 s) Ready elsewhere", time.monotonic() - victims.lost)
     have(one.job, launcher(one.job), SUCCEEDS)
 
     assert "Succeeded" in held(one.end()), one.lines()
@@ -113,6 +127,8 @@ def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims
 
     one.until("Restarting")
     until(lambda: launcher(one.job) != first, within=WITHIN, what="another launcher", instead=one.lines)
+    # KWOK starts no init containers: on nodes, the successor waits for this in one.
+    until(lambda: first not in map(name, one.job.pods("launcher")), within=WITHIN, what=f"the end of {first}")
     wait_for_workers_elsewhere(one)
     have(one.job, launcher(one.job), SUCCEEDS)
 
@@ -124,7 +140,7 @@ def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims
     assert set(says[:-1]) <= {f"{name(pod)} was lost with its node {NODE}" for pod in victim.workers}
 
 
-def test_it_is_told_of_though_there_is_still_the_pod_of_one_that_had_failed(victims: Victims) -> None:
+def test_a_lost_launcher_is_reported_though_one_had_failed_on_that_node_before(victims: Victims) -> None:
     one = victims.led_again.story
     first, second = sorted(victims.led_again.launchers, key=lambda pod: str(pod["status"]["phase"]))
     assert [pod["status"]["phase"] for pod in (first, second)] == ["Failed", "Running"]
@@ -137,7 +153,6 @@ def test_it_is_told_of_though_there_is_still_the_pod_of_one_that_had_failed(vict
         f"launcher pod {name(first)} ended with code 1",
         f"launcher pod {name(second)} was lost with its node {NODE}",
     ]
-    assert name(first) in {name(pod) for pod in one.job.pods("launcher")}
 
 
 def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:
@@ -148,6 +163,20 @@ def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victim
 
     assert condition(end, "Failed")["reason"].startswith("BackoffLimitExceeded"), one.lines()
     assert f"auncher pod {first} was lost with its node {NODE}" in held(end)["Failed"]
+
+
+def test_workers_that_a_person_deleted_there_are_made_again_when_what_they_tolerate_is_over(
+    victims: Victims,
+) -> None:
+    wait_for_workers_elsewhere(victims.deleted.story)
+
+
+def test_workers_that_tolerate_the_loss_for_ever_stay_though_others_are_made_again(victims: Victims) -> None:
+    wait_for_workers_elsewhere(victims.workers.story)
+
+    there = {pod["metadata"]["uid"]: pod["metadata"] for pod in victims.patient.story.job.pods("worker")}
+    assert set(there) == {pod["metadata"]["uid"] for pod in victims.patient.workers}
+    assert not any("deletionTimestamp" in metadata for metadata in there.values())
 
 
 def wait_for_workers_elsewhere(one: Story) -> None:

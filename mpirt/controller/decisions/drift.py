@@ -18,7 +18,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.observed.observe import Live
+from mpirt.controller.observed.observe import Live, digest_of
 
 _Path = tuple[str, ...]
 
@@ -47,7 +47,8 @@ _SECTIONS: Mapping[str, _Sections] = {
         fixed=(("spec", "clusterIP"),),
     ),
     kinds.STATEFUL_SET: _Sections(
-        kept=(("spec", "replicas"),),
+        # Other ordinals are other names. None are wanted.
+        kept=(("spec", "replicas"), ("spec", "ordinals")),
         fixed=(("spec", "serviceName"), ("spec", "podManagementPolicy"), ("spec", "selector")),
     ),
     kinds.JOB: _Sections(
@@ -86,10 +87,11 @@ def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Itera
 
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
-    recorded = live.annotations.get(GENERATION_ANNOTATION, "")
-    # A generation that we expected and that didn't come: our last write changed nothing that counts.
-    is_untouched = recorded == str(live.generation) or recorded == str(live.generation + 1)
-    if not is_untouched or live.annotations.get(TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:
+    # A generation that we expected and that didn't come: our last write changed nothing that counts. One that is
+    # missing was stripped by somebody, who has touched the annotations, but not the template.
+    untouched = ("", str(live.generation), str(live.generation + 1))
+    is_untouched = live.annotations.get(GENERATION_ANNOTATION, "") in untouched
+    if not is_untouched or digest_of(live, TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:
         for name in ("template", "updateStrategy"):
             yield {"op": "add", "path": f"/spec/{name}", "value": wanted["spec"][name]}
 

@@ -1,27 +1,23 @@
 """
 Whether the API server would take the pods: asked before anything is made, changed or ended for their sake.
 
-Owns: the dry runs, and which field of the job a refusal means. Workers are tried as a Job, too: a StatefulSet of
-their name may be there already, and a dry run would say that instead.
+Owns: the dry runs, and which field of the job a refusal means. A template is tried inside the object that will
+hold it, a Job or a StatefulSet, under its own name and with all its labels: policies see what they will see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.meta import head
-from mpirt.controller.manifests.workers import worker_template
+from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Create, Refusal
+from mpirt.controller.model.actions import Create, Manifest, Refusal
 from mpirt.controller.model.digests import digest, launcher_digest, worker_digest
-from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, object_name
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import job_end
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.observe import Live, Observed, digest_of
 
-_REPLICAS = "spec.mpiReplicaSpecs"
+_ROLE = {kinds.JOB: "Launcher", kinds.STATEFUL_SET: "Worker"}
 
 
 def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
@@ -30,30 +26,31 @@ def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create
     if spec.run.suspended or job_end(observed) is not None:
         return []
     is_new = workers is None and job is None
-    asked = []
+    asked: list[Manifest] = []
     if is_new or _is_another(job, launcher_digest(spec)):
         asked.append(launcher_job(spec, settings))
     if is_new or _is_another(workers, worker_digest(spec)):
-        asked.append(workers_as_job(spec, settings))
-    return [Create(manifest, "would its pods be taken?", digest(manifest), dry_run=True) for manifest in asked]
+        asked.append(stateful_set(spec, settings))
+    return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
 
 
-def workers_as_job(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """A Job whose pods would be the workers; it is never made."""
-    pod = {**worker_template(spec, settings)["spec"], "restartPolicy": "Never"}
-    wanted = head(spec, kinds.JOB)
-    wanted["metadata"]["name"] = object_name(kinds.STATEFUL_SET, spec.key.name)
-    # Labels and annotations the StatefulSet answers for; among a Job's some are not the user's to set.
-    return {**wanted, "spec": {"template": {"spec": pod}}}
+def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
+    """By what refusals of these are known."""
+    return {_digest(launcher_job(spec, settings)), _digest(stateful_set(spec, settings))}
 
 
-def refused_field(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
+def _digest(tried: Manifest) -> str:
+    # Another one than the object's own: what passes a dry run may still exceed a quota.
+    return digest(tried, "dry-run")
+
+
+def refused_field(refusal: Refusal) -> str:
     """The field of the job that a refused object was built from; nothing if it was from several."""
-    if refusal.kind == kinds.STATEFUL_SET or refusal.digest == digest(workers_as_job(spec, settings)):
-        return f"{_REPLICAS}.Worker.template"
-    return f"{_REPLICAS}.Launcher.template" if refusal.kind == kinds.JOB else ""
+    role = _ROLE.get(refusal.kind)
+    return f"spec.mpiReplicaSpecs.{role}.template" if role else ""
 
 
 def _is_another(live: Live | None, wanted: str) -> bool:
-    annotations: Mapping[str, str] = live.annotations if live is not None and not live.deleting else {}
-    return annotations.get(TEMPLATE_ANNOTATION, wanted) != wanted
+    if live is None or live.deleting:
+        return False
+    return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted

@@ -1,13 +1,17 @@
 """
 Pods on nodes that Kubernetes has given up.
 
-Owns: the decision to delete such a pod without its node's word, so that another node gets it: neither a
-StatefulSet nor a Job does that. What runs there by our agent ends by its keeper's lease, which may be later:
-docs/operations.md names that limit.
+Owns: the decision to force the deletion of such a pod (grace 0), so that its StatefulSet or Job can replace it on
+another node: they wait for ever for a node that can't confirm the deletion.
+
+When a pod has to go is not decided here. That is for its tolerations and its grace period to say, and for the
+taint manager to act on: nothing is forced that it has not deleted, and nothing before the grace period is over.
+What runs there under a keeper ends by the keeper's lease, which may be later: docs/operations.md names that limit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -16,40 +20,41 @@ from mpirt.controller.model.actions import Action, Delete, earliest
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
-# After Kubernetes has said so, which by itself waits for 40 to 50 s: a node that was not heard of for a moment
-# needs up to 10 s to be heard again, and 10 s more to say that its pods are Ready.
+# The reason of the condition DisruptionTarget (Kubernetes 1.26 and later) on a pod that does not tolerate a
+# NoExecute taint of its node, or no longer.
+_BY_TAINT_MANAGER = "DeletionByTaintManager"
+
+# Until the loss of a node is believed, however short its pods' tolerations are: one that comes back needs up to
+# 10 s to be noticed, and 10 s more to report its pods as Ready.
 PATIENCE = timedelta(seconds=30)
-# After the API server was away. Kubernetes then gives up nodes that run well, too: whoever found it away tries
-# again ever more seldom, up to a minute apart. So the node controller may not know yet that nodes are heard of,
-# nor they that their pods were given up.
+# After the API server was away. Kubernetes then gives up nodes that run well, too: clients that found it away
+# retry less and less often, up to a minute apart. So the node controller may not know yet that nodes are back, nor
+# they that their pods were given up.
 AFTER_AN_OUTAGE = timedelta(seconds=90)
-# After the time that a pod has to end. Of one that was not Ready nothing says that its node is lost, until its
-# tolerations are over and Kubernetes deletes it. A node that is well ends what it has not begun at once.
+# After the grace period of a pod that was not Ready: nothing in it shows whether its node is lost or only slow. A
+# healthy node ends at once what has not begun,
 NOT_BEGUN = timedelta(seconds=30)
-# But it may be slow to end what runs: a volume that hangs, a disk that is busy.
+# but it may be slow to end what runs: a volume that hangs, a disk that is busy.
 BEGUN = timedelta(minutes=5)
 
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
-    """The pods to delete now, and when there may be others."""
+    """The pods whose deletion is to be forced now, and when there may be others."""
     known = (*observed.workers, *observed.earlier, *observed.launchers, *observed.leftovers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
-    doubtful = [(pod, at) for pod in pods if (at := _given_up(pod, observed)) is not None]
-    if _is_the_clusters_fault(pods, [pod for pod, at in doubtful if pod.cut_off is not None or at <= now]):
-        # Kubernetes deletes the pods of nodes that it hears nothing of, but not where it hears of no node at all.
-        doubtful = [
-            (pod, max(at, pod.deleted + BEGUN))
-            for pod, at in doubtful
-            if pod.cut_off is not None and pod.deleted is not None
-        ]
-    gone: list[Action] = [
-        Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in doubtful if at <= now
+    due = [(pod, at) for pod in pods if (at := _forced_from(pod, pods, observed.heard)) is not None]
+    overdue = {pod.uid for pod, at in due if at <= now}
+    if _is_the_clusters_fault(pods, [pod for pod in pods if pod.cut_off is not None or pod.uid in overdue]):
+        # Kubernetes deletes the pods of unreachable nodes, but not while all nodes are.
+        due = [(pod, at + BEGUN) for pod, at in due if pod.cut_off is not None]
+    forced: list[Action] = [
+        Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in due if at <= now
     ]
-    return gone, earliest(*(at for _, at in doubtful if at > now))
+    return forced, earliest(*(at for _, at in due if at > now))
 
 
 def overlooking(observed: Observed, *, now: datetime) -> Observed:
-    """The same, but pods on nodes that may be back any moment are as they were: nothing is told of them yet."""
+    """The same, but pods on nodes that may be back any moment are as they were: their loss is not reported yet."""
 
     def as_it_was(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
         return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed, now) else pod for pod in pods)
@@ -63,26 +68,41 @@ def overlooking(observed: Observed, *, now: datetime) -> Observed:
 
 
 def _may_be_back(pod: Pod, observed: Observed, now: datetime) -> bool:
-    given_up = _given_up(pod, observed)
-    return given_up is not None and now < given_up
+    if pod.cut_off is None or _is_given_up(pod):
+        return False
+    return now < _after_an_outage(pod.cut_off + PATIENCE, observed.heard)
 
 
-def _given_up(pod: Pod, observed: Observed) -> datetime | None:
-    """When a pod that its node may not end any more is given up; None if there is no sign of that."""
-    if pod.cut_off is not None:
-        patient = pod.cut_off + PATIENCE
-    elif pod.deleted is not None and pod.node:
-        patient = pod.deleted + (NOT_BEGUN if pod.phase == "Pending" else BEGUN)
-    else:
+def _is_given_up(pod: Pod) -> bool:
+    """Whether Kubernetes has deleted it because of a taint of its node, which it does not take back."""
+    return pod.deleted is not None and pod.disruption == _BY_TAINT_MANAGER
+
+
+def _forced_from(pod: Pod, pods: Sequence[Pod], heard: datetime | None) -> datetime | None:
+    """From when on the pod's deletion may be forced; None if never, as things are."""
+    # The deletionTimestamp is the end of the grace period.
+    if pod.deleted is None or not _is_given_up(pod):
         return None
-    return patient if observed.heard is None else max(patient, observed.heard + AFTER_AN_OUTAGE)
+    if pod.cut_off is not None:
+        patient = max(pod.deleted, pod.cut_off + PATIENCE)
+    elif any(other.node == pod.node and other.ready for other in pods):
+        # The node reports what is on it: it is only slow.
+        return None
+    else:
+        patient = pod.deleted + (NOT_BEGUN if pod.phase == "Pending" else BEGUN)
+    return _after_an_outage(patient, heard)
+
+
+def _after_an_outage(patient: datetime, heard: datetime | None) -> datetime:
+    return patient if heard is None else max(patient, heard + AFTER_AN_OUTAGE)
 
 
 def _why(pod: Pod) -> str:
-    return f"its node {pod.node} {'is lost' if pod.cut_off is not None else 'does not say that it has ended'}"
+    trouble = "is unreachable" if pod.cut_off is not None else "has not confirmed its termination"
+    return f"its grace period is over and node {pod.node} {trouble}"
 
 
-def _is_the_clusters_fault(pods: list[Pod], silent: list[Pod]) -> bool:
-    """Several nodes, and none is heard of: the control plane is deaf, and the job may be running well."""
+def _is_the_clusters_fault(pods: Sequence[Pod], silent: Sequence[Pod]) -> bool:
+    """Several nodes, and all of them are silent: the control plane is cut off, and the job may be running well."""
     nodes = {pod.node for pod in pods if pod.node}
     return len(nodes) > 1 and nodes == {pod.node for pod in silent}

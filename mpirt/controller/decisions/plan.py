@@ -21,9 +21,10 @@ from mpirt.controller.decisions.cleanup import (
 )
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
+from mpirt.controller.decisions.dry_runs import dry_run_digests, refused_field, trials
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.rolling import replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -83,7 +84,7 @@ def _plan_of_run(
     happened = history(spec, seen, now=now)
     wanted = _wanted(spec, observed, settings, end, happened)
     refusal = _refusal(spec, observed, settings, wanted)
-    if refusal is not None and (field := refused_field(refusal, spec, settings)):
+    if refusal is not None and (field := refused_field(refusal)):
         reason, problem = Reason.INVALID if refusal.final else Reason.REFUSED, f"{field}: {_refused(refusal)}"
         return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, refusal, wanted)
@@ -96,9 +97,10 @@ def _plan_of_run(
             *_object_actions(observed, wanted),
             *worker_cleanup(spec, observed, end),
             *_removals(observed, wanted, keeps_pods=keeps_workers(spec, end)),
-            *launcher_actions(spec, observed, settings, workers),
-            *launcher_cleanup(spec, observed, end),
         ]
+        changes += replaced_workers(spec, observed, changes)
+        changes += launcher_actions(spec, observed, settings, workers)
+        changes += launcher_cleanup(spec, observed, end)
     healed, heal_again = healing(observed, now=now)
     if not is_told:
         return Plan((*changes, *healed), earliest(told_at, heal_again, look))
@@ -196,7 +198,7 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     """What the API server has refused of what is still wanted."""
     if not observed.refusals:
         return None
-    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), workers_as_job(spec, settings))}
+    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings))} | dry_run_digests(spec, settings)
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 

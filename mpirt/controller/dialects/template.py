@@ -79,6 +79,9 @@ def _check_pod(spec: Fields) -> None:
     for name in _FLAGS:
         spec.flag(name)
     spec.table("dnsConfig").texts("searches")
+    for row in spec.rows("tolerations"):
+        row.text("key")
+        row.text("effect")
 
 
 def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:

@@ -15,6 +15,7 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.rbac import account_name
+from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import (
@@ -45,10 +46,9 @@ _HOSTFILE = f"{names.MPI_FOLDER}/{config.HOSTFILE}"
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
     """The job's launcher Job. `held` back, it makes no pod yet."""
-    annotations = {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
     deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
     return {
-        **head(spec, kinds.JOB, annotations=annotations),
+        **head(spec, kinds.JOB, annotations=_digests(spec)),
         "spec": {
             "completions": 1,
             "parallelism": 0 if held else 1,
@@ -74,11 +74,18 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
         "serviceAccountName": account_name(spec),
         "automountServiceAccountToken": True,
+        "tolerations": with_tolerations(template.spec),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
     }
     labels = {**pod_labels(spec.key.name, names.LAUNCHER), **pods.group_labels(spec, template)}
-    return pods.pod_template(template, labels=labels, annotations=pods.group_annotations(spec, template), spec=pod)
+    # The Job's own can be stripped; a Job's template can't be changed.
+    annotations = {**_digests(spec), **pods.group_annotations(spec, template)}
+    return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
+
+
+def _digests(spec: JobSpec) -> dict[str, str]:
+    return {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:

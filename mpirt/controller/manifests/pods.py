@@ -35,9 +35,10 @@ def pod_template(
     template: Template, *, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A template with another spec, and labels and annotations of ours over the user's."""
-    metadata: dict[str, Any] = {"labels": {**template.labels, **labels}}
-    if template.annotations or annotations:
-        metadata["annotations"] = {**template.annotations, **annotations}
+    metadata = {
+        "labels": {**template.labels, **labels},
+        "annotations": {**template.annotations, **annotations},
+    }
     return {"metadata": metadata, "spec": dict(spec)}
 
 

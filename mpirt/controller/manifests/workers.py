@@ -14,6 +14,7 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.service import search_domain
+from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import worker_digest
 from mpirt.controller.model.objectnames import (
@@ -72,6 +73,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         "volumes": [*(template.spec.get("volumes") or []), _config_volume(spec, settings)],
         "dnsConfig": pods.with_search(template.spec, search_domain(spec, settings.cluster_domain)),
         "restartPolicy": "Always",
+        "tolerations": with_tolerations(template.spec),
         **_token(template),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),

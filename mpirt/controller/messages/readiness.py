@@ -15,7 +15,7 @@ from mpirt.controller.model.digests import worker_digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_names
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pod_events import why_unmade
 from mpirt.controller.observed.pods import Pod
 
@@ -39,7 +39,7 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     live = observed.live(kinds.STATEFUL_SET)
     if live is None:
         return Readiness(0, wanted, ())
-    if live.annotations.get(TEMPLATE_ANNOTATION) != worker_digest(spec):
+    if digest_of(live, TEMPLATE_ANNOTATION) != worker_digest(spec):
         return Readiness(0, wanted, ("their template is about to be changed",))
     names = worker_names(spec.key.name, wanted)
     missing = _missing(names, observed, live)
@@ -58,7 +58,7 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
 
 def _is_current(workers: Live, pod: Pod) -> bool:
     if is_behind(workers):
-        return pod.template == workers.annotations[TEMPLATE_ANNOTATION]
+        return pod.template == digest_of(workers, TEMPLATE_ANNOTATION)
     return is_of_revision(workers, pod)
 
 

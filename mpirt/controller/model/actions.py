@@ -28,7 +28,7 @@ class Create:
 
     The answer 409 says that there is one of that name: it is to be read and shown to the next plan, which sees
     whose it is. With `once` it says that this was done before, as it is for events, and all is well; so it is with
-    `dry_run`, for names are looked at after everything else.
+    `dry_run`, for names are looked at after everything else. A dry run that exceeds a quota is well, too.
     """
 
     manifest: Manifest

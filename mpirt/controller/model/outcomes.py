@@ -63,6 +63,8 @@ _OK, _REDIRECTS = 200, 300
 _FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
 # What is said where a webhook may have side effects: nothing is known, and the real object will tell.
 _UNTRIED = "does not support dry run"
+# Of a dry run: quotas are looked at after everything else, and what is replaced may still take the room.
+_FULL = "exceeded quota"
 # A mistake of the request, whoever asks and whenever.
 _MISTAKES = frozenset({400, 405, 413, 415, _INVALID})
 
@@ -77,7 +79,7 @@ def outcome(action: Action, code: int, body: Body) -> Outcome:
     if is_good(code):
         return Done(_remains(action, body))
     message = text(body, "message") or f"the API server answered {code}"
-    if isinstance(action, Create) and action.dry_run and _UNTRIED in message:
+    if isinstance(action, Create) and action.dry_run and (_UNTRIED in message or _FULL in message):
         return Done()
     if code in (_NOT_FOUND, _CONFLICT):
         return _not_as_thought(action, code, body, message)

@@ -16,7 +16,7 @@ from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
 from mpirt.controller.model.reading import moment, number, rows, table, text
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 
 
@@ -126,10 +126,15 @@ def running_launcher(observed: Observed) -> Pod | None:
 
 
 def outdated(spec: JobSpec, live: Live) -> Stop | None:
-    """Why the launcher Job has to be made anew; None if it hasn't."""
-    if live.annotations.get(TEMPLATE_ANNOTATION) != launcher_digest(spec):
+    """
+    Why the launcher Job has to be made anew; None if it hasn't.
+
+    A digest that is missing was stripped by somebody and says nothing of the template: it is written again.
+    """
+    launcher, workers = launcher_digest(spec), worker_digest(spec)
+    if (digest_of(live, TEMPLATE_ANNOTATION) or launcher) != launcher:
         return Stop.LAUNCHER_CHANGED
-    if spec.workers.elastic is None and live.annotations.get(WORKERS_ANNOTATION) != worker_digest(spec):
+    if spec.workers.elastic is None and (digest_of(live, WORKERS_ANNOTATION) or workers) != workers:
         return Stop.WORKERS_CHANGED
     return None
 

@@ -5,7 +5,7 @@ Owns: whose an object is, which jobs an object concerns, and what of an object n
 nothing. No I/O.
 
 An object is ours if our job's uid is that of its controlling owner, and in no other way. Labels are for finding,
-never for owning. Pods whose owner is gone are ours if that had the name of ours.
+never for owning. Pods whose owner is gone are ours if that had the name of ours; a copy of a pod is nobody's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Refusal
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, object_name
+from mpirt.controller.model.objectnames import (
+    HISTORY_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    WORKERS_ANNOTATION,
+    object_name,
+)
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 from mpirt.controller.model.records import load_history
 from mpirt.controller.model.spec import JobKey, Owner
@@ -107,6 +112,12 @@ class Observed:
         return None if found is None or found.deleting else found
 
 
+def digest_of(live: Live, annotation: str) -> str:
+    """What an object of ours was made from, by its annotation or, where that was stripped, its template's."""
+    template = table(live.body, "spec", "template", "metadata", "annotations")
+    return live.annotations.get(annotation) or text(template, annotation)
+
+
 def observe(
     owner: Owner,
     body: Body,
@@ -122,7 +133,7 @@ def observe(
     named = _named(key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
-    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
+    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
     gone = [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
@@ -195,7 +206,7 @@ def job_key(body: Body) -> JobKey | None:
 
 
 # What nobody here reads, by far the most of what an object weighs.
-_UNREAD_METADATA = frozenset({"managedFields", "selfLink", "generateName"})
+_UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
@@ -217,6 +228,8 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
     if kind in (kinds.STATEFUL_SET, kinds.JOB):
         # Its template is compared by digest and generation, never field by field.
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}
+        if digests := _digests(body):
+            slimmed["spec"]["template"] = {"metadata": {"annotations": digests}}
     return slimmed
 
 
@@ -228,6 +241,12 @@ def _slim_pod_spec(spec: Body) -> dict[str, Any]:
         if row.get("restartPolicy")
     ]
     return kept | {"initContainers": sidecars} if sidecars else kept
+
+
+def _digests(body: Body) -> dict[str, str]:
+    """Of what its template was made from."""
+    annotations = table(body, "spec", "template", "metadata", "annotations")
+    return {name: annotations[name] for name in (TEMPLATE_ANNOTATION, WORKERS_ANNOTATION) if name in annotations}
 
 
 @lru_cache(maxsize=8)
@@ -252,10 +271,32 @@ def _is_left(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
     return is_of_that_name and not _owns(live, pod)
 
 
+def _is_pod_of(key: JobKey, body: Body) -> bool:
+    return job_key(body) == key and not _is_copy(body, key)
+
+
+def _is_copy(body: Body, key: JobKey) -> bool:
+    """
+    Whether somebody has made it from a pod of the job, as `kubectl debug --copy-to` does, its labels included.
+
+    What a controller has made keeps its generateName when it is orphaned. What has the name of a worker stands in
+    its way, whoever made it.
+    """
+    metadata = table(body, "metadata")
+    if controlling_owner(metadata) or text(metadata, "generateName"):
+        return False
+    stem, _, ordinal = text(metadata, "name").rpartition("-")
+    return stem != object_name(kinds.STATEFUL_SET, key.name) or not _is_number(ordinal)
+
+
+def _is_number(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit()
+
+
 def _age(pod: Pod) -> tuple[float, str]:
     return pod.created.timestamp() if pod.created else 0.0, pod.name
 
 
 def _ordinal(pod: Pod) -> int:
     digits = pod.name.rpartition("-")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
+    return int(digits) if _is_number(digits) else -1

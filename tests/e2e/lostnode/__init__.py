@@ -1,1 +1,1 @@
-"""One node is lost, once for all that has to be seen of it: Kubernetes takes a minute to give it up."""
+"""One node is lost, once for all that has to be seen of it: it takes two minutes until its pods are replaced."""

@@ -18,7 +18,7 @@ from tests.kube.wait import until
 LOST, KEPT = "node-2", "node-1"
 RETRIES = 2
 
-# Five minutes, where nobody says otherwise.
+# A minute, where nobody says otherwise.
 _TOLERATED = 5
 _STARTS_WITHIN = 60.0
 

@@ -35,8 +35,9 @@ def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(loss: Loss, tim
     print(one.lines())
     times.add("worker's node lost: Succeeded", end.at - loss.at)
     assert "Succeeded" in held(end)
-    # mpirt-rsh knows it after 14 s, Kubernetes after 50, and 30 s later the worker is made again. A launcher that
-    # begins before that waits for it, and may have to give up: one restart more, of those that the job may have.
+    # mpirt-rsh knows it after 20 s, Kubernetes after 50. The worker tolerates that for 60 s and has 5 s to end;
+    # then it is made again. A launcher that begins before the 50 s takes the worker for Ready, and may have to
+    # give up: one restart more, of those that the job may have. One that begins later waits.
     causes = [event.message for event in one.events("MPIJobRestarting")]
     assert 1 <= len(causes) <= RETRIES
     assert f"mpirt-rsh: node {LOST} of pod {pod} has not answered" in causes[0]

@@ -22,8 +22,8 @@ def test_all_that_a_job_is_made_of_is_made_once(server: ObjectServer, start: Sta
     writes = server.asked(but=frozenset({"get", "list", "watch"}))
     assert sorted(writes) == sorted(
         [("create", plural) for plural in MADE]
-        # Both templates are tried first, as Jobs.
-        + [("create", "jobs"), ("create", "jobs"), ("create", "events"), ("patch", "mpijobs/status")]
+        # Both templates are tried first; the launcher is not made yet.
+        + [("create", "jobs"), ("create", "statefulsets"), ("create", "events"), ("patch", "mpijobs/status")]
     )
 
 

@@ -34,6 +34,7 @@ def pod(
     """A pod; what is not said is as of one that runs and is Ready."""
     metadata = {
         "name": name,
+        "generateName": f"{name.rpartition('-')[0]}-",
         "namespace": "ml",
         "uid": f"uid-of-{name}",
         "creationTimestamp": time(created),
@@ -122,3 +123,13 @@ def not_ready(**more: Any) -> dict[str, str | Body]:
 def lost(since: float) -> dict[str, str | Body]:
     """As the node controller leaves the pods of a node that it has given up."""
     return {"Ready": {"status": "False", "lastTransitionTime": time(since)}, "ContainersReady": "True"}
+
+
+def given_up(since: float) -> dict[str, str | Body]:
+    """The same, when the taint manager has deleted them: what they tolerate is over."""
+    return {**lost(since), **by_taint_manager()}
+
+
+def by_taint_manager() -> dict[str, str | Body]:
+    """What the taint manager notes in a pod that it deletes."""
+    return {"DisruptionTarget": {"status": "True", "reason": "DeletionByTaintManager"}}

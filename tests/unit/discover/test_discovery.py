@@ -206,5 +206,10 @@ class TestOlderPods:
 
         check_older_have_ended(pods, "l-2")
 
+    def test_that_nothing_controls_are_copies_and_not_waited_for(self) -> None:
+        copy = pod("l-1", metadata={"creationTimestamp": "2026-05-04T12:00:01Z", "ownerReferences": []})
+
+        check_older_have_ended([copy, launcher("l-2", "2026-05-04T12:00:09Z")], "l-2")
+
     def test_are_not_known_where_our_own_is_not(self) -> None:
         check_older_have_ended([launcher("l-1", "2026-05-04T12:00:01Z")], "l-2")

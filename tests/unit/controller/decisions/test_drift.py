@@ -183,9 +183,10 @@ class TestTheWorkersTemplate:
 
         assert operations("StatefulSet", change, generation=3) == [self.generation(3)]
 
-    def test_without_our_annotations_all_of_it_is_written(self) -> None:
+    def test_without_any_digest_all_of_it_is_written(self) -> None:
         def change(body: Body) -> None:
             del body["metadata"]["annotations"]
+            del body["spec"]["template"]["metadata"]["annotations"]
 
         written = operations("StatefulSet", change)
 

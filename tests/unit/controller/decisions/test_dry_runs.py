@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from mpirt.controller.decisions.dry_runs import refused_field, workers_as_job
+from mpirt.controller.decisions.dry_runs import refused_field
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.model.actions import Refusal
-from mpirt.controller.model.digests import digest
-from tests.unit.controller.jobs import SETTINGS, container, parsed, template
+from mpirt.controller.model.actions import Create, Refusal
+from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, parsed, template
 from tests.unit.controller.world import World, writes
 
 
-def test_workers_are_tried_as_a_job_that_ends_for_a_job_has_to() -> None:
-    worker = template(container("worker", command=["serve"]), metadata={"labels": {"job-name": "mine"}})
+def tried(world: World) -> dict[str, Body]:
+    """What is asked now, by kind."""
+    return {
+        one.kind: dict(one.manifest) for one in world.plan().actions if isinstance(one, Create) and one.dry_run
+    }
 
-    tried = workers_as_job(parsed(worker=worker), SETTINGS)
 
-    assert (tried["kind"], tried["metadata"]["name"]) == ("Job", "train-worker")
-    pod = tried["spec"]["template"]["spec"]
-    assert (pod["containers"][0]["command"], pod["restartPolicy"]) == (["serve"], "Never")
-    # A Job's own label: with another value in it the API server would refuse a template that is fine.
-    assert "metadata" not in tried["spec"]["template"]
+def test_templates_are_tried_as_the_objects_that_will_hold_them() -> None:
+    worker = template(container("worker", command=["serve"]), metadata={"labels": {"team": "blue"}})
+    world = World(mpi_job(worker=worker))
+
+    asked = tried(world)
+
+    world.start()
+    assert asked == {"Job": launcher_job(parsed(worker=worker), SETTINGS), "StatefulSet": made(world)}
+    assert asked["StatefulSet"]["spec"]["template"]["metadata"]["labels"]["team"] == "blue"
+
+
+def test_a_changed_template_is_tried_under_the_name_that_it_has_and_will_have() -> None:
+    world = World()
+    world.start()
+    assert world.job is not None
+    world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+
+    asked = tried(world)
+
+    assert list(asked) == ["StatefulSet"]
+    assert asked["StatefulSet"]["metadata"]["name"] == "train-worker"
 
 
 def test_a_suspended_job_asks_nothing() -> None:
@@ -41,12 +58,16 @@ def test_what_is_on_its_way_out_needs_no_answer() -> None:
 
 
 def test_a_refusal_names_the_field_that_it_is_about() -> None:
-    spec = parsed()
+    def about(kind: str) -> str:
+        return refused_field(Refusal(kind, "digest", "no", final=True))
 
-    def about(kind: str, *manifest: object) -> str:
-        return refused_field(Refusal(kind, digest(*manifest), "no", final=True), spec, SETTINGS)
-
-    assert about("Job", launcher_job(spec, SETTINGS)) == "spec.mpiReplicaSpecs.Launcher.template"
-    assert about("Job", workers_as_job(spec, SETTINGS)) == "spec.mpiReplicaSpecs.Worker.template"
+    assert about("Job") == "spec.mpiReplicaSpecs.Launcher.template"
     assert about("StatefulSet") == "spec.mpiReplicaSpecs.Worker.template"
     assert about("Role") == ""
+
+
+def made(world: World) -> Body:
+    """The StatefulSet, as it was created."""
+    body = world.get("StatefulSet")
+    metadata = {name: value for name, value in body["metadata"].items() if name not in ("uid", "generation")}
+    return {name: value for name, value in body.items() if name != "status"} | {"metadata": metadata}

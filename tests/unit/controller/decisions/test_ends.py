@@ -289,7 +289,7 @@ class TestWaitingForTheCauseOfAnEnd:
     def test_holds_up_no_healing(self) -> None:
         world = World(mpi_job(runPolicy={"backoffLimit": 0}))
         world.start()
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(-60)))
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(-60), deleted=0))
         failed = pods.ended("mpi", 1, since=12, at=14)
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[failed]), failed=1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.actions import Delete, Plan, Refusal
+from mpirt.controller.model.actions import Plan, Refusal
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import UID, Body, at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
@@ -21,7 +21,7 @@ class TestAPlainJob:
 
         assert writes(done) == [
             "try Job",
-            "try Job",
+            "try StatefulSet",
             "create ConfigMap",
             "create ServiceAccount",
             "create Role",
@@ -377,7 +377,7 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done)[:3] == ["try Job", "patch StatefulSet", "delete Job"]
+        assert writes(done)[:3] == ["try StatefulSet", "patch StatefulSet", "delete Job"]
         assert "Job" not in world.kinds()
         assert world.condition("Restarting")[2] == "the workers' template was changed"
         world.workers_are(pods.worker(0), pods.worker(1))
@@ -391,19 +391,19 @@ class TestChanges:
 
         done = world.settle()
 
-        assert writes(done) == ["try Job", "patch StatefulSet", "patch Job"]
+        assert writes(done) == ["try StatefulSet", "patch StatefulSet", "patch Job"]
         assert world.get("Job")["metadata"]["uid"] == "uid-of-Job"
 
     def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
         world = World()
         world.start()
-        world.refuse["train-worker"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["train-worker"] = Refusal("StatefulSet", "", "image: Required value", final=True)
         assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
         done = world.settle()
 
-        assert writes(done) == ["try Job", "tell MPIJobFailedValidation", "status"]
+        assert writes(done) == ["try StatefulSet", "tell MPIJobFailedValidation", "status"]
         is_running, reason, message = world.condition("Running")
         assert (is_running, reason) == (True, "MPIJobFailedValidation")
         assert message == (
@@ -719,146 +719,6 @@ class TestJobsOfAnotherController:
         assert "create StatefulSet" in writes(world.settle())
 
 
-class TestNodesThatAreLost:
-    def test_a_pod_there_is_deleted_without_the_nodes_word(self) -> None:
-        world = World()
-        world.start()
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
-        world.seconds = 32
-        world.settle()
-        assert world.plan().again == at(60)
-
-        world.seconds = 60
-        plan = world.plan()
-
-        assert plan.actions[0] == Delete(
-            "Pod", "train-worker-1", "uid-of-train-worker-1", "its node node-2 is lost", grace=0
-        )
-
-    def test_a_pod_there_is_deleted_once_though_a_finalizer_keeps_it(self) -> None:
-        world = World()
-        world.start()
-        lost = pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=60)
-        lost["metadata"]["deletionGracePeriodSeconds"] = 0
-        world.workers_are(pods.worker(0), lost)
-
-        assert "delete Pod" not in writes(world.later(600))
-
-    def test_so_is_one_of_workers_that_were_before(self) -> None:
-        world = World()
-        world.start()
-        world.change(runPolicy={"suspend": True})
-        world.settle()
-        world.put(pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=40))
-
-        assert "delete Pod" not in writes(world.later(59 - world.seconds))
-        assert writes(world.later(1)) == ["delete Pod"]
-
-    @pytest.mark.parametrize(
-        ("pod", "patience"),
-        [
-            pytest.param(
-                pods.worker(1, node="node-2", phase="Pending", conditions=pods.not_ready(), deleted=40),
-                30,
-                id="not begun",
-            ),
-            pytest.param(
-                pods.worker(1, node="node-2", conditions=pods.not_ready(), deleted=40), 300, id="not Ready"
-            ),
-        ],
-    )
-    def test_a_pod_there_that_was_not_ready_is_deleted_when_its_node_does_not_end_it(
-        self, pod: Body, patience: int
-    ) -> None:
-        world = World()
-        world.settle()
-        world.workers_are(pods.worker(0), pod)
-        world.seconds = 40
-        world.settle()
-        assert world.plan().again == at(40 + patience)
-
-        world.seconds = 40 + patience
-        plan = world.plan()
-
-        assert plan.actions[0] == Delete(
-            "Pod",
-            "train-worker-1",
-            "uid-of-train-worker-1",
-            "its node node-2 does not say that it has ended",
-            grace=0,
-        )
-
-    def test_where_no_node_ends_its_pods_they_are_left_alone(self) -> None:
-        world = World()
-        world.settle()
-        silent: dict[str, Any] = {"phase": "Pending", "conditions": pods.not_ready(), "deleted": 40}
-        world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
-
-        assert "delete Pod" not in writes(world.later(600))
-
-    def test_where_none_is_heard_of_but_kubernetes_has_given_them_up_it_is_the_nodes(self) -> None:
-        world = World()
-        world.start()
-        lost: dict[str, Any] = {"conditions": pods.lost(30), "deleted": 40}
-        world.workers_are(pods.worker(0, **lost), pods.worker(1, node="node-2", **lost))
-
-        assert "delete Pod" not in writes(world.later(339 - world.seconds))
-        assert world.plan().again == at(340)
-        assert writes(world.later(1)).count("delete Pod") == 2
-
-    def test_a_node_that_is_well_has_all_the_time_that_its_pod_was_given(self) -> None:
-        world = World()
-        world.start()
-        world.workers_are(
-            pods.worker(0, deleted=900), pods.worker(1, node="node-2", conditions=pods.lost(30), deleted=900)
-        )
-
-        assert writes(world.later(60 - world.seconds)).count("delete Pod") == 1
-
-    def test_a_pod_there_is_not_told_of_before_as_where_the_api_server_was_away(self) -> None:
-        world = World()
-        world.start(node="node-2")
-        told = world.condition("Running"), list(world.events)
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
-        world.launcher_is(pods.launcher(node="node-2", conditions=pods.lost(30)), active=1)
-        world.later(25)
-
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2"))
-        world.launcher_is(pods.launcher(node="node-2"), active=1)
-
-        assert "delete Pod" not in writes(world.later(600))
-        assert (world.condition("Running"), world.events) == told
-
-    def test_after_an_outage_of_the_api_server_nodes_have_longer_to_be_heard_of(self) -> None:
-        world = World()
-        world.start()
-        told = list(world.events)
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
-        world.heard = 40
-
-        assert "delete Pod" not in writes(world.later(129 - world.seconds))
-        assert world.events == told
-        assert world.plan().again == at(130)
-        assert "delete Pod" in writes(world.later(1))
-
-    def test_an_outage_long_ago_is_no_reason_to_wait(self) -> None:
-        world = World()
-        world.start()
-        world.heard = -60
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
-
-        assert "delete Pod" in writes(world.later(60 - world.seconds))
-
-    def test_where_none_is_heard_of_it_is_not_the_nodes(self) -> None:
-        world = World()
-        world.start()
-        world.workers_are(
-            pods.worker(0, conditions=pods.lost(30)), pods.worker(1, node="node-2", conditions=pods.lost(30))
-        )
-
-        assert "delete Pod" not in writes(world.later(600))
-
-
 class TestWhatCantBeDone:
     def test_an_object_of_somebody_elses_is_left_alone_and_told_of(self) -> None:
         world = World()
@@ -1100,11 +960,11 @@ class TestSpecsThatCantBe:
         world = World()
         world.start()
         world.change(slotsPerWorker="two")
-        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(30), deleted=120))
         world.settle()
 
-        assert world.plan().again == at(60)
-        assert "delete Pod" in writes(world.later(60 - world.seconds))
+        assert world.plan().again == at(120)
+        assert "delete Pod" in writes(world.later(120 - world.seconds))
 
     def test_do_not_hide_that_the_job_has_ended(self) -> None:
         world = World()

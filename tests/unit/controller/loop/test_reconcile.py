@@ -93,7 +93,7 @@ class TestAWebhookThatIsDown:
         ground = Ground(mpi_job())
         ground.answers["Create Job"] = Failed(self.SAID, answered=True)
         assert [ground.look(10).result for _ in range(3)] == [Result.FAILED] * 3
-        assert [action.why for action in ground.asked] == ["would its pods be taken?"]
+        assert [action.why for action in ground.asked] == ["dry-run of the pod template"]
 
         turn = ground.look()
 
@@ -117,7 +117,7 @@ class TestAWebhookThatIsDown:
         ground.answers["Create Job"] = Failed(self.SAID, answered=True)
 
         assert ground.look(10).result is Result.FAILED
-        assert [action.why for action in ground.asked] == ["would its pods be taken?"]
+        assert [action.why for action in ground.asked] == ["dry-run of the pod template"]
 
     def test_a_server_that_does_not_answer_is_no_matter_of_the_jobs(self) -> None:
         ground = Ground(mpi_job())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.manifests.workers import IDLE, stateful_set, worker_template
 from mpirt.controller.model.digests import worker_digest
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
@@ -76,6 +77,7 @@ def test_a_workers_pod() -> None:
             ],
             "dnsConfig": {"searches": ["train.ml.svc.cluster.local"]},
             "restartPolicy": "Always",
+            "tolerations": with_tolerations({}),
             "automountServiceAccountToken": False,
         },
     }

@@ -231,7 +231,7 @@ class TestWhenTheLauncherStartsAgain:
         world.workers_are(pods.worker(0), pods.worker(1, conditions=pods.lost(30)))
         world.launcher_is(pods.launcher(conditions=pods.lost(30)), active=1)
         world.later(50)
-        assert world.events[-2][2] == (
+        assert world.events[-1][2] == (
             "Launcher pod train-launcher-1 was lost with its node node-1; "
             "train-worker-1 was lost with its node node-1"
         )

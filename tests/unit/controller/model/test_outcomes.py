@@ -33,6 +33,13 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
             Done(),
             id="can't be asked",
         ),
+        pytest.param(
+            Create(OBJECT, "why", dry_run=True),
+            403,
+            {"message": 'jobs.batch "train-launcher" is forbidden: exceeded quota: one, requested: 1'},
+            Done(),
+            id="could be made where there is room",
+        ),
         pytest.param(Create(OBJECT, "why", once=True), 201, OBJECT, Done(), id="told"),
         pytest.param(Create(OBJECT, "why", once=True), 409, no("AlreadyExists"), Done(), id="told before"),
         pytest.param(Create(OBJECT, "why", dry_run=True), 409, no("AlreadyExists"), Done(), id="could, if free"),

@@ -167,6 +167,16 @@ class TestWhatIsKeptInMemory:
 
         assert slim("Job", body)["spec"] == {"parallelism": 1}
 
+    def test_of_a_template_are_kept_the_digests_that_are_in_it(self) -> None:
+        metadata = {"annotations": {"mpirt.dev/template": "1", "mpirt.dev/workers": "2", "a": "b"}, "labels": {}}
+        body = owned("Job", "train-launcher") | {"spec": {"template": {"metadata": metadata, "spec": {}}}}
+
+        slimmed = slim("Job", body)
+
+        kept = {"mpirt.dev/template": "1", "mpirt.dev/workers": "2"}
+        assert slimmed["spec"] == {"template": {"metadata": {"annotations": kept}}}
+        assert slim("Job", slimmed) == slimmed
+
     def test_an_object_is_on_its_way_out_when_it_says_so(self) -> None:
         found = seen({"Job": [owned("Job", "train-launcher", deletionTimestamp=time(3))]})
 

@@ -1,0 +1,149 @@
+"""What people and tools do to a job's objects without meaning harm: it is put right, and nothing ends for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.controller.model.digests import launcher_digest, worker_digest
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, container, mpi_job, parsed, template
+from tests.unit.controller.world import World, writes
+
+TEMPLATE, WORKERS, GENERATION = "mpirt.dev/template", "mpirt.dev/workers", "mpirt.dev/generation"
+
+
+def running(job: Body | None = None) -> World:
+    world = World(job)
+    world.start()
+    return world
+
+
+def change_template(world: World, role: str, **fields: Any) -> None:
+    assert world.job is not None
+    main = {"Launcher": "mpi", "Worker": "worker"}[role]
+    world.job["spec"]["mpiReplicaSpecs"][role]["template"] = template(container(main, **fields))
+
+
+class TestAStrippedAnnotation:
+    @pytest.mark.parametrize(
+        ("kind", "annotation"),
+        [
+            pytest.param("Job", TEMPLATE, id="the launcher's digest"),
+            pytest.param("Job", WORKERS, id="the workers' digest, on the launcher Job"),
+            pytest.param("StatefulSet", TEMPLATE, id="the workers' digest"),
+            pytest.param("StatefulSet", GENERATION, id="the generation"),
+        ],
+    )
+    def test_is_written_again_and_nothing_else_happens(self, kind: str, annotation: str) -> None:
+        world = running()
+        before = dict(world.get(kind)["metadata"]["annotations"])
+        uid, generation = world.get(kind)["metadata"]["uid"], world.get(kind)["metadata"]["generation"]
+
+        del world.get(kind)["metadata"]["annotations"][annotation]
+        done = world.settle()
+
+        assert writes(done) == [f"patch {kind}"]
+        assert world.get(kind)["metadata"]["annotations"] == before
+        assert (world.get(kind)["metadata"]["uid"], world.get(kind)["metadata"]["generation"]) == (uid, generation)
+        assert world.state() == "Running"
+
+    @pytest.mark.parametrize("kind", ["Job", "StatefulSet"])
+    def test_is_written_again_together_with_all_others(self, kind: str) -> None:
+        world = running()
+        before = dict(world.get(kind)["metadata"]["annotations"])
+
+        del world.get(kind)["metadata"]["annotations"]
+
+        assert writes(world.settle()) == [f"patch {kind}"]
+        assert world.get(kind)["metadata"]["annotations"] == before
+
+    def test_does_not_hide_that_the_launchers_template_was_changed(self) -> None:
+        world = running()
+
+        del world.get("Job")["metadata"]["annotations"]
+        change_template(world, "Launcher", command=["other"])
+
+        assert writes(world.settle())[:2] == ["try Job", "delete Job"]
+        assert world.condition("Restarting")[2] == "the launcher's template was changed"
+
+    def test_does_not_hide_that_the_workers_template_was_changed(self) -> None:
+        world = running()
+
+        del world.get("Job")["metadata"]["annotations"]
+        del world.get("StatefulSet")["metadata"]["annotations"]
+        change_template(world, "Worker", image="mpi:5")
+        done = writes(world.settle())
+
+        assert [word for word in done if not word.startswith("try")][:2] == ["patch StatefulSet", "delete Job"]
+        assert world.condition("Restarting")[2] == "the workers' template was changed"
+
+    def test_of_a_launcher_that_an_earlier_version_made_kills_nothing_either(self) -> None:
+        world = running()
+        job = world.get("Job")
+        del job["spec"]["template"]["metadata"]["annotations"]
+        del job["metadata"]["annotations"]
+
+        assert writes(world.settle()) == ["patch Job"]
+        assert job["metadata"]["annotations"] == {
+            TEMPLATE: launcher_digest(parsed()),
+            WORKERS: worker_digest(parsed()),
+        }
+
+
+class TestACopyOfAPod:
+    """As `kubectl debug --copy-to` makes it with its labels: without an owner, under the name that it is given."""
+
+    @staticmethod
+    def copy_of(pod: Body, name: str) -> Body:
+        pod["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "ownerReferences": []}
+        del pod["metadata"]["generateName"]
+        return pod
+
+    def test_of_the_launcher_does_not_hold_the_next_launcher_back_and_is_left_alone(self) -> None:
+        world = running()
+        world.launcher_is()
+        world.put(self.copy_of(pods.launcher(), "train-launcher-debug"))
+        del world.objects["Job", "train-launcher"]
+
+        done = world.settle()
+
+        assert "delete Pod" not in writes(done)
+        assert world.get("Job")["spec"]["parallelism"] == 1
+
+    def test_of_a_worker_is_no_worker_that_others_wait_for(self) -> None:
+        world = World()
+        world.settle()
+        world.put(self.copy_of(pods.worker(0), "train-worker-0-debug"))
+        del world.objects["StatefulSet", "train-worker"]
+
+        world.settle()
+
+        assert world.get("StatefulSet")["metadata"]["annotations"]["mpirt.dev/earlier-workers"] == "gone"
+
+    def test_with_the_name_of_a_worker_is_waited_for_as_it_stands_in_the_way(self) -> None:
+        world = World()
+        world.put(self.copy_of(pods.worker(1), "train-worker-1"))
+
+        world.settle()
+
+        assert world.get("StatefulSet")["metadata"]["annotations"]["mpirt.dev/earlier-workers"] == "ending"
+
+
+class TestAnOrphan:
+    def test_launcher_that_its_job_left_behind_is_ended_before_there_is_another(self) -> None:
+        world = running()
+        world.objects["Pod", "train-launcher-1"]["metadata"]["ownerReferences"] = []
+        del world.objects["Job", "train-launcher"]
+
+        assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
+
+
+def test_ordinals_that_somebody_gives_the_stateful_set_are_taken_away_again() -> None:
+    world = running(mpi_job())
+
+    world.edit("StatefulSet", ordinals={"start": 5})
+
+    assert writes(world.settle()) == ["patch StatefulSet"]
+    assert "ordinals" not in world.get("StatefulSet")["spec"]

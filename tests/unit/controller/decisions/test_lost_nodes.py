@@ -1,0 +1,262 @@
+"""Pods on nodes that are lost: when their deletion is forced, when never, and what is said meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpirt.controller.model.actions import Delete
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, at, mpi_job, template
+from tests.unit.controller.world import World, writes
+
+# A node that was found unreachable at 30, a toleration of 60 s and a grace period of 30 s.
+LOST, DELETED, OVER = 30, 90, 120
+
+
+def worker_on_node_2(**fields: Any) -> Body:
+    given: dict[str, Any] = {"node": "node-2", "conditions": pods.given_up(LOST), "deleted": OVER}
+    return pods.worker(1, **{**given, **fields})
+
+
+def forced(world: World, *, at_second: float) -> bool:
+    """Whether a pod is deleted by that second."""
+    return "delete Pod" in writes(world.later(at_second - world.seconds))
+
+
+def running_beside(pod: Body, *, heard: float | None = None) -> World:
+    """A job that runs, with a worker on node-1 and this pod."""
+    world = World()
+    world.start()
+    world.heard = heard
+    world.workers_are(pods.worker(0), pod)
+    return world
+
+
+class TestThePodOfALostNode:
+    def test_is_force_deleted_when_its_toleration_and_its_grace_period_are_over(self) -> None:
+        world = running_beside(worker_on_node_2())
+        world.seconds = DELETED
+        world.settle()
+        assert world.plan().again == at(OVER)
+
+        world.seconds = OVER
+        plan = world.plan()
+
+        why = "its grace period is over and node node-2 is unreachable"
+        assert plan.actions[0] == Delete("Pod", "train-worker-1", "uid-of-train-worker-1", why, grace=0)
+
+    def test_is_left_alone_as_long_as_kubernetes_has_not_deleted_it(self) -> None:
+        tolerates = worker_on_node_2(conditions=pods.lost(LOST))
+        del tolerates["metadata"]["deletionTimestamp"]
+
+        assert not forced(running_beside(tolerates), at_second=86400)
+
+    def test_is_left_alone_if_a_person_deleted_it_and_it_tolerates_the_loss_for_ever(self) -> None:
+        assert not forced(running_beside(worker_on_node_2(conditions=pods.lost(LOST))), at_second=86400)
+
+    def test_is_left_alone_if_it_was_drained_before_its_node_was_lost(self) -> None:
+        drained = {"DisruptionTarget": {"status": "True", "reason": "EvictionByEvictionAPI"}}
+
+        world = running_beside(worker_on_node_2(conditions={**pods.lost(LOST), **drained}))
+
+        assert not forced(world, at_second=86400)
+
+    def test_has_all_of_a_long_grace_period(self) -> None:
+        world = running_beside(worker_on_node_2(deleted=900))
+
+        assert not forced(world, at_second=899)
+        assert forced(world, at_second=900)
+
+    def test_that_tolerates_its_loss_for_a_second_waits_until_the_loss_is_believed(self) -> None:
+        world = running_beside(worker_on_node_2(deleted=LOST + 2))
+
+        assert not forced(world, at_second=LOST + 29)
+        assert forced(world, at_second=LOST + 30)
+
+    def test_is_force_deleted_once_though_a_finalizer_keeps_it(self) -> None:
+        pod = worker_on_node_2()
+        pod["metadata"]["deletionGracePeriodSeconds"] = 0
+
+        assert not forced(running_beside(pod), at_second=600)
+
+    def test_is_left_alone_if_it_has_ended(self) -> None:
+        assert not forced(running_beside(worker_on_node_2(phase="Failed")), at_second=600)
+
+    def test_of_a_suspended_job_is_force_deleted_then_too(self) -> None:
+        world = World()
+        world.start()
+        world.change(runPolicy={"suspend": True})
+        world.settle()
+        world.put(worker_on_node_2())
+
+        assert not forced(world, at_second=OVER - 1)
+        assert writes(world.later(1)) == ["delete Pod"]
+
+    def test_holds_the_next_launcher_back_until_it_is_force_deleted(self) -> None:
+        world = World()
+        world.start(node="node-2")
+        lost = pods.launcher(node="node-2", conditions=pods.given_up(LOST), deleted=OVER)
+        world.launcher_is(lost, active=1)
+        del world.objects["Job", "train-launcher"]
+
+        assert not forced(world, at_second=OVER - 1)
+        assert world.get("Job")["spec"]["parallelism"] == 0
+
+        assert forced(world, at_second=OVER)
+        assert world.get("Job")["spec"]["parallelism"] == 1
+
+
+class TestAPodThatWasNotReadyWhenItsNodeWasLost:
+    """Nothing in it shows whether its node is lost, or only slow to end it."""
+
+    @pytest.mark.parametrize(
+        ("phase", "patience"),
+        [pytest.param("Pending", 30, id="not begun"), pytest.param("Running", 300, id="begun")],
+    )
+    def test_is_force_deleted_long_after_its_grace_period_if_the_taint_manager_deleted_it(
+        self, phase: str, patience: int
+    ) -> None:
+        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
+        world = World()
+        world.settle()
+        world.workers_are(pods.worker(0), worker_on_node_2(phase=phase, conditions=conditions, deleted=40))
+        world.seconds = 40
+        world.settle()
+        assert world.plan().again == at(40 + patience)
+
+        world.seconds = 40 + patience
+        plan = world.plan()
+
+        why = "its grace period is over and node node-2 has not confirmed its termination"
+        assert plan.actions[0] == Delete("Pod", "train-worker-1", "uid-of-train-worker-1", why, grace=0)
+
+    @pytest.mark.parametrize("phase", ["Pending", "Running"])
+    def test_is_left_alone_if_anybody_else_deleted_it_however_slow_its_end_is(self, phase: str) -> None:
+        world = World()
+        world.settle()
+        slow = worker_on_node_2(phase=phase, conditions=pods.not_ready(), deleted=40)
+        world.workers_are(pods.worker(0), slow)
+
+        assert not forced(world, at_second=86400)
+
+    def test_is_left_alone_if_its_node_reports_another_pod_as_ready(self) -> None:
+        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
+        world = running_beside(worker_on_node_2(conditions=conditions, deleted=40, node="node-1"))
+
+        assert not forced(world, at_second=86400)
+
+
+class TestWhenTheClusterIsAtFault:
+    def test_after_an_outage_of_the_api_server_nodes_have_longer_to_come_back(self) -> None:
+        world = running_beside(worker_on_node_2(deleted=40), heard=100)
+
+        assert not forced(world, at_second=189)
+        assert world.plan().again == at(190)
+        assert forced(world, at_second=190)
+
+    def test_an_outage_long_ago_is_no_reason_to_wait(self) -> None:
+        assert forced(running_beside(worker_on_node_2(), heard=-60), at_second=OVER)
+
+    def test_where_all_nodes_are_silent_and_kubernetes_deletes_nothing_nothing_is_forced(self) -> None:
+        world = World()
+        world.start()
+        silent = pods.lost(LOST)
+        world.workers_are(pods.worker(0, conditions=silent), pods.worker(1, node="node-2", conditions=silent))
+
+        assert not forced(world, at_second=600)
+
+    def test_where_all_nodes_are_silent_but_kubernetes_has_given_them_up_it_waits_for_five_minutes_more(
+        self,
+    ) -> None:
+        world = World()
+        world.start()
+        lost: dict[str, Any] = {"conditions": pods.given_up(LOST), "deleted": OVER}
+        world.workers_are(pods.worker(0, **lost), pods.worker(1, node="node-2", **lost))
+
+        assert not forced(world, at_second=OVER + 299)
+        assert world.plan().again == at(OVER + 300)
+        assert writes(world.later(1)).count("delete Pod") == 2
+
+    def test_where_no_node_confirms_the_end_of_pods_that_were_not_ready_nothing_is_forced(self) -> None:
+        world = World()
+        world.settle()
+        conditions = {**pods.not_ready(), **pods.by_taint_manager()}
+        silent: dict[str, Any] = {"phase": "Pending", "conditions": conditions, "deleted": 40}
+        world.workers_are(pods.worker(0, **silent), pods.worker(1, node="node-2", **silent))
+
+        assert not forced(world, at_second=600)
+
+
+class TestWhatIsSaid:
+    def test_nothing_of_a_node_that_comes_back_within_half_a_minute(self) -> None:
+        world = World()
+        world.start(node="node-2")
+        told = world.condition("Running"), list(world.events)
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(LOST)))
+        world.launcher_is(pods.launcher(node="node-2", conditions=pods.lost(LOST)), active=1)
+        world.later(25)
+
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2"))
+        world.launcher_is(pods.launcher(node="node-2"), active=1)
+
+        assert not forced(world, at_second=600)
+        assert (world.condition("Running"), world.events) == told
+
+    def test_nothing_after_an_outage_of_the_api_server_until_nodes_had_time_to_come_back(self) -> None:
+        world = running_beside(worker_on_node_2(conditions=pods.lost(LOST)), heard=40)
+        del world.objects["Pod", "train-worker-1"]["metadata"]["deletionTimestamp"]
+        told = list(world.events)
+
+        world.later(129 - world.seconds)
+
+        assert world.events == told
+        world.later(11)
+        assert world.condition("Running")[2].endswith("train-worker-1 was lost with its node node-2")
+
+    def test_at_once_that_a_launcher_is_lost_which_kubernetes_has_deleted(self) -> None:
+        world = World()
+        world.start(node="node-2")
+
+        world.launcher_is(pods.launcher(node="node-2", conditions=pods.given_up(20), deleted=60), active=1)
+        world.later(5)
+
+        assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 was lost with its node node-2"
+
+
+class TestTheDefault:
+    """Tolerations in the pods that we make, for all to see."""
+
+    OURS = [  # noqa: RUF012  a literal
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    ]
+
+    def test_is_to_leave_a_lost_node_after_a_minute(self) -> None:
+        world = World()
+        world.start()
+
+        for kind in ("StatefulSet", "Job"):
+            assert world.get(kind)["spec"]["template"]["spec"]["tolerations"] == self.OURS
+
+    def test_rolls_no_job_that_runs_when_the_controller_is_upgraded(self) -> None:
+        world = World()
+        world.start()
+
+        for kind in ("StatefulSet", "Job"):
+            del world.get(kind)["spec"]["template"]["spec"]["tolerations"]
+        # Earlier versions put no digests there.
+        del world.get("Job")["spec"]["template"]["metadata"]["annotations"]
+
+        assert world.later(3600) == []
+
+    def test_gives_way_to_a_toleration_of_the_users_for_the_same_taint(self) -> None:
+        own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 3600}
+        pod = template({"name": "w", "image": "mpi:4"}, tolerations=[own])
+
+        world = World(mpi_job(worker=pod, launcher=pod))
+        world.start()
+
+        for kind in ("StatefulSet", "Job"):
+            assert world.get(kind)["spec"]["template"]["spec"]["tolerations"] == [own, self.OURS[0]]
