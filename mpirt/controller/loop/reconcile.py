@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
+from zlib import crc32
 
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.loop.edit_limits import EditLimits
 from mpirt.controller.loop.rejections import Refusals
+from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus, earliest
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, Refusal, WriteStatus, earliest
 from mpirt.controller.model.outcomes import Conflict, Done, Exists, Failed, Outcome, Refused
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
@@ -26,6 +29,8 @@ from mpirt.controller.observed.store import Store
 
 # How long an object is believed to stand in the way before it is looked at again.
 _LENT = timedelta(seconds=30)
+# Should ever an event be missed, or a date.
+_RESYNC_WITHIN, _RESYNC_SPREAD = timedelta(minutes=10), timedelta(minutes=3)
 
 
 class Cluster(Protocol):
@@ -106,12 +111,15 @@ class Reconciler:
         self._heard = heard
         self._may_act = may_act
         self._refusals = Refusals()
+        self._edits = EditLimits()
+        # Of the jobs that were looked at: a name may come to mean another job between two looks.
+        self._uids: dict[JobKey, str] = {}
 
     def look(self, key: JobKey) -> Turn:
         """Look at a job, and do what is to be done now."""
         body, now = self._store.job(key), self._clock()
+        self._forget_all_but(key, body)
         if body is None:
-            self._refusals.forget(key)
             return Turn(Result.SETTLED)
         seen = _Seen(key, {**self._store.around(key, now), self._dialect.resource.kind: [body]})
         plan = decide(
@@ -124,23 +132,43 @@ class Reconciler:
             now=now,
             heard=self._heard(),
         )
-        result, retry_after = self._execute(plan, seen)
-        again = earliest(plan.again, self._refusals.next(key, now), self._store.lent_until(key, now))
-        return Turn(result, again, retry_after)
+        delays = [self._delay(key, action, now) for action in plan.actions]
+        due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
+        result, retry_after = self._execute(due, seen)
+        asked = (plan.again, *delays, self._refusals.next(key, now), self._store.lent_until(key, now))
+        return Turn(result, earliest(*asked, now + resync(key)), retry_after)
 
-    def _execute(self, plan: Plan, seen: _Seen) -> tuple[Result, float]:
+    def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
+        """Drop what is remembered of the job of this name, unless it is still the one that it was."""
+        uid = text(table(body or {}, "metadata"), "uid")
+        if body is None or uid != self._uids.get(key, uid):
+            self._refusals.forget(key)
+            self._edits.forget(key)
+            self._store.forget_job(key)
+        if uid:
+            self._uids[key] = uid
+        else:
+            self._uids.pop(key, None)
+
+    def _delay(self, key: JobKey, action: Action, now: datetime) -> datetime | None:
+        """Until when an action has to wait, the others being done: the object has been changed back too often."""
+        return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
+
+    def _execute(self, actions: Sequence[Action], seen: _Seen) -> tuple[Result, float]:
         """What can't be done keeps back what stands on it, and nothing else: a status is true all the same."""
-        result = Result.CHANGED if plan.actions else Result.SETTLED
+        result = Result.CHANGED if actions else Result.SETTLED
         is_held_back = False
-        for action in plan.actions:
+        for action in actions:
             if is_held_back and not _stands_alone(action):
                 continue
             if not self._may_act():
                 return Result.FAILED, 0.0
-            came = self._cluster.carry_out(self._as_of(seen, action), seen.key)
-            self._tell(action, seen.key, came)
+            told = self._edit_told(action, seen)
+            came = self._carry_out(self._as_of(seen, action), seen.key)
             if isinstance(came, Done):
                 self._remember_done(action, seen.key, came)
+                if told is not None:
+                    self._carry_out(told, seen.key)
                 continue
             if isinstance(came, Failed) and (came.retry_after or not came.answered):
                 self._has_learnt(action, seen, came)
@@ -151,10 +179,26 @@ class Reconciler:
             is_held_back = is_held_back or _carries_others(action)
         return result, 0.0
 
+    def _carry_out(self, action: Action, key: JobKey) -> Outcome:
+        came = self._cluster.carry_out(action, key)
+        self._tell(action, key, came)
+        return came
+
+    def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
+        """The event that is due when this patch is done. Until then the object says who made the edit."""
+        now = self._clock()
+        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
+            return None
+        found = self._cluster.read(action.kind, seen.key.namespace, action.name)
+        [job] = seen.objects[self._dialect.resource.kind]
+        return edit_undone(self._dialect.owner(job), action, found or {}, now=now)
+
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
         kind = self._kind(action)
         if isinstance(action, Create | Patch) and action.digest:
             self._refusals.accepted(key, kind, action.digest)
+            if not (isinstance(action, Create) and action.dry_run):
+                self._edits.written(key, action, self._clock())
         if came.body is not None:
             self._store.put(kind, came.body)
         elif isinstance(action, Delete):
@@ -217,6 +261,11 @@ class Reconciler:
                 self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
             case _:
                 self._log.info(action.why, **about, outcome=type(came).__name__.lower())
+
+
+def resync(key: JobKey) -> timedelta:
+    """After which time a job is looked at although nothing has happened; differs between jobs, to spread them."""
+    return _RESYNC_WITHIN - _RESYNC_SPREAD * (crc32(str(key).encode()) / 2**32)
 
 
 def _stands_alone(action: Action) -> bool:
