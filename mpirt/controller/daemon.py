@@ -88,7 +88,7 @@ class Daemon:
             dialect,
             options.settings,
             store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, dialect.resource, may_act=self.leads),
+            cluster=Writer(link, kinds.RESOURCES, dialect.resource),
             log=log,
             witness=metrics,
             clock=clock,
@@ -212,4 +212,4 @@ def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:
         case Result.CHANGED:
             queue.changed(key, now)
         case Result.FAILED:
-            queue.failed(key, now)
+            queue.failed(key, now, at_least=turn.retry_after)

@@ -47,10 +47,21 @@ class ObjectServer:
 
     # -- what a test says --------------------------------------------------------------------------------------
 
-    def refuse(self, verb: str, plural: str, code: int, reason: str, message: str, *, times: int = 1) -> None:
-        """Let the next requests of that kind be answered so."""
+    def refuse(
+        self,
+        verb: str,
+        plural: str,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        times: int = 1,
+        **details: Any,
+    ) -> None:
+        """Let the next requests of that kind be answered so, with such details."""
         with self._lock:
-            self._refusals[verb, plural].extend([status_object(code, reason, message)] * times)
+            no = {**status_object(code, reason, message), "details": details}
+            self._refusals[verb, plural].extend([no] * times)
 
     def stick_at(self, write: int | None) -> None:
         """Carry out that many more writes, and never answer the last; None to answer all."""
@@ -196,6 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(said)))
+        if seconds := body.get("details", {}).get("retryAfterSeconds"):
+            self.send_header("Retry-After", str(seconds))
         self.end_headers()
         self.wfile.write(said)
 

@@ -71,6 +71,8 @@ class Storage:
             body = copy.deepcopy(self._get(place))
             before = copy.deepcopy(body.get("spec"))
             change(body)
+            if body["metadata"]["resourceVersion"] != self._get(place)["metadata"]["resourceVersion"]:
+                raise Trouble(409, "Conflict", "the object has been modified")
             if body.get("spec") != before:
                 body["metadata"]["generation"] += 1
             return self._store("MODIFIED", place, body)

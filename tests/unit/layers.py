@@ -51,7 +51,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages"}),
         "monitoring": frozenset({"model"}),
         "cluster": frozenset({"model", "monitoring"}),
-        "loop": frozenset({"model", "observed", "dialects", "decisions", "monitoring"}),
+        "loop": frozenset({"model", "observed", "dialects", "messages", "decisions", "monitoring"}),
     },
 }
 
@@ -78,10 +78,10 @@ _CONTROLLER = (
     "options cluster/election decisions/cleanup decisions/deadlines decisions/decide decisions/drift "
     "decisions/dry_runs decisions/launching decisions/lost_nodes decisions/plan decisions/rolling "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
-    "loop/queue loop/rejections "
+    "loop/edit_limits loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/service manifests/tolerations manifests/workers "
-    "messages/announcing messages/causes messages/readiness messages/sentences messages/status "
+    "messages/announcing messages/causes messages/edits messages/readiness messages/sentences messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/reading model/records model/spec "
     "observed/deaths observed/facts observed/history observed/observe observed/pod_events observed/pods "

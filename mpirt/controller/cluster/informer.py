@@ -61,6 +61,10 @@ class Where:
 class Refusal(Exception):
     """The API server answers, but not with what was asked for."""
 
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
 
 class Expired(Exception):
     """What came after the version that was seen last isn't known any more."""
@@ -114,18 +118,25 @@ class Informer:
             except Expired:
                 self._version = ""
                 self._pause("its version has expired; listing again")
-            except (Away, Refusal) as error:
+            except Away as error:
                 self._pause(str(error))
+            except Refusal as error:
+                self._pause(str(error), at_least=error.retry_after)
 
-    def _pause(self, why: str) -> None:
+    def _pause(self, why: str, *, at_least: float = 0.0) -> None:
         self._heard = time.monotonic()
         if self._stopping.is_set():
             return
         if self._failures in (0, 5):
             self._log.warning("watch interrupted", kind=self.resource.kind, error=why)
         self._failures += 1
-        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failures, 32))
-        self._stopping.wait(longest * (0.5 + self._chance() / 2))
+        self._wait(pause(self._failures, self._chance(), at_least))
+
+    def _wait(self, seconds: float) -> None:
+        """However long the API server wants to be left in peace, this thread is alive."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(left, _LONGEST_PAUSE)):
+            self._heard = time.monotonic()
 
     def _well(self) -> None:
         self._heard = time.monotonic()
@@ -173,7 +184,7 @@ class Informer:
         if isinstance(stream, Answer):
             if stream.code == _GONE:
                 raise Expired
-            raise Refusal(stream.message)
+            raise Refusal(stream.message, stream.retry_after)
         self._stream = stream
         try:
             if self._stopping.is_set():
@@ -212,9 +223,15 @@ class Informer:
         return words | {name: each for name, each in chosen.items() if each}
 
 
+def pause(failures: int, chance: float, at_least: float) -> float:
+    """Seconds before the next attempt, after so many failures. Informers that fail together come back spread."""
+    longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 32))
+    return max(longest * (0.5 + chance / 2), at_least * (1 + chance / 5))
+
+
 def _good(answer: Answer) -> Answer:
     if not answer.is_good:
-        raise Refusal(answer.message)
+        raise Refusal(answer.message, answer.retry_after)
     return answer
 
 

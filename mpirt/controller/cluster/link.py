@@ -22,7 +22,6 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
-from urllib3 import HTTPConnectionPool
 
 from mpirt import names
 from mpirt.controller.model.kinds import Resource
@@ -36,18 +35,12 @@ JSON_PATCH = "application/json-patch+json"
 _CONNECTIONS = 32
 _CONNECT_WITHIN = 3.0
 _READ_AT_ONCE = 1 << 16
+# Something between us and the API server may ask for more than is reasonable.
+_LONGEST_RETRY_AFTER = 300.0
 
 
 class Away(Exception):
     """No answer came: whether the request was carried out is not known."""
-
-
-class _NotSent(Exception):
-    """It may no longer be sent."""
-
-
-def _always() -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +50,8 @@ class Answer:
     code: int
     body: Mapping[str, Any]
     """An object, a list or a Status; empty if it was not JSON."""
+    retry_after: float = 0.0
+    """Seconds that it asks clients to wait before the next request (Retry-After)."""
 
     @property
     def is_good(self) -> bool:
@@ -82,8 +77,6 @@ class Request:
     content: str = JSON
     within: float = 10.0
     """Seconds without a byte after which no answer will come."""
-    may: Callable[[], bool] = _always
-    """Asked when the connection stands and nothing is left but to send it, all at once; if not, it isn't sent."""
 
 
 Count = Callable[[str, str, int], None]
@@ -133,12 +126,7 @@ class Link:
     def __init__(self, configuration: client.Configuration, count: Count) -> None:
         self._configuration = configuration
         self._count = count
-        self._asked = threading.local()
         self._rest = RESTClientObject(configuration)
-        manager = self._rest.pool_manager
-        manager.pool_classes_by_scheme = {
-            scheme: _asking(pool, self._may_send) for scheme, pool in manager.pool_classes_by_scheme.items()
-        }
         self._credentials = threading.Lock()
 
     def ask(self, request: Request) -> Answer:
@@ -150,14 +138,14 @@ class Link:
             raise Away(_said(error)) from error
         finally:
             response.release_conn()
-        return Answer(response.status, _table(said))
+        return Answer(response.status, _table(said), _retry_after(response))
 
     def watch(self, request: Request) -> Stream | Answer:
         """The lines of a watch, or the no to it. It is given up when no byte comes for the request's time."""
         response = self._send(request)
         if response.status == HTTPStatus.OK:
             return Stream(response)
-        said = Answer(response.status, _table(response.data))
+        said = Answer(response.status, _table(response.data), _retry_after(response))
         response.release_conn()
         return said
 
@@ -165,12 +153,8 @@ class Link:
         """Give back all connections."""
         self._rest.close()
 
-    def _may_send(self) -> bool:
-        return bool(self._asked.may())
-
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
-        self._asked.may = request.may
         code = 0
         try:
             asked = self._rest.request(
@@ -182,8 +166,6 @@ class Link:
             )
             response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
-        except _NotSent as error:
-            raise Away("it was not sent: this process may no longer act") from error
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise Away(_said(error)) from error
         finally:
@@ -198,38 +180,6 @@ class Link:
         if token:
             headers["Authorization"] = token
         return headers
-
-
-def _asking(pool: type[HTTPConnectionPool], may: Callable[[], bool]) -> type[HTTPConnectionPool]:
-    """
-    A kind of pool whose connections ask at the last moment, and then send all of a request at once.
-
-    Between a question that is asked earlier and the last byte there may be a name, a connection and a handshake,
-    each of which waits for others, and other threads' turns.
-    """
-    plain: Any = pool.ConnectionCls
-
-    def request(connection: Any, *words: Any, **fields: Any) -> None:
-        if connection.sock is None:
-            connection.connect()
-        connection.pieces = []
-        try:
-            plain.request(connection, *words, **fields)
-            whole = b"".join(connection.pieces)
-        finally:
-            connection.pieces = None
-        if not may():
-            raise _NotSent
-        plain.send(connection, whole)
-
-    def send(connection: Any, piece: Any) -> None:
-        if connection.pieces is None:
-            plain.send(connection, piece)
-        else:
-            connection.pieces.append(piece)
-
-    asking = type(plain.__name__, (plain,), {"request": request, "send": send, "pieces": None})
-    return type(pool.__name__, (pool,), {"ConnectionCls": asking})
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:
@@ -254,6 +204,12 @@ def _load_default(configuration: client.Configuration) -> None:
         config.load_incluster_config(client_configuration=configuration)
     except ConfigException:
         config.load_kube_config(client_configuration=configuration)
+
+
+def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
+    """Seconds. API servers never send the other form, a date."""
+    written = response.headers.get("Retry-After", "")
+    return min(float(written), _LONGEST_RETRY_AFTER) if written.isascii() and written.isdigit() else 0.0
 
 
 def _table(said: bytes) -> Mapping[str, Any]:

@@ -6,8 +6,7 @@ Owns: the request that each action is. Has no opinions: what to do about an outc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from mpirt import names
@@ -25,27 +24,20 @@ _MANAGER = {"fieldManager": names.CONTROLLER}
 
 
 class Writer:
-    """
-    Writes to one API server, as long as it may. Every method may be called from any thread.
+    """Writes to one API server. Every method may be called from any thread."""
 
-    `may_act` is asked once more when nothing is left of a write but to send it.
-    """
-
-    def __init__(
-        self, link: Link, resources: Mapping[str, Resource], job: Resource, *, may_act: Callable[[], bool]
-    ) -> None:
+    def __init__(self, link: Link, resources: Mapping[str, Resource], job: Resource) -> None:
         self._link = link
-        self._may_act = may_act
         self._resources = {**resources, job.kind: job}
         self._job = job
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
         """Do it for the job, in its namespace."""
         try:
-            answer = self._link.ask(replace(self._request(action, key), may=self._may_act))
+            answer = self._link.ask(self._request(action, key))
         except Away as error:
             return Failed(str(error))
-        return outcome(action, answer.code, answer.body)
+        return outcome(action, answer.code, answer.body, retry_after=answer.retry_after)
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
         """One object as it is now; None if that can't be said."""
@@ -110,7 +102,9 @@ def _propagation(action: Delete) -> str:
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:
+    """A resourceVersion in a patch is a condition: where the object has another one by now, the answer is 409."""
     return [
         {"op": "test", "path": "/metadata/uid", "value": action.uid},
+        {"op": "add", "path": "/metadata/resourceVersion", "value": action.version},
         {"op": "add", "path": "/status", "value": dict(action.status)},
     ]

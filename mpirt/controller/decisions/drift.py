@@ -102,8 +102,6 @@ def _deadline_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
     if value != _at(live.body, path):
         change = {"op": "remove"} if value is None else {"op": "add", "value": value}
         yield {**change, "path": _pointer(path)}
-    if _at(live.body, ("spec", "suspend")):
-        yield {"op": "add", "path": "/spec/suspend", "value": False}
 
 
 def _with_generation(wanted: Manifest, live: Live, operations: list[Operation]) -> Manifest:

@@ -20,6 +20,8 @@ LONGEST_DELAY = 15.0
 # that never does must not become a storm of writes.
 TURNS_AT_ONCE = 5
 _SPREAD = 0.2
+# Dates that no longer count are kept until they come up, but not without end.
+_STALE_DATES = 100
 
 
 class Queue(Generic[Key]):
@@ -37,6 +39,7 @@ class Queue(Generic[Key]):
         self._again: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._turns: dict[Key, int] = {}
+        self._not_before: dict[Key, float] = {}
 
     def add(self, key: Key) -> None:
         """Look at it as soon as may be."""
@@ -51,17 +54,24 @@ class Queue(Generic[Key]):
             self._due[key] = date
             self._count += 1
             heapq.heappush(self._dates, (date, self._count, key))
+            if len(self._dates) > _STALE_DATES + 2 * len(self._due):
+                self._dates = [(due, number, each) for number, (each, due) in enumerate(self._due.items())]
+                heapq.heapify(self._dates)
 
     def take(self, now: float) -> Key | None:
         """The next key, which is the caller's until done(); None if there is none yet."""
         self._wake(now)
-        if not self._ready:
-            return None
-        key, _ = self._ready.popitem(last=False)
-        # Whoever looks now sees what the date was for, and sets another if it still matters.
-        self._due.pop(key, None)
-        self._taken.add(key)
-        return key
+        while self._ready:
+            key, _ = self._ready.popitem(last=False)
+            if (date := self._not_before.get(key, now)) > now:
+                self.add_at(key, date)
+                continue
+            # Whoever looks now sees what the date was for, and sets another if it still matters.
+            self._due.pop(key, None)
+            self._not_before.pop(key, None)
+            self._taken.add(key)
+            return key
+        return None
 
     def done(self, key: Key) -> None:
         """It was looked at, and all is as it should be."""
@@ -79,11 +89,20 @@ class Queue(Generic[Key]):
             self.add_at(key, now + self._delay(turns - TURNS_AT_ONCE))
         self._release(key)
 
-    def failed(self, key: Key, now: float) -> float:
-        """It could not be done: look again after a while that grows. Returns the while."""
+    def failed(self, key: Key, now: float, *, at_least: float = 0.0) -> float:
+        """
+        It could not be done: look again after a while that grows. Returns the while.
+
+        `at_least`: seconds that the API server has asked for. Until then nothing makes it come.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = self._delay(failures)
+        if at_least > 0:
+            # All that were sent away together must not come back together.
+            asked = at_least * (1 + _SPREAD * self._chance())
+            self._not_before[key] = now + asked
+            delay = max(delay, asked)
         self.add_at(key, now + delay)
         # What was added meanwhile must not go around the delay.
         self._again.discard(key)
@@ -98,6 +117,10 @@ class Queue(Generic[Key]):
     def depth(self) -> int:
         """How many could be taken now."""
         return len(self._ready)
+
+    def dates(self) -> int:
+        """How many dates are kept, those included that no longer count."""
+        return len(self._dates)
 
     def _release(self, key: Key) -> None:
         self._taken.discard(key)

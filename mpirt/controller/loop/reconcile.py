@@ -7,24 +7,30 @@ handed in, and so are the clock and the leave to act.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
+from zlib import crc32
 
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.loop.edit_limits import EditLimits
 from mpirt.controller.loop.rejections import Refusals
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus, earliest
-from mpirt.controller.model.outcomes import Done, Exists, Failed, Outcome, Refused
-from mpirt.controller.model.reading import Body
+from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, Refusal, WriteStatus, earliest
+from mpirt.controller.model.outcomes import Conflict, Done, Exists, Failed, Outcome, Refused
+from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
 from mpirt.controller.observed.store import Store
 
 # How long an object is believed to stand in the way before it is looked at again.
 _LENT = timedelta(seconds=30)
+# Should ever an event be missed, or a date.
+_RESYNC_WITHIN, _RESYNC_SPREAD = timedelta(minutes=10), timedelta(minutes=3)
 
 
 class Cluster(Protocol):
@@ -61,6 +67,22 @@ class Turn:
 
     result: Result
     again: datetime | None = None
+    retry_after: float = 0.0
+    """Seconds that the API server asks to be left in peace for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a plan was made of."""
+
+    key: JobKey
+    objects: Mapping[str, Sequence[Body]]
+    """By kind, the job itself included."""
+
+    def version(self, kind: str, name: str) -> str:
+        """Of the object of that kind and name; empty if there was none."""
+        metadata = (table(body, "metadata") for body in self.objects.get(kind, ()))
+        return next((text(each, "resourceVersion") for each in metadata if text(each, "name") == name), "")
 
 
 class Reconciler:
@@ -89,76 +111,141 @@ class Reconciler:
         self._heard = heard
         self._may_act = may_act
         self._refusals = Refusals()
+        self._edits = EditLimits()
+        # Of the jobs that were looked at: a name may come to mean another job between two looks.
+        self._uids: dict[JobKey, str] = {}
 
     def look(self, key: JobKey) -> Turn:
         """Look at a job, and do what is to be done now."""
         body, now = self._store.job(key), self._clock()
+        self._forget_all_but(key, body)
         if body is None:
-            self._refusals.forget(key)
             return Turn(Result.SETTLED)
+        seen = _Seen(key, {**self._store.around(key, now), self._dialect.resource.kind: [body]})
         plan = decide(
             self._dialect,
             body,
-            self._store.around(key, now),
+            seen.objects,
             self._refusals.of(key, now),
             vanished=self._store.vanished(key, now),
             settings=self._settings,
             now=now,
             heard=self._heard(),
         )
-        result = self._execute(plan, key)
-        return Turn(result, earliest(plan.again, self._refusals.next(key, now), self._store.lent_until(key, now)))
+        delays = [self._delay(key, action, now) for action in plan.actions]
+        due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
+        result, retry_after = self._execute(due, seen)
+        asked = (plan.again, *delays, self._refusals.next(key, now), self._store.lent_until(key, now))
+        return Turn(result, earliest(*asked, now + resync(key)), retry_after)
 
-    def _execute(self, plan: Plan, key: JobKey) -> Result:
-        result = Result.CHANGED if plan.actions else Result.SETTLED
-        for action in plan.actions:
+    def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
+        """Drop what is remembered of the job of this name, unless it is still the one that it was."""
+        uid = text(table(body or {}, "metadata"), "uid")
+        if body is None or uid != self._uids.get(key, uid):
+            self._refusals.forget(key)
+            self._edits.forget(key)
+            self._store.forget_job(key)
+        if uid:
+            self._uids[key] = uid
+        else:
+            self._uids.pop(key, None)
+
+    def _delay(self, key: JobKey, action: Action, now: datetime) -> datetime | None:
+        """Until when an action has to wait, the others being done: the object has been changed back too often."""
+        return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
+
+    def _execute(self, actions: Sequence[Action], seen: _Seen) -> tuple[Result, float]:
+        """What can't be done keeps back what stands on it, and nothing else: a status is true all the same."""
+        result = Result.CHANGED if actions else Result.SETTLED
+        is_held_back = False
+        for action in actions:
+            if is_held_back and not _stands_alone(action):
+                continue
             if not self._may_act():
-                return Result.FAILED
-            came = self._cluster.carry_out(action, key)
-            self._tell(action, key, came)
+                return Result.FAILED, 0.0
+            told = self._edit_told(action, seen)
+            came = self._carry_out(self._as_of(seen, action), seen.key)
             if isinstance(came, Done):
-                self._remember_done(action, key, came)
-            elif _goes_without(action, came):
-                result = Result.FAILED
-            else:
-                return self._stopped(action, key, came)
-        return result
+                self._remember_done(action, seen.key, came)
+                if told is not None:
+                    self._carry_out(told, seen.key)
+                continue
+            if isinstance(came, Failed) and (came.retry_after or not came.answered):
+                self._has_learnt(action, seen, came)
+                return Result.FAILED, came.retry_after
+            if self._has_learnt(action, seen, came):
+                return Result.CHANGED, 0.0
+            result = Result.FAILED
+            is_held_back = is_held_back or _carries_others(action)
+        return result, 0.0
 
-    def _stopped(self, action: Action, key: JobKey, came: Outcome) -> Result:
-        match came:
-            case Exists():
-                return self._show_what_exists(action, key)
-            case Refused():
-                return self._remember_refusal(action, key, came)
-            case Failed(answered=True) if isinstance(action, Create | Patch) and action.digest:
-                refusal = Refusal(action.kind, action.digest, came.message, final=False)
-                self._refusals.failed(key, refusal, self._clock())
-        return Result.FAILED
+    def _carry_out(self, action: Action, key: JobKey) -> Outcome:
+        came = self._cluster.carry_out(action, key)
+        self._tell(action, key, came)
+        return came
+
+    def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
+        """The event that is due when this patch is done. Until then the object says who made the edit."""
+        now = self._clock()
+        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
+            return None
+        found = self._cluster.read(action.kind, seen.key.namespace, action.name)
+        [job] = seen.objects[self._dialect.resource.kind]
+        return edit_undone(self._dialect.owner(job), action, found or {}, now=now)
 
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
         kind = self._kind(action)
         if isinstance(action, Create | Patch) and action.digest:
             self._refusals.accepted(key, kind, action.digest)
+            if not (isinstance(action, Create) and action.dry_run):
+                self._edits.written(key, action, self._clock())
         if came.body is not None:
             self._store.put(kind, came.body)
         elif isinstance(action, Delete):
             self._store.forget(kind, key.namespace, action.name, action.uid)
 
-    def _show_what_exists(self, action: Action, key: JobKey) -> Result:
-        if not isinstance(action, Create):
-            return Result.FAILED
-        found = self._cluster.read(action.kind, key.namespace, action.name)
-        if found is None:
-            return Result.FAILED
-        self._store.lend(key, action.kind, found, self._clock() + _LENT)
-        return Result.CHANGED
+    def _has_learnt(self, action: Action, seen: _Seen, came: Outcome) -> bool:
+        """What an action that was not done says of the cluster. Whether the next plan knows more than this one."""
+        match came:
+            case Exists() if isinstance(action, Create):
+                return self._has_found(action, seen.key)
+            case Conflict(message=message) if isinstance(action, Patch | WriteStatus):
+                return self._has_read(action, seen, message)
+            case Refused(message=message, final=final):
+                return self._is_news(action, seen.key, message, final=final)
+            case Conflict(message=message) | Failed(message=message, answered=True):
+                return self._is_news(action, seen.key, message, final=None)
+        return False
 
-    def _remember_refusal(self, action: Action, key: JobKey, came: Refused) -> Result:
+    def _has_found(self, action: Create, key: JobKey) -> bool:
+        found = self._cluster.read(action.kind, key.namespace, action.name)
+        if found is not None:
+            self._store.lend(key, action.kind, found, self._clock() + _LENT)
+        return found is not None
+
+    def _has_read(self, action: Patch | WriteStatus, seen: _Seen, message: str) -> bool:
+        """Read the object. If it is still the one that the plan saw, the answer was a no to the change itself."""
+        kind, name = self._kind(action), seen.key.name if isinstance(action, WriteStatus) else action.name
+        found = self._cluster.read(kind, seen.key.namespace, name)
+        if found is None:
+            return False
+        self._store.put(kind, found)
+        is_another = text(table(found, "metadata"), "resourceVersion") != seen.version(kind, name)
+        return is_another or self._is_news(action, seen.key, message, final=False)
+
+    def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:
+        """Remember the no, or with no word on whether it is `final`, that it may become one."""
         if not isinstance(action, Create | Patch) or not action.digest:
-            return Result.FAILED
-        refusal = Refusal(action.kind, action.digest, came.message, final=came.final)
-        self._refusals.remember(key, refusal, self._clock())
-        return Result.CHANGED
+            return False
+        refusal = Refusal(action.kind, action.digest, message, final=bool(final))
+        remember = self._refusals.failed if final is None else self._refusals.remember
+        return remember(key, refusal, self._clock())
+
+    def _as_of(self, seen: _Seen, action: Action) -> Action:
+        """A status is written to the object that it was made for, or not at all."""
+        if not isinstance(action, WriteStatus):
+            return action
+        return replace(action, version=seen.version(self._kind(action), seen.key.name))
 
     def _kind(self, action: Action) -> str:
         return self._dialect.resource.kind if isinstance(action, WriteStatus) else action.kind
@@ -176,12 +263,23 @@ class Reconciler:
                 self._log.info(action.why, **about, outcome=type(came).__name__.lower())
 
 
-def _goes_without(action: Action, came: Outcome) -> bool:
-    """Whether the rest of a plan can be done without it: its status, for one, is true all the same."""
+def resync(key: JobKey) -> timedelta:
+    """After which time a job is looked at although nothing has happened; differs between jobs, to spread them."""
+    return _RESYNC_WITHIN - _RESYNC_SPREAD * (crc32(str(key).encode()) / 2**32)
+
+
+def _stands_alone(action: Action) -> bool:
+    """Whether it can be done whatever became of the actions before it."""
     match action:
+        case WriteStatus() | Create(once=True):
+            return True
         case Delete():
-            return isinstance(came, Refused) or (isinstance(came, Failed) and came.answered)
-        case Create(once=True):
-            return isinstance(came, Refused)
+            # A launcher Job is deleted for what is made in its place; a pod, because it is over or lost.
+            return action.kind == kinds.POD
         case _:
             return False
+
+
+def _carries_others(action: Action) -> bool:
+    """Whether actions after it need it done: objects are made in the order in which they need each other."""
+    return isinstance(action, Create | Patch) and not _stands_alone(action)

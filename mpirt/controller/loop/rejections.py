@@ -37,21 +37,26 @@ class Refusals:
         self._by_job: dict[JobKey, dict[_Question, _Remembered]] = {}
         self._failing: dict[JobKey, dict[_Question, datetime]] = {}
 
-    def remember(self, key: JobKey, refusal: Refusal, now: datetime) -> None:
-        """The no that was just said."""
+    def remember(self, key: JobKey, refusal: Refusal, now: datetime) -> bool:
+        """The no that was just said. Whether it is news: it wasn't believed before."""
         known = self._by_job.setdefault(key, {})
         question = (refusal.kind, refusal.digest)
         self._failing.get(key, {}).pop(question, None)
         before = known.get(question)
         believed = _FIRST if before is None else min(_LONGEST, before.believed * 2)
         known[question] = _Remembered(refusal, now + believed, believed)
+        return before is None or before.until <= now
 
-    def failed(self, key: JobKey, refusal: Refusal, now: datetime) -> None:
-        """The server's failure, which is a no if it goes on failing."""
+    def failed(self, key: JobKey, refusal: Refusal, now: datetime) -> bool:
+        """The server's failure, which is a no if it goes on failing. Whether it is one now, and is news."""
         question = (refusal.kind, refusal.digest)
         since = self._failing.setdefault(key, {}).setdefault(question, now)
-        if now - since >= _FAILING_FOR:
-            self._by_job.setdefault(key, {})[question] = _Remembered(refusal, now + _FIRST, _FIRST)
+        if now - since < _FAILING_FOR:
+            return False
+        known = self._by_job.setdefault(key, {})
+        before = known.get(question)
+        known[question] = _Remembered(refusal, now + _FIRST, _FIRST)
+        return before is None or before.until <= now
 
     def of(self, key: JobKey, now: datetime) -> tuple[Refusal, ...]:
         """Those that are believed now."""

@@ -52,7 +52,8 @@ class Patch:
     """
     Change fields of the object by a JSON patch, whose first operation tests the uid.
 
-    Nothing else of the object is touched. 404, 409 and a failed test (422) all mean: look again.
+    Nothing else of the object is touched. 404, 409 and a patch that can't be applied (422, for example where the
+    test of the uid fails) mean: read the object. If it is the one that the plan saw, the answer is a refusal.
     """
 
     kind: str
@@ -83,13 +84,19 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """Replace the job object's status. Always the last action of a plan, at most one, and only if it changed."""
+    """
+    Replace the job object's status. Always the last action of a plan, at most one, and only if it changed.
+
+    Answered 409 if the object has changed since the plan was made: read it and plan again.
+    """
 
     uid: str
     status: Manifest
     why: str
     came_true: frozenset[Type] = frozenset()
     """The conditions that hold now and did not before."""
+    version: str = ""
+    """The resourceVersion of the object that the plan was made for; whoever carries plans out sets it."""
 
 
 Action = Create | Patch | Delete | WriteStatus

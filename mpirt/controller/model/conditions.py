@@ -49,6 +49,7 @@ class Reason(StrEnum):
     WORKER_FAILED = "MPIJobWorkerFailed"
     LAUNCHER_FAILED = "MPIJobLauncherFailed"
     NOT_HONOURED = "MPIJobFieldNotHonoured"
+    EDIT_UNDONE = "MPIJobEditUndone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What is there isn't what the plan was made for."""
+    """What is there isn't what the plan was made for, or seems not to be: only reading it tells."""
 
     message: str
 
@@ -55,6 +55,8 @@ class Failed:
     message: str
     answered: bool = False
     """Whether the API server is there and says so."""
+    retry_after: float = 0.0
+    """Seconds that the API server asks to wait before the next request."""
 
 
 Outcome = Done | Refused | Exists | Conflict | Gone | Failed
@@ -65,6 +67,8 @@ _FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
 _UNTRIED = "does not support dry run"
 # Of a dry run: quotas are looked at after everything else, and what is replaced may still take the room.
 _FULL = "exceeded quota"
+# How API servers begin what a webhook says no with. Its code and its details are the webhook's own.
+_WEBHOOK = "admission webhook "
 # A mistake of the request, whoever asks and whenever.
 _MISTAKES = frozenset({400, 405, 413, 415, _INVALID})
 
@@ -74,7 +78,7 @@ def is_good(code: int) -> bool:
     return _OK <= code < _REDIRECTS
 
 
-def outcome(action: Action, code: int, body: Body) -> Outcome:
+def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) -> Outcome:
     """What an answer to an action means."""
     if is_good(code):
         return Done(_remains(action, body))
@@ -83,11 +87,11 @@ def outcome(action: Action, code: int, body: Body) -> Outcome:
         return Done()
     if code in (_NOT_FOUND, _CONFLICT):
         return _not_as_thought(action, code, body, message)
-    if isinstance(action, Patch | WriteStatus) and code == _INVALID and not _names_fields(body):
+    if isinstance(action, Patch | WriteStatus) and code == _INVALID and _can_not_be_applied(body, message):
         return Conflict(message)
     if code in _MISTAKES or code == _FORBIDDEN:
-        return Refused(message, final=code != _FORBIDDEN)
-    return Failed(message, answered=True)
+        return Refused(message, final=code in _MISTAKES and not _is_policy(code, body, message))
+    return Failed(message, answered=True, retry_after=retry_after)
 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
@@ -102,9 +106,20 @@ def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outc
     return Conflict(message)
 
 
-def _names_fields(body: Body) -> bool:
-    # A failed test of a JSON patch has the same code as a field that can't be, but names none.
-    return any(text(cause, "field") for cause in rows(table(body, "details"), "causes"))
+def _is_policy(code: int, body: Body, message: str) -> bool:
+    """Whether somebody's rule says no, who may change it: an admission webhook or policy, which names no field."""
+    names_field = any(text(cause, "field") for cause in rows(table(body, "details"), "causes"))
+    return message.startswith(_WEBHOOK) or (code == _INVALID and not names_field)
+
+
+def _can_not_be_applied(body: Body, message: str) -> bool:
+    """
+    Whether the JSON patch does not fit the object: a test fails, or a path is not there.
+
+    The code is that of an invalid object, but the answer comes from before there is one to judge: its details are
+    empty. Validation and admission policies name the object in theirs.
+    """
+    return not table(body, "details") and not message.startswith(_WEBHOOK)
 
 
 def _remains(action: Action, body: Body) -> Body | None:

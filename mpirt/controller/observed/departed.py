@@ -28,10 +28,20 @@ class Vanished:
     def add(self, key: JobKey, body: Body) -> None:
         """This pod of a job is gone now."""
         now = self._clock()
-        while self._gone and self._gone[0][2] + REMEMBERED <= now:
-            self._gone.popleft()
+        self._forget_old(now)
         self._gone.append((key, body, now))
 
     def of(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
         """A job's pods that went of late, and when."""
-        return [(body, at) for owner, body, at in self._gone if owner == key and now < at + REMEMBERED]
+        self._forget_old(now)
+        return [(body, at) for owner, body, at in self._gone if owner == key]
+
+    def forget(self, key: JobKey) -> None:
+        """The job is gone."""
+        kept = [each for each in self._gone if each[0] != key]
+        if len(kept) != len(self._gone):
+            self._gone = deque(kept)
+
+    def _forget_old(self, now: datetime) -> None:
+        while self._gone and self._gone[0][2] + REMEMBERED <= now:
+            self._gone.popleft()

@@ -89,6 +89,12 @@ class Store:
         with self._lock:
             self._lent.setdefault(key, {})[_place(kind, body)] = (slim(kind, body), until)
 
+    def forget_job(self, key: JobKey) -> None:
+        """The job is gone: drop what no watch takes away."""
+        with self._lock:
+            self._lent.pop(key, None)
+            self._vanished.forget(key)
+
     # -- what plans are made of -----------------------------------------------------------------------------------
 
     def job(self, key: JobKey) -> Body | None:

@@ -76,7 +76,7 @@ def test_a_job_nested_more_deeply_than_python_cares_to_read_keeps_no_other_waiti
 
 def test_a_write_that_fails_is_tried_again(server: ObjectServer, start: Start) -> None:
     server.refuse("create", "services", 500, "InternalError", "etcd is away", times=2)
-    server.refuse("create", "roles", 429, "TooManyRequests", "later")
+    server.refuse("create", "roles", 429, "TooManyRequests", "later", retryAfterSeconds=1)
     start("--no-lease")
     server.storage.create(JOB, job())
 
@@ -87,7 +87,8 @@ def test_a_launcher_that_the_server_refuses_is_said_and_not_asked_again(
     server: ObjectServer, start: Start
 ) -> None:
     said = 'Job.batch "train-launcher" is invalid: spec.template.spec.containers[0].image: Required value'
-    server.refuse("create", "jobs", 422, "Invalid", said, times=100)
+    field = {"field": "spec.template.spec.containers[0].image", "message": "Required value"}
+    server.refuse("create", "jobs", 422, "Invalid", said, times=100, causes=[field])
     start("--no-lease")
     server.storage.create(JOB, job())
 

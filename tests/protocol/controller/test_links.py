@@ -1,80 +1,51 @@
-"""What is asked before a request is sent, on a socket that nobody answers on."""
+"""What an API server asks of its clients beside its answer."""
 
 from __future__ import annotations
 
-import json
-import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from mpirt.controller.cluster.link import Away, Link, Request, connect
+from mpirt.controller.cluster.link import Answer, Link, Request, connect
 from mpirt.controller.monitoring.metrics import Metrics
-
-_WITHIN = 10.0
-
-
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        made.settimeout(_WITHIN)
-        yield made
+from tests.apiserver.objects import ObjectServer
 
 
 @pytest.fixture
-def link(listener: socket.socket, tmp_path: Path) -> Iterator[Link]:
-    server = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    config = {
-        "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": server}}],
-        "users": [{"name": "it", "user": {"token": "a-token"}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-    }
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(json.dumps(config))
-    made = connect(str(kubeconfig), count=Metrics().called)
+def link(server: ObjectServer, tmp_path: Path) -> Iterator[Link]:
+    made = connect(str(server.kubeconfig(tmp_path)), count=Metrics().called)
     yield made
     made.close()
 
 
-def test_whether_it_may_be_sent_is_asked_when_the_connection_stands(link: Link, listener: socket.socket) -> None:
-    peers = []
-
-    def may() -> bool:
-        peer, _ = listener.accept()
-        peers.append(peer)
-        return False
-
-    with pytest.raises(Away, match="not sent: this process may no longer act"):
-        link.ask(Request("create", "POST", "/api/v1/namespaces/ml/pods", "pods", body={}, within=_WITHIN, may=may))
-
-    [peer] = peers
-    with peer:
-        peer.settimeout(_WITHIN)
-        assert peer.recv(1) == b""
+def pods(link: Link, **query: str) -> Answer:
+    """The answer to a list, or the no to a watch."""
+    request = Request("list", "GET", "/api/v1/namespaces/ml/pods", "pods", query=query)
+    answer = link.watch(request) if query else link.ask(request)
+    assert isinstance(answer, Answer)
+    return answer
 
 
-def test_what_may_be_sent_is_sent_at_once(link: Link, listener: socket.socket) -> None:
-    body = {"metadata": {"name": "w-0"}}
-    arrived = []
+@pytest.mark.parametrize(
+    ("asked", "honoured"),
+    [
+        pytest.param(7, 7, id="seconds"),
+        pytest.param(None, 0, id="nothing"),
+        pytest.param(86400, 300, id="more than is reasonable"),
+        # Servers don't, but a proxy may.
+        pytest.param("Wed, 21 Oct 2026 07:28:00 GMT", 0, id="a date"),
+    ],
+)
+def test_the_wait_that_comes_with_a_no_is_known(
+    server: ObjectServer, link: Link, asked: int | str | None, honoured: float
+) -> None:
+    server.refuse("list", "pods", 429, "TooManyRequests", "later", retryAfterSeconds=asked)
+    server.refuse("watch", "pods", 429, "TooManyRequests", "later", retryAfterSeconds=asked)
 
-    def serve() -> None:
-        peer, _ = listener.accept()
-        with peer:
-            peer.settimeout(_WITHIN)
-            arrived.append(peer.recv(1 << 16))
-            peer.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}")
+    for answer in (pods(link), pods(link, watch="1")):
+        assert (answer.code, answer.retry_after) == (429, honoured)
 
-    with ThreadPoolExecutor(1) as pool:
-        served = pool.submit(serve)
-        answer = link.ask(
-            Request("create", "POST", "/api/v1/namespaces/ml/pods", "pods", body=body, within=_WITHIN)
-        )
-        served.result()
 
-    head, _, rest = arrived[0].partition(b"\r\n\r\n")
-    assert answer.code == 201
-    assert head.startswith(b"POST /api/v1/namespaces/ml/pods HTTP/1.1\r\n")
-    assert json.loads(rest) == body
+def test_what_is_good_asks_for_no_wait(link: Link) -> None:
+    assert pods(link).retry_after == 0

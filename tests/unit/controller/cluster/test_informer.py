@@ -1,4 +1,4 @@
-"""Lists come in pages, and how large those are depends on what is listed."""
+"""How a kind is listed, and how long after a failure it is asked for again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from mpirt.controller.cluster.informer import Informer, Where
+from mpirt.controller.cluster.informer import Informer, Where, pause
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
 from mpirt.controller.model import kinds
 from mpirt.controller.model.reading import Body
@@ -76,3 +76,12 @@ def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, siz
 
     assert sink.names == ["n1", "n2"]
     assert pages.asked == [{"limit": size}, {"limit": size, "continue": "more"}]
+
+
+class TestThePauseAfterAFailure:
+    def test_grows_up_to_fifteen_seconds(self) -> None:
+        assert [pause(failures, 1.0, 0.0) for failures in (1, 2, 3, 4, 5, 99)] == [1, 2, 4, 8, 15, 15]
+
+    @pytest.mark.parametrize("chance", [0.0, 1.0])
+    def test_is_as_long_as_the_server_asks_and_a_bit_longer_for_some(self, chance: float) -> None:
+        assert 20 <= pause(1, chance, 20.0) <= 24

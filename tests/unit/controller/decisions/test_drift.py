@@ -196,10 +196,8 @@ class TestTheWorkersTemplate:
 
 
 class TestTheLauncherJob:
-    def test_it_is_let_go_on_if_somebody_has_suspended_it(self) -> None:
-        assert operations("Job", lambda body: body["spec"].update(suspend=True)) == [
-            {"op": "add", "path": "/spec/suspend", "value": False}
-        ]
+    def test_a_launcher_job_that_somebody_has_suspended_is_left_suspended(self) -> None:
+        assert found("Job", lambda body: body["spec"].update(suspend=True)) is None
 
     def test_a_deadline_that_is_wanted_is_written(self) -> None:
         wanted = launcher_job(parsed(runPolicy={"activeDeadlineSeconds": 9}), SETTINGS)

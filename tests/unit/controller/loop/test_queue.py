@@ -91,6 +91,17 @@ class TestDates:
         queue.done("a")
         assert queue.take(6) == "a"
 
+    def test_dates_that_no_longer_count_do_not_pile_up(self, queue: Queue[str]) -> None:
+        for _ in range(10_000):
+            queue.add_at("a", 600)
+            queue.add("a")
+            queue.take(0)
+            queue.done("a")
+        queue.add_at("a", 600)
+
+        assert queue.dates() < 1000
+        assert taken(queue, 600) == ["a"]
+
     def test_several_dates_may_pass_at_once(self, queue: Queue[str]) -> None:
         queue.add_at("b", 2)
         queue.add_at("a", 1)
@@ -132,6 +143,31 @@ class TestFailing:
 
         assert queue.take(FIRST_DELAY / 2) is None
         assert queue.take(FIRST_DELAY) == "a"
+
+    @pytest.mark.parametrize("chance", [0.0, 1.0])
+    def test_who_was_asked_to_wait_comes_no_sooner_whatever_happens(self, chance: float) -> None:
+        queue: Queue[str] = Queue(lambda: chance)
+        queue.add("a")
+        queue.take(0)
+        queue.add_at("a", 1)
+
+        wait = queue.failed("a", 0, at_least=7)
+
+        assert 7 <= wait <= 10
+        queue.add("a")
+        assert taken(queue, 6.9) == []
+        assert taken(queue, wait) == ["a"]
+        queue.done("a")
+        queue.add("a")
+        assert taken(queue, wait) == ["a"]
+
+    def test_a_wait_that_is_asked_for_is_no_shorter_than_the_usual_one(self, queue: Queue[str]) -> None:
+        for _ in range(20):
+            queue.add("a")
+            queue.take(1000)
+            wait = queue.failed("a", 0, at_least=1)
+
+        assert wait == LONGEST_DELAY
 
     def test_a_success_makes_the_next_failure_the_first(self, queue: Queue[str]) -> None:
         for settle in (queue.failed, queue.failed):

@@ -2,88 +2,14 @@
 
 from __future__ import annotations
 
-import io
-from datetime import UTC, datetime
-from typing import Any
+import pytest
 
-from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
-from mpirt.controller.model.actions import Action, Create, Delete, WriteStatus
-from mpirt.controller.model.outcomes import Done, Failed, Outcome, Refused
-from mpirt.controller.model.reading import Body
-from mpirt.controller.model.spec import JobKey
-from mpirt.controller.monitoring.logs import LineLog, logfmt
-from mpirt.controller.monitoring.metrics import Metrics
-from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
-from tests.unit.controller.world import World
-
-KEY = JobKey("ml", "train")
-
-
-class Ground:
-    """A controller's loop, and an API server that answers as it is told to."""
-
-    def __init__(self, *bodies: Body) -> None:
-        self.seconds = 0.0
-        self.answers: dict[str, Outcome] = {}
-        """By the kind of action, or of object, what is not simply done."""
-        self.asked: list[Action] = []
-        self.metrics = Metrics()
-        self._store = Store("MPIJob", clock=self._clock)
-        self._reconciler = Reconciler(
-            MPI_JOB,
-            SETTINGS,
-            store=self._store,
-            cluster=self,
-            log=LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC)),
-            witness=self.metrics,
-            clock=self._clock,
-            heard=lambda: at(-3600),
-            may_act=lambda: True,
-        )
-        for number, body in enumerate(bodies, 1):
-            self.see({**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}})
-
-    def see(self, body: Body) -> None:
-        self._store.put(body["kind"], body)
-
-    def look(self, seconds: float = 0.0) -> Turn:
-        """So much later."""
-        self.seconds += seconds
-        self.asked.clear()
-        return self._reconciler.look(KEY)
-
-    def status(self) -> dict[str, Any]:
-        """Condition, reason and message that were written in the last look, by type."""
-        [written] = [action.status for action in self.asked if isinstance(action, WriteStatus)]
-        return {each["type"]: (each["status"], each["reason"], each["message"]) for each in written["conditions"]}
-
-    def carry_out(self, action: Action, key: JobKey) -> Outcome:
-        assert key == KEY
-        self.asked.append(action)
-        kind = "status" if isinstance(action, WriteStatus) else action.kind
-        return self.answers.get(f"{type(action).__name__} {kind}", Done())
-
-    def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        raise AssertionError(f"nothing exists, but {kind} {namespace}/{name} was asked for")
-
-    def _clock(self) -> datetime:
-        return at(self.seconds)
-
-
-def ended() -> Ground:
-    """A job that has just ended, and whose workers are to go."""
-    world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-    world.start()
-    job = world.get("Job")
-    job["status"] = {
-        "succeeded": 1,
-        "completionTime": time(30),
-        "conditions": [{"type": "Complete", "status": "True"}],
-    }
-    assert world.job is not None
-    return Ground(world.job, *world.objects.values())
+from mpirt.controller.loop.reconcile import Result
+from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
+from mpirt.controller.model.outcomes import Conflict, Exists, Failed, Gone, Outcome, Refused
+from tests.unit.controller.jobs import at, mpi_job
+from tests.unit.controller.loop.ground import Ground, ended, running
+from tests.unit.controller.world import writes
 
 
 class TestAWebhookThatIsDown:
@@ -92,7 +18,7 @@ class TestAWebhookThatIsDown:
     def test_is_told_of_when_it_stays_down(self) -> None:
         ground = Ground(mpi_job())
         ground.answers["Create Job"] = Failed(self.SAID, answered=True)
-        assert [ground.look(10).result for _ in range(3)] == [Result.FAILED] * 3
+        assert [ground.look(10).result for _ in range(3)] == [Result.FAILED, Result.FAILED, Result.CHANGED]
         assert [action.why for action in ground.asked] == ["dry-run of the pod template"]
 
         turn = ground.look()
@@ -117,7 +43,9 @@ class TestAWebhookThatIsDown:
         ground.answers["Create Job"] = Failed(self.SAID, answered=True)
 
         assert ground.look(10).result is Result.FAILED
-        assert [action.why for action in ground.asked] == ["dry-run of the pod template"]
+        [first, *others] = ground.asked
+        assert first.why == "dry-run of the pod template"
+        assert {writes([each])[0] for each in others} == {"tell MPIJobCreated", "status"}
 
     def test_a_server_that_does_not_answer_is_no_matter_of_the_jobs(self) -> None:
         ground = Ground(mpi_job())
@@ -152,3 +80,133 @@ class TestTheEndIsTold:
         assert ground.look(40).result is Result.FAILED
 
         assert [type(action) for action in ground.asked] == [Delete]
+
+    @pytest.mark.parametrize(
+        "no",
+        [
+            pytest.param(Refused("policy 'p' denied request", final=False), id="a policy refuses it"),
+            pytest.param(Conflict("the server rejected our request"), id="it can't be applied"),
+            pytest.param(Failed("failed calling webhook", answered=True), id="a webhook is down"),
+            pytest.param(Gone("not found"), id="the object is gone"),
+        ],
+    )
+    def test_though_a_patch_of_an_object_is_not_done(self, no: Outcome) -> None:
+        ground = ended()
+        edited = ground.known("ConfigMap")
+        ground.see({**edited, "data": {}, "metadata": {**edited["metadata"], "resourceVersion": "50"}})
+        ground.there["ConfigMap", "train-config"] = ground.known("ConfigMap")
+        ground.answers["Patch ConfigMap"] = no
+
+        ground.look(20)
+        ground.look(10)
+
+        assert ground.status()["Succeeded"][0] == "True"
+
+
+class TestAPatchThatIsRefused:
+    NO = "configmaps \"train-config\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"
+
+    def test_is_told(self) -> None:
+        ground = running()
+        ground.answers["Patch ConfigMap"] = Refused(self.NO, final=False)
+
+        assert ground.look().result is Result.CHANGED
+        ground.look()
+
+        status, reason, message = ground.status()["Running"]
+        assert (status, reason) == ("True", "MPIJobRefused")
+        assert message == f"the API server refuses ConfigMap: {self.NO}"
+
+    def test_is_told_although_the_answer_may_mean_another_object(self) -> None:
+        ground = running()
+        ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
+        ground.there["ConfigMap", "train-config"] = ground.known("ConfigMap")
+
+        assert ground.look().result is Result.CHANGED
+        ground.look()
+
+        assert ground.status()["Running"][1] == "MPIJobRefused"
+
+    def test_is_no_refusal_where_the_object_is_another_one_by_now(self) -> None:
+        ground = running()
+        ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
+        known = ground.known("ConfigMap")
+        metadata = {**known["metadata"], "uid": "another", "resourceVersion": "99"}
+        ground.there["ConfigMap", "train-config"] = {**known, "metadata": metadata}
+
+        assert ground.look().result is Result.CHANGED
+        ground.look()
+
+        [patch] = [action for action in ground.asked if isinstance(action, Patch)]
+        assert patch.operations[0]["value"] == "another"
+
+    def test_is_tried_again_where_the_object_can_not_be_read(self) -> None:
+        ground = running()
+        ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
+
+        for _ in range(2):
+            assert ground.look().result is Result.FAILED
+            assert writes(ground.asked) == ["patch ConfigMap"]
+
+
+class TestAStatus:
+    def test_is_written_to_the_version_that_the_plan_was_made_for(self) -> None:
+        ground = ended()
+
+        ground.look(40)
+
+        [written] = [action for action in ground.asked if isinstance(action, WriteStatus)]
+        assert written.version == "1"
+
+    def test_that_somebody_else_has_written_meanwhile_is_made_anew_from_what_is_there(self) -> None:
+        ground = ended()
+        ground.answers["WriteStatus status"] = Conflict("the object has been modified")
+        known = ground.known("MPIJob")
+        theirs = {**known, "metadata": {**known["metadata"], "resourceVersion": "77"}}
+        ground.there["MPIJob", "train"] = theirs
+
+        assert ground.look(40).result is Result.CHANGED
+
+        ground.look()
+        [written] = [action for action in ground.asked if isinstance(action, WriteStatus)]
+        assert written.version == "77"
+
+    def test_that_nobody_takes_is_tried_ever_more_seldom(self) -> None:
+        for no in (Conflict("modified"), Refused("policy", final=False)):
+            ground = ended()
+            ground.answers["WriteStatus status"] = no
+            ground.there["MPIJob", "train"] = ground.known("MPIJob")
+
+            assert [ground.look(40).result for _ in range(3)] == [Result.FAILED] * 3
+
+
+class TestAServerThatHasNoTime:
+    def test_is_left_in_peace_for_as_long_as_it_asks(self) -> None:
+        ground = running()
+        ground.answers["Patch ConfigMap"] = Failed("too many requests", answered=True, retry_after=7)
+
+        turn = ground.look()
+
+        assert (turn.result, turn.retry_after) == (Result.FAILED, 7)
+        assert writes(ground.asked) == ["patch ConfigMap"]
+
+
+class TestAnObjectOfTheNameThatIsThereAlready:
+    def test_is_shown_to_the_next_plan(self) -> None:
+        ground = Ground(mpi_job())
+        ground.answers["Create Service"] = Exists()
+        theirs = {"kind": "Service", "metadata": {"name": "train", "namespace": "ml", "uid": "x"}}
+        ground.there["Service", "train"] = theirs
+
+        assert ground.look().result is Result.CHANGED
+        ground.look()
+
+        assert ground.status()["Running"][1] == "ErrResourceExists"
+
+    def test_is_looked_for_later_if_it_can_not_be_read(self) -> None:
+        ground = Ground(mpi_job())
+        ground.answers["Create Service"] = Exists()
+
+        assert ground.look().result is Result.FAILED
+        assert "create StatefulSet" not in writes(ground.asked)
+        assert "status" in writes(ground.asked)

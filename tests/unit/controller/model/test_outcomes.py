@@ -16,9 +16,26 @@ DELETE = Delete("Service", "train", "uid", "why")
 STATUS = WriteStatus("uid", {}, "why")
 
 
+# As API servers of 1.37 say it where a test of a JSON patch fails, or where a path of it is not there.
+UNFIT: dict[str, Any] = {
+    "kind": "Status",
+    "message": "the server rejected our request due to an error in our request",
+    "reason": "Invalid",
+    "details": {},
+}
+WEBHOOK = {"kind": "Status", "message": 'admission webhook "x" denied the request: no'}
+# As a ValidatingAdmissionPolicy says it: the causes name no field.
+POLICY = {
+    "kind": "Status",
+    "message": "no",
+    "reason": "Invalid",
+    "details": {"name": "train", "kind": "services", "causes": [{"message": "no"}]},
+}
+
+
 def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
     causes = [{"field": field}] if field else []
-    return {"kind": "Status", "message": "no", "reason": reason, "details": {"causes": causes}}
+    return {"kind": "Status", "message": "no", "reason": reason, "details": {"name": "train", "causes": causes}}
 
 
 @pytest.mark.parametrize(
@@ -48,20 +65,32 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
         pytest.param(CREATE, 404, no(), Gone("no"), id="no namespace"),
         pytest.param(CREATE, 403, no(), Refused("no", final=False), id="forbidden"),
         pytest.param(CREATE, 422, no(field="spec.ports"), Refused("no", final=True), id="invalid"),
-        pytest.param(CREATE, 422, no(), Refused("no", final=True), id="invalid without a field"),
+        pytest.param(CREATE, 422, POLICY, Refused("no", final=False), id="a policy's no"),
+        pytest.param(CREATE, 400, WEBHOOK, Refused(WEBHOOK["message"], final=False), id="a webhook's no"),
         pytest.param(CREATE, 400, no(), Refused("no", final=True), id="not understood"),
-        pytest.param(CREATE, 429, no(), Failed("no", answered=True), id="too many requests"),
+        pytest.param(CREATE, 429, no(), Failed("no", answered=True, retry_after=7.0), id="too many requests"),
         pytest.param(
-            CREATE, 500, {}, Failed("the API server answered 500", answered=True), id="a failure without a word"
+            CREATE,
+            500,
+            {},
+            Failed("the API server answered 500", answered=True, retry_after=7.0),
+            id="a failure without a word",
         ),
-        pytest.param(CREATE, 401, no(), Failed("no", answered=True), id="a token that has just expired"),
+        pytest.param(
+            CREATE, 401, no(), Failed("no", answered=True, retry_after=7.0), id="a token that has just expired"
+        ),
         pytest.param(PATCH, 200, OBJECT, Done(OBJECT), id="changed"),
         pytest.param(PATCH, 409, no("Conflict"), Conflict("no"), id="changed meanwhile"),
         pytest.param(PATCH, 404, no(), Gone("no"), id="gone meanwhile"),
-        pytest.param(PATCH, 422, no(), Conflict("no"), id="another uid"),
+        pytest.param(PATCH, 422, UNFIT, Conflict(UNFIT["message"]), id="another uid, or a path that is not there"),
+        pytest.param(PATCH, 422, POLICY, Refused("no", final=False), id="a change that a policy refuses"),
+        pytest.param(
+            PATCH, 422, WEBHOOK, Refused(WEBHOOK["message"], final=False), id="a change that a webhook refuses"
+        ),
         pytest.param(PATCH, 422, no(field="spec"), Refused("no", final=True), id="an invalid change"),
         pytest.param(STATUS, 200, OBJECT, Done(OBJECT), id="status written"),
-        pytest.param(STATUS, 422, no(), Conflict("no"), id="status of another uid"),
+        pytest.param(STATUS, 422, UNFIT, Conflict(UNFIT["message"]), id="status of another uid"),
+        pytest.param(STATUS, 422, POLICY, Refused("no", final=False), id="a status that a policy refuses"),
         pytest.param(DELETE, 200, {"kind": "Status"}, Done(), id="deleted"),
         pytest.param(DELETE, 202, OBJECT, Done(OBJECT), id="on its way out"),
         pytest.param(DELETE, 404, no(), Done(), id="deleted by somebody else"),
@@ -69,4 +98,4 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
     ],
 )
 def test_an_answer_means(action: Action, code: int, body: dict[str, Any], expected: Outcome) -> None:
-    assert outcome(action, code, body) == expected
+    assert outcome(action, code, body, retry_after=7.0) == expected

@@ -254,6 +254,20 @@ class TestPodsThatWent:
         store.remove("Pod", pod("third"))
         assert gone(store, at(20)) == [("second", "Running"), ("third", "Running")]
 
+    def test_and_nothing_is_left_of_a_job_that_is_gone(self, store: Store) -> None:
+        other = {**pod(), "metadata": thing("other-worker-1", job="other")["metadata"]}
+        for body in (pod(), other):
+            store.put("Pod", body)
+            store.remove("Pod", body)
+        store.lend(KEY, "Service", thing("train", job=""), at(30))
+
+        for _ in range(2):
+            store.forget_job(KEY)
+
+        assert gone(store) == []
+        assert store.around(KEY, NOON) == {}
+        assert len(store.vanished(OTHER, NOON)) == 1
+
 
 def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> dict[str, Any]:
     return {**thing("train-worker-1", version, uid=uid), "spec": {}, "status": {"phase": phase}}

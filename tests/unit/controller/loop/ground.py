@@ -1,0 +1,123 @@
+"""The loop of a controller around one job, and an API server that answers as a test tells it to."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from typing import Any
+
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.loop.reconcile import Reconciler, Turn
+from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.outcomes import Done, Outcome
+from mpirt.controller.model.reading import Body
+from mpirt.controller.model.spec import JobKey
+from mpirt.controller.monitoring.logs import LineLog, logfmt
+from mpirt.controller.monitoring.metrics import Metrics
+from mpirt.controller.observed.store import Store
+from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
+from tests.unit.controller.world import World
+
+KEY = JobKey("ml", "train")
+
+
+class Ground:
+    """A controller's loop, and an API server that answers as it is told to."""
+
+    def __init__(self, *bodies: Body) -> None:
+        self.seconds = 0.0
+        self.answers: dict[str, Outcome] = {}
+        """By the kind of action, or of object, what is not simply done."""
+        self.asked: list[Action] = []
+        self.there: dict[tuple[str, str], Body] = {}
+        """By kind and name what is read."""
+        self.metrics = Metrics()
+        self._store = Store("MPIJob", clock=self._clock)
+        self._reconciler = Reconciler(
+            MPI_JOB,
+            SETTINGS,
+            store=self._store,
+            cluster=self,
+            log=LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC)),
+            witness=self.metrics,
+            clock=self._clock,
+            heard=lambda: at(-3600),
+            may_act=lambda: True,
+        )
+        for number, body in enumerate(bodies, 1):
+            self.see({**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}})
+
+    def see(self, body: Body) -> None:
+        self._store.put(body["kind"], body)
+
+    def lose(self, kind: str) -> None:
+        """The one object of the kind is gone."""
+        self._store.remove(kind, self.known(kind))
+
+    def lose_pod(self, name: str) -> None:
+        """This pod of the job is gone."""
+        bodies = self._store.around(KEY, self._clock())["Pod"]
+        self._store.remove("Pod", next(body for body in bodies if body["metadata"]["name"] == name))
+
+    def remembered(self) -> list[Body]:
+        """Pods of the job that went of late, and objects that stand in its way."""
+        departed = [body for body, _ in self._store.vanished(KEY, self._clock())]
+        lent = [body for bodies in self._store.around(KEY, self._clock()).values() for body in bodies]
+        return [*departed, *(body for body in lent if "lent" in body)]
+
+    def lend(self, body: Body) -> None:
+        """An object stands in the job's way."""
+        self._store.lend(KEY, body["kind"], {**body, "lent": True}, at(self.seconds + 30))
+
+    def known(self, kind: str) -> Body:
+        """The one object of the kind that watches have told of."""
+        [found] = self._store.around(KEY, self._clock())[kind]
+        return found
+
+    def look(self, seconds: float = 0.0) -> Turn:
+        """So much later."""
+        self.seconds += seconds
+        self.asked.clear()
+        return self._reconciler.look(KEY)
+
+    def status(self) -> dict[str, Any]:
+        """Condition, reason and message that were written in the last look, by type."""
+        [written] = [action.status for action in self.asked if isinstance(action, WriteStatus)]
+        return {each["type"]: (each["status"], each["reason"], each["message"]) for each in written["conditions"]}
+
+    def carry_out(self, action: Action, key: JobKey) -> Outcome:
+        assert key == KEY
+        self.asked.append(action)
+        kind = "status" if isinstance(action, WriteStatus) else action.kind
+        return self.answers.get(f"{type(action).__name__} {kind}", Done())
+
+    def read(self, kind: str, namespace: str, name: str) -> Body | None:
+        assert namespace == KEY.namespace
+        return self.there.get((kind, name))
+
+    def _clock(self) -> datetime:
+        return at(self.seconds)
+
+
+def ended() -> Ground:
+    """A job that has just ended, and whose workers are to go."""
+    world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+    world.start()
+    job = world.get("Job")
+    job["status"] = {
+        "succeeded": 1,
+        "completionTime": time(30),
+        "conditions": [{"type": "Complete", "status": "True"}],
+    }
+    assert world.job is not None
+    return Ground(world.job, *world.objects.values())
+
+
+def running(*, edited: bool = True) -> Ground:
+    """A job that runs, and whose ConfigMap somebody may have edited."""
+    world = World()
+    world.start()
+    if edited:
+        world.get("ConfigMap")["data"]["hostfile"] = "edited"
+    assert world.job is not None
+    return Ground(world.job, *world.objects.values())

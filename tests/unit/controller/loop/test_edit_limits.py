@@ -1,0 +1,93 @@
+"""How soon an edit by somebody else is undone."""
+
+from __future__ import annotations
+
+from mpirt.controller.loop.edit_limits import EditLimits
+from mpirt.controller.model.actions import Create, Patch
+from mpirt.controller.model.spec import JobKey
+from tests.unit.controller.jobs import NOON, at
+
+KEY = JobKey("ml", "train")
+CREATE = Create({"kind": "Role", "metadata": {"name": "train-launcher"}}, "missing", "wanted")
+PATCH = Patch("Role", "train-launcher", (), "has drifted", "wanted")
+CHANGE = Patch("Role", "train-launcher", (), "the job has changed", "other")
+
+
+def fought(limits: EditLimits, edits: int) -> list[float]:
+    """Undo so many edits, each of which comes at once; the seconds that each had to wait."""
+    waits, now = [], NOON
+    for _ in range(edits):
+        due = limits.not_before(KEY, PATCH, now) or now
+        waits.append((due - now).total_seconds())
+        now = due
+        limits.written(KEY, PATCH, now)
+    return waits
+
+
+def test_the_first_edit_is_undone_at_once_and_each_later_one_after_twice_the_time_up_to_five_minutes() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+
+    assert fought(limits, 12) == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert fought(limits, 100)[-1] == 300
+
+
+def test_the_edits_in_a_row_are_counted() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    counts = []
+    for second in range(3):
+        counts.append(limits.times(KEY, PATCH, at(second)))
+        limits.written(KEY, PATCH, at(second))
+
+    assert counts == [1, 2, 3]
+
+
+def test_after_ten_minutes_of_quiet_an_edit_is_a_first_one() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+
+    assert limits.times(KEY, PATCH, at(3 + 600)) == 1
+    assert limits.not_before(KEY, PATCH, at(3 + 600)) is None
+
+
+def test_a_change_of_the_job_is_no_edit_and_waits_for_nothing() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+
+    assert limits.not_before(KEY, CHANGE, at(3)) is None
+    assert limits.times(KEY, CHANGE, at(3)) == 0
+    limits.written(KEY, CHANGE, at(3))
+    assert limits.times(KEY, CHANGE, at(4)) == 1
+
+
+def test_each_object_has_a_count_of_its_own() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+
+    for key, name in ((KEY, "other"), (JobKey("ml", "other"), "train-launcher")):
+        assert limits.not_before(key, Patch("Role", name, (), "has drifted", "wanted"), at(3)) is None
+
+
+def test_an_object_that_was_made_anew_is_forgotten() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+
+    limits.written(KEY, CREATE, at(3))
+
+    assert limits.times(KEY, PATCH, at(4)) == 1
+
+
+def test_a_job_that_is_gone_is_forgotten() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+
+    for _ in range(2):
+        limits.forget(KEY)
+
+    assert limits.times(KEY, PATCH, at(4)) == 0
