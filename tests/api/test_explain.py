@@ -84,7 +84,7 @@ def test_of_every_bad_spec_the_field_is_named(jobs: Namespace) -> None:
     until(lambda: failed(jobs).keys() >= kept, within=120, what=f"{len(kept)} jobs to have failed")
     told = {**refused, **failed(jobs)}
     assert {name: told[name] for name, field in bad.items() if f"{field}: " not in told[name]} == {}
-    assert (len(told) >= 40, len(kept) >= 20, len(refused) >= 10) == (True, True, True)
+    assert (len(told) >= 50, len(kept) >= 20, len(refused) >= 10) == (True, True, True)
     jobs.kubectl("delete", "mpijobs.kubeflow.org", f"--selector={BAD_LABEL}", "--wait=false")
 
 

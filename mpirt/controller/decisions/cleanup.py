@@ -17,7 +17,8 @@ from mpirt.controller.observed.observe import Observed
 
 def wants_workers(spec: JobSpec, end: JobEnd | None) -> bool:
     """Whether there are to be workers. They never end by themselves, so Running means all of them."""
-    return not spec.run.suspended if end is None else spec.run.clean is CleanPods.NONE
+    wants = not spec.run.suspended if end is None else spec.run.clean is CleanPods.NONE
+    return wants and spec.has_workers
 
 
 def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> list[Action]:

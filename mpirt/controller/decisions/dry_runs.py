@@ -33,7 +33,7 @@ def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create
     asked = []
     if is_new or _is_another(job, launcher_digest(spec)):
         asked.append(launcher_job(spec, settings))
-    if is_new or _is_another(workers, worker_digest(spec)):
+    if spec.has_workers and (is_new or _is_another(workers, worker_digest(spec))):
         asked.append(workers_as_job(spec, settings))
     return [Create(manifest, "would its pods be taken?", digest(manifest), dry_run=True) for manifest in asked]
 
@@ -49,7 +49,8 @@ def workers_as_job(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 def refused_field(refusal: Refusal, spec: JobSpec, settings: Settings) -> str:
     """The field of the job that a refused object was built from; nothing if it was from several."""
-    if refusal.kind == kinds.STATEFUL_SET or refusal.digest == digest(workers_as_job(spec, settings)):
+    of_workers = spec.has_workers and refusal.digest == digest(workers_as_job(spec, settings))
+    if refusal.kind == kinds.STATEFUL_SET or of_workers:
         return f"{_REPLICAS}.Worker.template"
     return f"{_REPLICAS}.Launcher.template" if refusal.kind == kinds.JOB else ""
 

@@ -16,6 +16,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.ranks import label_ranks
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -69,6 +70,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         ]
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
+        changes += label_ranks(spec, observed)
     healed, heal_again = healing(observed, now=now)
     status = job_status(spec, overlooking(observed, now=now), workers, obstacle, now=now)
     said, write_again = _status_actions(dialect, spec, observed, status, now=now)
@@ -135,7 +137,8 @@ def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequ
     """What the API server has refused of what is still wanted."""
     if not observed.refusals:
         return None
-    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), workers_as_job(spec, settings))}
+    tried = [workers_as_job(spec, settings)] if spec.has_workers else []
+    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings), *tried)}
     return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
 
 

@@ -216,7 +216,7 @@ def _running(spec: JobSpec, observed: Observed, workers: Readiness, launcher: Po
     running = f"Launcher pod {launcher.name} runs on node {launcher.node}"
     if deaths:
         return True, Reason.WORKER_FAILED, f"{running}; {deaths}"
-    return True, Reason.RUNNING, f"{running}; {workers.ready} of {workers.wanted} workers are Ready"
+    return True, Reason.RUNNING, f"{running}; {workers.counted}"
 
 
 def _not_running(observed: Observed, workers: Readiness) -> Said:

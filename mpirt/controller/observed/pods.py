@@ -59,6 +59,8 @@ class Pod:
     owner_name: str
     """Kind and name of that; empty if nothing does."""
     role: str
+    index: str
+    """Its rank, as a label says it to others; empty without the label."""
     revision: str
     template: str
     """The digest of the template that it was made from, where that is known."""
@@ -119,6 +121,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         owner=text(owner, "uid"),
         owner_name=kind_and_name(owner),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
+        index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),

@@ -735,7 +735,7 @@ class TestJobsOfAnotherController:
         assert world.later(600) == []
 
     def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
-        assert self.left(slotsPerWorker=0).later(600) == []
+        assert self.left(slotsPerWorker=-1).later(600) == []
 
     def test_that_had_no_launcher_yet_are_run(self) -> None:
         world = self.left(ended="Running")
@@ -1022,11 +1022,11 @@ class TestWhatCantBeDone:
 
 class TestSpecsThatCantBe:
     def test_are_said_to_fail_with_the_fields_path(self) -> None:
-        world = World(mpi_job(slotsPerWorker=0))
+        world = World(mpi_job(slotsPerWorker=-1))
 
         world.settle()
 
-        problem = "spec.slotsPerWorker: must be at least 1, got 0"
+        problem = "spec.slotsPerWorker: must be at least 0, got -1"
         assert world.kinds() == []
         assert world.condition("Failed") == (True, "MPIJobFailedValidation", problem)
         assert world.condition("Running") == (False, "MPIJobFailedValidation", problem)
@@ -1034,7 +1034,7 @@ class TestSpecsThatCantBe:
         assert world.plan() == Plan()
 
     def test_are_forgotten_when_they_are_mended(self) -> None:
-        world = World(mpi_job(slotsPerWorker=0))
+        world = World(mpi_job(slotsPerWorker=-1))
         world.settle()
 
         world.change(slotsPerWorker=1)
@@ -1047,7 +1047,7 @@ class TestSpecsThatCantBe:
         world = World()
         world.start()
 
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker=-1)
         world.settle()
 
         assert world.state() == "Running"
@@ -1058,7 +1058,7 @@ class TestSpecsThatCantBe:
     def test_leave_nothing_on_a_node_that_is_lost(self) -> None:
         world = World()
         world.start()
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker=-1)
         world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.lost(30)))
         world.settle()
 
@@ -1068,7 +1068,7 @@ class TestSpecsThatCantBe:
     def test_do_not_hide_that_the_job_has_ended(self) -> None:
         world = World()
         world.start()
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker=-1)
         world.settle()
 
         world.finish(succeeded=1)
@@ -1082,7 +1082,7 @@ class TestSpecsThatCantBe:
         world.finish(succeeded=1)
         del world.objects["Job", "train-launcher"]
 
-        world.change(slotsPerWorker=0)
+        world.change(slotsPerWorker=-1)
         world.later(60)
 
         assert world.state() == "Failed"
