@@ -174,14 +174,16 @@ def _asks_for(probe: Body, container: Body, ports: frozenset[int], others: set[i
         port = _number_of(asked, container)
         is_sshds = port in ports if ports else port not in others
         return f"port {asked}" if is_sshds else ""
-    command = [str(word) for word in table(probe, "exec").get("command") or []]
+    # A probe is Kubernetes' to judge: what is in it may be anything here.
+    given = table(probe, "exec").get("command")
+    command = [str(word) for word in given] if isinstance(given, list) else []
     sought = "|".join(("sshd", *map(str, sorted(ports))))
     return "sshd" if re.search(rf"(?<!\w)(?:{sought})(?!\w)", " ".join(command)) else ""
 
 
 def _number_of(port: object, container: Body) -> int:
     """A port by its number or its name; 0 if the container has none of that name."""
-    if isinstance(port, str) and not port.isdigit():
+    if isinstance(port, str) and not (port.isascii() and port.isdigit()):
         named = (row for row in rows(container, "ports") if text(row, "name") == port)
         return next((number(row, "containerPort") for row in named), 0)
     return int(port) if isinstance(port, int | str) else 0

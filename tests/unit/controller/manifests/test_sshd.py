@@ -160,6 +160,12 @@ class TestProbesThatOnlySshdAnswers:
                 id="of no port at all, which the API server refuses",
             ),
             pytest.param({"args": ["sshd"], "readinessProbe": {"httpGet": {"port": 80}}}, id="by HTTP"),
+            pytest.param({"args": ["sshd"], "readinessProbe": "yes"}, id="that are none"),
+            pytest.param({"args": ["sshd"], "readinessProbe": {"exec": {"command": 5}}}, id="by no program"),
+            pytest.param(
+                {"args": ["sshd", "-p", "2"], "readinessProbe": {"tcpSocket": {"port": "²"}}},
+                id="of a name that looks like a number",
+            ),
             pytest.param(
                 {"args": ["sshd"], "readinessProbe": {"exec": {"command": ["test", "-f", "/ready"]}}},
                 id="by a program of the user's",
