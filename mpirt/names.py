@@ -36,6 +36,11 @@ KUBEFLOW_ROLE_LABEL = "training.kubeflow.org/job-role"
 KUBEFLOW_REPLICA_LABEL = "training.kubeflow.org/replica-type"
 KUBEFLOW_V1_JOB_LABEL = "mpi-job-name"
 KUBEFLOW_V1_ROLE_LABEL = "mpi-job-role"
+# A pod's rank among those of its job: Kueue places ranks by it.
+KUBEFLOW_INDEX_LABEL = "training.kubeflow.org/replica-index"
+# And on pods of mpi-operator v1, whoever their job was.
+KUBEFLOW_V1_GROUP_LABEL = "group-name"
+KUBEFLOW_GROUP = "kubeflow.org"
 # Says "launcher" in the pods of mpi-operator v2beta1, whose host name is then the job's with "-launcher" after it.
 KUBEFLOW_ROLE_VARIABLE = "K_MPI_JOB_ROLE"
 

@@ -65,7 +65,8 @@ How long:
   --timeout S            end after S seconds with what is known then (4)
   --wait N [--timeout S] wait until N workers are Ready, for S seconds at most (600)
   --wait N --after LABELS
-                         wait, too, until pods with these labels that are older than our own have ended
+                         wait, too, until pods with these labels that are older than our own have ended; N may
+                         be 0 then
 
   -v, --verbose          say on stderr why each of the other pods is left out
   -h, --help, --version
@@ -171,7 +172,7 @@ def _hosts(options: Options, environ: Mapping[str, str], alarm: Alarm) -> bytes:
 def _call(options: Options, environ: Mapping[str, str]) -> Call:
     """Know whether horovodrun calls for the first time: it ends the job when that fails."""
     seconds, first = options.seconds, options.first_seconds
-    if options.wait:
+    if options.wait or options.after is not None:
         return Call(
             Patience(
                 options.wait_seconds, seconds, enough=options.wait, insists=True, retries=True,
@@ -210,7 +211,7 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
         if options.after is not None:
             check_older_have_ended(pods.select(options.after, deadline), options.own)
         selected = pods.select(selection, deadline)
-        if not selected and not call.has_hosts:
+        if not selected and not call.has_hosts and (options.wait or options.after is None):
             raise NoPod(f"{selection.asked}: no pod in namespace {namespace} belongs to it; is the name right?")
         return discover(selected, criteria, asked=selection.asked)
 

@@ -48,7 +48,7 @@ class Options(Value):
     form: Form
     revision: str
     wait: int
-    """How many hosts to wait for; 0 for not to wait."""
+    """How many hosts to wait for; 0 for none, and without `after` for not to wait at all."""
     seconds: float
     """How long one answer may take, from the program's start to its end."""
     wait_seconds: float
@@ -71,13 +71,13 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> Options:
     """Read the command line and the variables. Raises UsageError."""
     given = dict(_read(iter(words)))
     wait = _whole("--wait", given.get("--wait", "0"))
-    if "--wait" in given and wait < 1:
+    if "--wait" in given and wait < 1 and "--after" not in given:
         raise UsageError("--wait 0: expected the number of workers to wait for, at least 1")
-    if "--after" in given and not (wait and environ.get(names.POD_VARIABLE)):
+    if "--after" in given and not ("--wait" in given and environ.get(names.POD_VARIABLE)):
         raise UsageError(f"--after needs --wait, and our own pod's name in {names.POD_VARIABLE}")
     timeout = given.get("--timeout", "")
     seconds = _seconds(names.TIMEOUT_VARIABLE, environ.get(names.TIMEOUT_VARIABLE, "") or str(DEFAULT_SECONDS))
-    if timeout and not wait:
+    if timeout and "--wait" not in given:
         seconds = _seconds("--timeout", timeout)
     return Options(
         selection=_selection(given) or _selection_of_variables(environ),

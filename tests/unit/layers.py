@@ -76,11 +76,11 @@ _CORE = (
 )
 _CONTROLLER = (
     "options cluster/election decisions/cleanup decisions/deadlines decisions/decide decisions/drift "
-    "decisions/dry_runs decisions/launching decisions/lost_nodes decisions/plan decisions/rolling "
-    "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
+    "decisions/dry_runs decisions/launching decisions/lost_nodes decisions/plan decisions/ranks decisions/rolling "
+    "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/scheduling dialects/template "
     "loop/edit_limits loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
-    "manifests/service manifests/tolerations manifests/workers "
+    "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/workers "
     "messages/announcing messages/causes messages/edits messages/readiness messages/sentences messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/reading model/records model/spec "

@@ -22,7 +22,7 @@ from mpirt.controller.observed.pods import Pod
 
 def wants_workers(spec: JobSpec, end: JobEnd | None) -> bool:
     """Whether there is to be something that makes workers."""
-    return end is None and not spec.run.suspended
+    return end is None and not spec.run.suspended and spec.has_workers
 
 
 def worker_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> Iterator[Action]:

@@ -29,14 +29,15 @@ def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create
     asked: list[Manifest] = []
     if is_new or _is_another(job, launcher_digest(spec)):
         asked.append(launcher_job(spec, settings))
-    if is_new or _is_another(workers, worker_digest(spec)):
+    if spec.has_workers and (is_new or _is_another(workers, worker_digest(spec))):
         asked.append(stateful_set(spec, settings))
     return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
 
 
 def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
     """By what refusals of these are known."""
-    return {_digest(launcher_job(spec, settings)), _digest(stateful_set(spec, settings))}
+    workers = [stateful_set(spec, settings)] if spec.has_workers else []
+    return {_digest(one) for one in (launcher_job(spec, settings), *workers)}
 
 
 def _digest(tried: Manifest) -> str:

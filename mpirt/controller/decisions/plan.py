@@ -24,6 +24,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, refused_field, trials
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.ranks import label_ranks
 from mpirt.controller.decisions.rolling import replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
@@ -101,6 +102,7 @@ def _plan_of_run(
         changes += replaced_workers(spec, observed, changes)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
+        changes += label_ranks(spec, observed)
     healed, heal_again = healing(observed, now=now)
     if not is_told:
         return Plan((*changes, *healed), earliest(told_at, heal_again, look))

@@ -14,13 +14,16 @@ from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.dialects.scheduling import read_scheduling, scheduling_notices
 from mpirt.controller.dialects.template import read_template
-from mpirt.controller.manifests.workers import starts_sshd
+from mpirt.controller.manifests.pods import containers_beside, main_container
+from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import (
+    NO_WORKERS,
     CleanPods,
     Creation,
     Elastic,
@@ -30,7 +33,6 @@ from mpirt.controller.model.spec import (
     Launcher,
     Owner,
     RunPolicy,
-    Scheduling,
     Template,
     Workers,
 )
@@ -84,21 +86,23 @@ class MpiJob:
         _check_name(owner.key.name)
         spec = Fields(body, "").needed("spec")
         replicas = spec.needed("mpiReplicaSpecs")
-        launcher, worker = replicas.needed("Launcher"), replicas.needed("Worker")
+        launcher = replicas.needed("Launcher")
+        worker = replicas.table("Worker") if replicas.has("Worker") else None
         run = spec.table("runPolicy")
-        workers = _workers(spec, worker)
+        workers = NO_WORKERS if worker is None else _workers(spec, worker)
         return JobSpec(
             owner=owner,
             implementation=spec.choice("mpiImplementation", Implementation, Implementation.OPEN_MPI),
-            slots=_or(spec.number("slotsPerWorker", least=1), 1),
+            slots=_or(spec.number("slotsPerWorker", least=0), 1),
             workers=workers,
-            launcher=_launcher(spec, launcher),
+            launcher=_launcher(spec, launcher, has_workers=worker is not None),
             run=_run_policy(spec, run),
-            scheduling=_scheduling(run),
+            scheduling=read_scheduling(body, run),
             notices=(
                 *_launcher_notices(launcher),
-                *_worker_notices(worker, workers.template),
+                *([] if worker is None else _worker_notices(worker, workers.template)),
                 *_policy_notices(spec, run),
+                *scheduling_notices(run, workers.template),
             ),
         )
 
@@ -146,13 +150,23 @@ def _elastic(spec: Fields, worker: Fields, replicas: int) -> Elastic | None:
     return Elastic(least, most)
 
 
-def _launcher(spec: Fields, launcher: Fields) -> Launcher:
+def _launcher(spec: Fields, launcher: Fields, *, has_workers: bool) -> Launcher:
     replicas = launcher.number("replicas", least=1)
     if replicas not in (None, 1):
         raise SpecError(launcher.at("replicas"), f"there is one launcher, got {replicas}")
     template = read_template(launcher, spec.text("mainContainer"))
+    if not has_workers:
+        _check_without_workers(spec, template)
     creation = spec.choice("launcherCreationPolicy", Creation, Creation.WHEN_READY)
     return Launcher(template, creation, works_too=bool(spec.flag("runLauncherAsWorker")))
+
+
+def _check_without_workers(spec: Fields, launcher: Template) -> None:
+    main = spec.text("mainContainer")
+    if main and launcher.main != main:
+        raise SpecError(spec.at("mainContainer"), f"no container of the launcher is called {shown(main)}")
+    if spec.has("elastic"):
+        raise SpecError(spec.at("elastic"), "needs workers; add spec.mpiReplicaSpecs.Worker or remove it")
 
 
 def _run_policy(spec: Fields, run: Fields) -> RunPolicy:
@@ -163,19 +177,6 @@ def _run_policy(spec: Fields, run: Fields) -> RunPolicy:
         deadline=run.number("activeDeadlineSeconds", least=1),
         retries=_or(run.number("backoffLimit", least=0), _DEFAULT_RETRIES),
         suspended=bool(run.flag("suspend")),
-    )
-
-
-def _scheduling(run: Fields) -> Scheduling | None:
-    if not run.has("schedulingPolicy"):
-        return None
-    fields = run.table("schedulingPolicy")
-    resources = fields.table("minResources")
-    return Scheduling(
-        least=fields.number("minAvailable", least=1),
-        queue=fields.text("queue"),
-        priority_class=fields.text("priorityClass"),
-        resources={name: str(resources.values[name]) for name in resources.values},
     )
 
 
@@ -207,9 +208,11 @@ def _worker_notices(worker: Fields, template: Template) -> list[str]:
                 f"{fields.at('restartPolicy')}: {policy} can't be kept: workers are pods of a StatefulSet, "
                 "which are always started again"
             )
-    if starts_sshd(template):
-        place = f"{pod.at('containers')}, {template.main}"
+    main, place = main_container(template), f"{pod.at('containers')}, {template.main}"
+    if starts_sshd(main):
         notices.append(f"{place}: sshd is not started: nothing connects by ssh; the worker waits instead")
+    for name, asked in unanswered_probes(main, containers_beside(template)).items():
+        notices.append(f"{place}: {name} of {asked} is left out: only sshd would answer it, which is not started")
     return notices
 
 
@@ -218,9 +221,6 @@ def _policy_notices(spec: Fields, run: Fields) -> list[str]:
     old, new = spec.text("cleanPodPolicy"), run.text("cleanPodPolicy")
     if old and new and old != new:
         notices.append(f"{spec.at('cleanPodPolicy')}: {old} is overruled by {run.at('cleanPodPolicy')}: {new}")
-    policy = run.table("schedulingPolicy")
-    if policy.number("scheduleTimeoutSeconds", least=0):
-        notices.append(f"{policy.at('scheduleTimeoutSeconds')}: has no effect: no PodGroup is made")
     return notices
 
 

@@ -16,7 +16,7 @@ from mpirt.controller.manifests.meta import head
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector, worker_names
 from mpirt.controller.model.spec import JobSpec
-from mpirt.hosts import Host, render
+from mpirt.hosts import Form, Host, render
 
 HOSTFILE = "hostfile"
 KUBEXEC = "kubexec.sh"
@@ -46,12 +46,16 @@ def hostfile(spec: JobSpec) -> str:
     """
     All workers that are wanted, as the job's MPI reads them.
 
-    They have the names of their pods, which the launcher's DNS doesn't know: so nobody can take one for itself, on
-    the host's network neither, and nothing waits for a name server.
+    They have the names of their pods, which Open MPI's launcher can't find in the DNS: so it can't take one for
+    itself, on the host's network neither, and waits for no name server.
     """
     workers = worker_names(spec.key.name, spec.workers.replicas)
     hosts = [launcher_host(spec), *workers] if spec.launcher.works_too else workers
-    return render((Host(name, spec.slots) for name in hosts), spec.implementation.form)
+    form = spec.implementation.form
+    if spec.slots:
+        return render((Host(name, spec.slots) for name in hosts), form)
+    # As mpi-operator writes it. What it means is the MPI's to say.
+    return "".join(f"{name}{':' if form is Form.HYDRA else ' slots='}0\n" for name in hosts)
 
 
 def launcher_host(spec: JobSpec) -> str:
@@ -75,13 +79,19 @@ def _kubexec() -> str:
 
 
 def _discover_hosts(spec: JobSpec) -> str:
-    call = f'"$program" --selector {shlex.quote(workers_selector(spec))} --slots {spec.slots} "$@"'
+    # Nobody can use a host with no slots, so that 0 leaves the number to the workers and to Horovod.
+    slots = f" --slots {spec.slots}" if spec.slots else ""
+    call = f'"$program" --selector {shlex.quote(workers_selector(spec))}{slots} "$@"'
     start = _script(names.DISCOVER, "The hosts that may be used now: horovodrun --host-discovery-script")
-    if not spec.launcher.works_too:
+    own = (
+        f"echo {launcher_host(spec)}{f':{spec.slots}' if spec.slots else ''}\n" if spec.launcher.works_too else ""
+    )
+    if not spec.has_workers:
+        return f"{start}{own}"
+    if not own:
         return f"{start}exec {call}\n"
     # All or nothing: without the workers the launcher alone would be a lie.
-    own = f"echo {launcher_host(spec)}:{spec.slots}"
-    return f'{start}hosts=$({call}) || exit\n{own}\n[ -z "$hosts" ] || echo "$hosts"\n'
+    return f'{start}hosts=$({call}) || exit\n{own}[ -z "$hosts" ] || echo "$hosts"\n'
 
 
 def _script(program: str, purpose: str) -> str:

@@ -15,6 +15,8 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.rbac import account_name
+from mpirt.controller.manifests.replica_index import launcher_index
+from mpirt.controller.manifests.service import search_domain
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import launcher_digest, worker_digest
@@ -23,9 +25,10 @@ from mpirt.controller.model.objectnames import (
     TEMPLATE_ANNOTATION,
     WORKERS_ANNOTATION,
     object_name,
-    pod_labels,
+    template_labels,
 )
 from mpirt.controller.model.spec import Implementation, JobSpec, Settings
+from mpirt.hosts import Form
 
 RUNTIME_VOLUME = "mpirt-runtime"
 RUNTIME_CONTAINER = "mpirt-runtime"
@@ -76,9 +79,14 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         "automountServiceAccountToken": True,
         "tolerations": with_tolerations(template.spec),
         **pods.dns_policy(template.spec),
+        **_search(spec, settings),
         **pods.priority(spec, template.spec),
     }
-    labels = {**pod_labels(spec.key.name, names.LAUNCHER), **pods.group_labels(spec, template)}
+    labels = {
+        **template_labels(spec.key.name, names.LAUNCHER),
+        **launcher_index(spec),
+        **pods.group_labels(spec, template),
+    }
     # The Job's own can be stripped; a Job's template can't be changed.
     annotations = {**_digests(spec), **pods.group_annotations(spec, template)}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
@@ -86,6 +94,18 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 def _digests(spec: JobSpec) -> dict[str, str]:
     return {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
+
+
+def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+    """
+    With Hydra the launcher finds its workers' names in the DNS: published images look them up before they begin.
+
+    Not on the host's network, where a worker on the same node would be taken for the launcher itself.
+    """
+    pod = spec.launcher.template.spec
+    if spec.implementation.form is not Form.HYDRA or pod.get("hostNetwork"):
+        return {}
+    return {"dnsConfig": pods.with_search(pod, search_domain(spec, settings.cluster_domain))}
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
@@ -100,7 +120,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
         **pods.role_variable(names.LAUNCHER),
         names.SELECTOR_VARIABLE: config.workers_selector(spec),
         # Sidecars may be put into the workers by others: the container has to be named always.
-        names.CONTAINER_VARIABLE: spec.workers.template.main,
+        **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **_MPI[spec.implementation](spec.slots),

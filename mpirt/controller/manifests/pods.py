@@ -7,7 +7,6 @@ name of his is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from mpirt import names
 from mpirt.controller.manifests import config_map as config
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.spec import JobSpec, Scheduling, Template
+from mpirt.controller.model.spec import JobSpec, Template
 
 CONFIG_VOLUME = "mpi-job-config"
 
@@ -24,9 +23,9 @@ _READABLE = 0o444
 _MODES = {config.HOSTFILE: _READABLE}
 
 _VOLCANO = "volcano"
-_VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+# Volcano reads it on pods, and mpi-operator on the job, too.
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 _VOLCANO_LEAST = "scheduling.volcano.sh/group-min-member"
-_VOLCANO_RESOURCES = "scheduling.volcano.sh/group-min-resources"
 # What the coscheduling plugin of kubernetes-sigs/scheduler-plugins groups by.
 _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
@@ -50,6 +49,11 @@ def with_main(template: Template, main: Mapping[str, Any]) -> list[Any]:
 def main_container(template: Template) -> dict[str, Any]:
     """The container that runs the MPI."""
     return next(dict(one) for one in template.spec["containers"] if one["name"] == template.main)
+
+
+def containers_beside(template: Template) -> list[dict[str, Any]]:
+    """The containers that run beside the main one."""
+    return [dict(one) for one in template.spec["containers"] if one["name"] != template.main]
 
 
 def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Mapping[str, str]) -> dict[str, Any]:
@@ -109,35 +113,33 @@ def priority(spec: JobSpec, pod: Mapping[str, Any]) -> dict[str, str]:
 
 def group_labels(spec: JobSpec, template: Template) -> dict[str, str]:
     """By what a gang scheduler other than Volcano finds the pods of one job."""
-    is_wanted = spec.scheduling is not None and not _is_for_volcano(template)
+    is_wanted = spec.scheduling is not None and not is_for_volcano(template)
     return {_POD_GROUP_LABEL: spec.key.name} if is_wanted else {}
 
 
 def group_annotations(spec: JobSpec, template: Template) -> dict[str, str]:
     """What Volcano reads on a pod."""
-    if spec.scheduling is None or not spec.scheduling.queue or not _is_for_volcano(template):
+    if spec.scheduling is None or not is_for_volcano(template):
         return {}
-    return {_VOLCANO_QUEUE: spec.scheduling.queue}
+    queue = spec.scheduling.queue or spec.scheduling.default_queue
+    return {QUEUE_ANNOTATION: queue} if queue else {}
 
 
 def gang_annotations(spec: JobSpec) -> dict[str, str]:
-    """What Volcano reads on the StatefulSet: how many are to start together. The launcher starts after them."""
-    if spec.scheduling is None or not _is_for_volcano(spec.workers.template):
+    """
+    What Volcano reads on the StatefulSet: how many of its pods are to start together.
+
+    The launcher is a group of its own, for it starts after the workers: if they waited for it, both would wait for
+    ever.
+    """
+    if spec.scheduling is None or not is_for_volcano(spec.workers.template):
         return {}
-    return {_VOLCANO_LEAST: str(_least(spec, spec.scheduling)), **_resources(spec.scheduling)}
+    least = spec.workers.needed if spec.scheduling.least is None else spec.scheduling.least - 1
+    return {_VOLCANO_LEAST: str(min(max(least, 1), spec.workers.replicas))}
 
 
-def _least(spec: JobSpec, scheduling: Scheduling) -> int:
-    return scheduling.least if scheduling.least is not None else spec.workers.needed
-
-
-def _resources(scheduling: Scheduling) -> dict[str, str]:
-    if not scheduling.resources:
-        return {}
-    return {_VOLCANO_RESOURCES: json.dumps(scheduling.resources, sort_keys=True)}
-
-
-def _is_for_volcano(template: Template) -> bool:
+def is_for_volcano(template: Template) -> bool:
+    """Whether Volcano schedules the template's pods."""
     return template.spec.get("schedulerName") == _VOLCANO
 
 

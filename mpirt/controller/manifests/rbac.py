@@ -37,11 +37,10 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
 def role(spec: JobSpec) -> dict[str, Any]:
     """What the launcher may do."""
     workers = worker_names(spec.key.name, spec.workers.replicas)
-    rules = [
-        {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
-    ]
-    return {**head(spec, kinds.ROLE), "rules": rules}
+    start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
+    look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    # Without names a rule is about all pods there are.
+    return {**head(spec, kinds.ROLE), "rules": [start, look] if workers else [look]}
 
 
 def role_binding(spec: JobSpec) -> dict[str, Any]:

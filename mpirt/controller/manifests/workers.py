@@ -14,6 +14,7 @@ from mpirt.controller.manifests import config_map as config
 from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.service import search_domain
+from mpirt.controller.manifests.sshd import idle_command, unanswered_probes
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import worker_digest
@@ -23,11 +24,9 @@ from mpirt.controller.model.objectnames import (
     TEMPLATE_ANNOTATION,
     object_name,
     pod_labels,
+    template_labels,
 )
 from mpirt.controller.model.spec import JobSpec, Settings, Template
-
-# Ends at once when asked to: a shell as process 1 would ignore it for the whole grace period.
-IDLE = ("/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
 
 _FIRST_GENERATION = "1"
 
@@ -63,7 +62,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """A worker's pod."""
     template = spec.workers.template
     main = pods.extended(
-        {**pods.main_container(template), **idle_command(template)},
+        _waiting(template),
         env=pods.role_variable(names.WORKER),
         mounts={names.MPI_FOLDER: pods.CONFIG_VOLUME},
     )
@@ -80,7 +79,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     }
     return pods.pod_template(
         template,
-        labels={**pod_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
+        labels={**template_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
         annotations={TEMPLATE_ANNOTATION: worker_digest(spec), **pods.group_annotations(spec, template)},
         spec=pod,
     )
@@ -92,22 +91,12 @@ def _config_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     return pods.config_volume_with(spec, [config.KUBEXEC], settings.keepers)
 
 
-def idle_command(template: Template) -> dict[str, Any]:
-    """
-    What a worker runs that was given nothing to run, or sshd: it waits.
-
-    Jobs written for mpi-operator v2 start sshd, with keys that nobody makes here. Nothing would connect to it.
-    """
+def _waiting(template: Template) -> dict[str, Any]:
+    """The main container; one that was given nothing to run, or sshd, waits, and no probe asks for sshd."""
     main = pods.main_container(template)
-    if starts_sshd(template) or not (main.get("command") or main.get("args")):
-        return {"command": list(IDLE), "args": []}
-    return {}
-
-
-def starts_sshd(template: Template) -> bool:
-    """Whether the worker's command is an ssh server."""
-    command = pods.main_container(template).get("command") or [""]
-    return str(command[0]).rpartition("/")[2] == "sshd"
+    left_out = unanswered_probes(main, pods.containers_beside(template))
+    kept = {name: value for name, value in main.items() if name not in left_out}
+    return {**kept, **idle_command(main)}
 
 
 def _token(template: Template) -> dict[str, Any]:

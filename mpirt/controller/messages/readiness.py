@@ -28,9 +28,13 @@ class Readiness:
     wanted: int
     troubles: tuple[str, ...]
 
+    @property
+    def counted(self) -> str:
+        """The count, in words."""
+        return f"{self.ready} of {self.wanted} workers are Ready" if self.wanted else "the job has no workers"
+
     def __str__(self) -> str:
-        counted = f"{self.ready} of {self.wanted} workers are Ready"
-        return f"{counted}: {listed(list(self.troubles))}" if self.troubles else counted
+        return f"{self.counted}: {listed(list(self.troubles))}" if self.troubles else self.counted
 
 
 def readiness(spec: JobSpec, observed: Observed) -> Readiness:

@@ -284,7 +284,7 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
     if attempt is not None and deaths:
         is_told = attempt.deaths[0].how is How.TOLD
         return True, Reason.WORKER_FAILED, deaths if is_told else f"{running}; {deaths}"
-    return True, Reason.RUNNING, f"{running}; {workers.ready} of {workers.wanted} workers are Ready"
+    return True, Reason.RUNNING, f"{running}; {workers.counted}"
 
 
 def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:

@@ -75,6 +75,20 @@ def pod_labels(job: str, role: str) -> dict[str, str]:
     return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, names.KUBEFLOW_ROLE_LABEL: role}
 
 
+def template_labels(job: str, role: str) -> dict[str, str]:
+    """
+    The labels in a role's pod template: those that select its pods, and mpi-operator v1's, which others may read.
+
+    No selector holds the latter: pods of an earlier version of the controller don't have them.
+    """
+    return {
+        **pod_labels(job, role),
+        names.KUBEFLOW_V1_GROUP_LABEL: names.KUBEFLOW_GROUP,
+        names.KUBEFLOW_V1_JOB_LABEL: job,
+        names.KUBEFLOW_V1_ROLE_LABEL: role,
+    }
+
+
 def selector(labels: Mapping[str, str]) -> str:
     """Labels as the API takes them in a query."""
     return ",".join(f"{name}={value}" for name, value in labels.items())

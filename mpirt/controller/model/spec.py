@@ -102,6 +102,10 @@ class Workers:
         return self.replicas if self.elastic is None else min(self.elastic.least, self.replicas)
 
 
+NO_WORKERS = Workers(0, Template({}, {}, {"containers": []}, ""))
+"""Of a job that runs in its launcher alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launcher:
     """The pod that runs mpirun, mpiexec or horovodrun."""
@@ -130,7 +134,10 @@ class Scheduling:
     """What a gang scheduler is told. It makes its groups itself: no object of it is made here."""
 
     least: int | None = None
+    """How many pods are to start together, the launcher counted."""
     queue: str = ""
+    default_queue: str = ""
+    """Of the job's annotations; no part of what shapes the pods, so that a change of it replaces none."""
     priority_class: str = ""
     resources: Mapping[str, str] | None = None
 
@@ -152,6 +159,11 @@ class JobSpec:
     @property
     def key(self) -> JobKey:
         return self.owner.key
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether it asks for workers at all."""
+        return self.workers.replicas > 0
 
 
 @dataclass(frozen=True, slots=True)

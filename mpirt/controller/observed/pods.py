@@ -63,6 +63,8 @@ class Pod:
     owners: frozenset[str]
     """The uids of all that it belongs to."""
     role: str
+    index: str
+    """Its rank, as a label says it to others; empty without the label."""
     revision: str
     template: str
     """The digest of the template that it was made from, where that is known."""
@@ -136,6 +138,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         owner_name=kind_and_name(owner),
         owners=frozenset(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
+        index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),

@@ -197,6 +197,16 @@ class TestWaiting:
 
         assert ended.output == HOSTS
 
+    def test_for_no_worker_ends_where_there_is_none(self, program: Program) -> None:
+        program.server.world.put(pod("l-2", labels={"role": "launcher"}))
+
+        ended = program.run(
+            *("--selector=role=nobody", "--wait=0", "--timeout=30", "--after=role=launcher"),
+            env={"MPIRT_POD": "l-2"},
+        )
+
+        assert (ended.code, ended.output) == (0, ""), ended
+
     @pytest.mark.parametrize("ended", [Scene(two_of_four)], indirect=True, ids=str)
     def test_in_vain_names_who_is_missing_and_has_a_code_of_its_own(self, ended: Ended) -> None:
         missing = "2 of 4 workers are Ready; w-2: Pending, 1 not created yet"

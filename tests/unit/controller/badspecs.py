@@ -40,6 +40,16 @@ def without(path: str) -> Change:
     return change
 
 
+def both(first: Change, second: Change) -> Change:
+    """A change that is two."""
+
+    def change(job: Body) -> None:
+        first(job)
+        second(job)
+
+    return change
+
+
 _L = "spec/mpiReplicaSpecs/Launcher"
 _W = "spec/mpiReplicaSpecs/Worker"
 _LP = f"{_L}/template/spec"
@@ -55,14 +65,14 @@ BAD: list[tuple[str, Change, str, str]] = [
     ("a spec that is a text", put("spec", "x"), "spec", "expected an object, got 'x'"),
     ("no replicas at all", without("spec/mpiReplicaSpecs"), _REPLICAS, "is missing"),
     ("no launcher", without(_L), _LAUNCHER, "is missing"),
-    ("no workers", without(_W), _WORKER, "is missing"),
+    ("workers that are a text", put(_W, "two"), _WORKER, "expected an object, got 'two'"),
     ("two launchers", put(f"{_L}/replicas", 2), f"{_LAUNCHER}.replicas", "there is one launcher, got 2"),
     ("no launcher wanted", put(f"{_L}/replicas", 0), f"{_LAUNCHER}.replicas", "must be at least 1"),
     ("no worker wanted", put(f"{_W}/replicas", 0), f"{_WORKER}.replicas", "must be at least 1"),
     ("workers as a text", put(f"{_W}/replicas", "4x"), f"{_WORKER}.replicas", "a whole number, got '4x'"),
     ("workers as a truth", put(f"{_W}/replicas", value=True), f"{_WORKER}.replicas", "a whole number, got True"),
     ("more workers than there is room for", put(f"{_W}/replicas", 10_001), f"{_WORKER}.replicas", "at most 10000"),
-    ("no slots", put("spec/slotsPerWorker", 0), "spec.slotsPerWorker", "must be at least 1"),
+    ("fewer than no slots", put("spec/slotsPerWorker", -1), "spec.slotsPerWorker", "must be at least 0"),
     ("half a slot", put("spec/slotsPerWorker", 0.5), "spec.slotsPerWorker", "a whole number, got 0.5"),
     ("an unknown MPI", put("spec/mpiImplementation", "LAM"), "spec.mpiImplementation", "OpenMPI, Intel, MPICH"),
     (
@@ -227,6 +237,78 @@ BAD: list[tuple[str, Change, str, str]] = [
         put(f"{_W}/template/metadata", {"labels": {"tier": 1}}),
         f"{_WORKER}.template.metadata.labels.tier",
         "expected text, got 1",
+    ),
+    (
+        "elastic without workers",
+        both(put("spec/elastic", {}), without(_W)),
+        "spec.elastic",
+        "needs workers",
+    ),
+    (
+        "a main container that a launcher without workers doesn't have",
+        both(put("spec/mainContainer", "gpu"), without(_W)),
+        "spec.mainContainer",
+        "no container of the launcher",
+    ),
+    (
+        "resources that are no quantity",
+        put("spec/runPolicy/schedulingPolicy/minResources", {"cpu": "many"}),
+        "spec.runPolicy.schedulingPolicy.minResources.cpu",
+        "expected a quantity such as 2, 500m or 4Gi, got 'many'",
+    ),
+    (
+        "resources that are a truth",
+        put("spec/runPolicy/schedulingPolicy/minResources", {"cpu": True}),
+        "spec.runPolicy.schedulingPolicy.minResources.cpu",
+        "expected a quantity",
+    ),
+    (
+        "a time-out that is a text",
+        put("spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds", "1m"),
+        "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds",
+        "a whole number, got '1m'",
+    ),
+    (
+        "a priority class that is a number",
+        put("spec/runPolicy/schedulingPolicy/priorityClass", 1000),
+        "spec.runPolicy.schedulingPolicy.priorityClass",
+        "expected text",
+    ),
+    (
+        "two clean-ups that are lists",
+        put("spec/runPolicy/cleanPodPolicy", ["All"]),
+        "spec.runPolicy.cleanPodPolicy",
+        "expected text",
+    ),
+    (
+        "a launcher that is retried by half",
+        put("spec/runPolicy/backoffLimit", 1.5),
+        "spec.runPolicy.backoffLimit",
+        "a whole number, got 1.5",
+    ),
+    (
+        "a deadline that is longer than any",
+        put("spec/runPolicy/activeDeadlineSeconds", 2**31),
+        "spec.runPolicy.activeDeadlineSeconds",
+        "must be at most",
+    ),
+    (
+        "a sidecar without an image",
+        put(f"{_WP}/containers", [container("worker"), {"name": "proxy"}]),
+        f"{_WORKER}.template.spec.containers[1].image",
+        "is missing",
+    ),
+    (
+        "search domains as a text",
+        put(f"{_WP}/dnsConfig", {"searches": "example.com"}),
+        f"{_WORKER}.template.spec.dnsConfig.searches",
+        "expected a list",
+    ),
+    (
+        "a folder where the runtime is",
+        put(f"{_WP}/containers/0/volumeMounts", [{"name": "x", "mountPath": "/opt/mpirt"}]),
+        f"{_WORKER}.template.spec.containers[0].volumeMounts[0].mountPath",
+        "mpirt puts its own files",
     ),
 ]
 

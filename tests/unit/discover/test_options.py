@@ -127,6 +127,12 @@ class TestWhatComesFirst:
 
         assert (options.after, options.own) == (by_selector("role=launcher", origin="--after"), "l-2")
 
+    def test_may_be_all_that_is_waited_for(self) -> None:
+        options = read("--wait=0", "--timeout=9", "--after", "role=launcher", environ={"MPIRT_POD": "l-2"})
+
+        assert (options.wait, options.wait_seconds) == (0, 9.0)
+        assert options.after == by_selector("role=launcher", origin="--after")
+
     @pytest.mark.parametrize(
         ("words", "environ"),
         [

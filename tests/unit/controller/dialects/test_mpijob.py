@@ -21,6 +21,9 @@ from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import BAD, Change, bad_job, put
 from tests.unit.controller.jobs import UID, container, mpi_job, parsed, template
 
+_ALONE = "only sshd would answer it, which is not started"
+_MAIN = "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker"
+
 
 class TestWhatIsRead:
     def test_a_plain_job(self) -> None:
@@ -63,7 +66,7 @@ class TestWhatIsRead:
         assert (spec.launcher.creation, spec.launcher.works_too) == (Creation.AT_STARTUP, True)
         assert (spec.workers.elastic, spec.workers.needed) == (Elastic(1, 8), 1)
         assert spec.run == RunPolicy(CleanPods.RUNNING, ttl=0, deadline=60, retries=0, suspended=True)
-        assert spec.scheduling == Scheduling(2, "gpu", "high", {"cpu": "2"})
+        assert spec.scheduling == Scheduling(least=2, queue="gpu", priority_class="high")
 
     def test_workers_are_one_where_nothing_is_said(self) -> None:
         job = mpi_job()
@@ -105,6 +108,29 @@ class TestWhatIsRead:
         worker = template(container("proxy"), container("mpi"), metadata={"annotations": annotations})
 
         assert parsed(worker=worker).workers.template.main == "mpi"
+
+
+class TestAJobWithoutWorkers:
+    @pytest.mark.parametrize(
+        "absent", [pytest.param(False, id="there is no Worker"), pytest.param(True, id="null")]
+    )
+    def test_runs_in_its_launcher_alone(self, *, absent: bool) -> None:
+        job = mpi_job(runLauncherAsWorker=True)
+        replicas = job["spec"]["mpiReplicaSpecs"]
+        del replicas["Worker"]
+        if absent:
+            replicas["Worker"] = None
+
+        spec = MPI_JOB.parse(job)
+
+        assert (spec.has_workers, spec.workers.replicas, spec.workers.needed) == (False, 0, 0)
+        assert spec.launcher.works_too
+
+    def test_may_name_the_launchers_main_container(self) -> None:
+        job = mpi_job(launcher=template(container("proxy"), container("mpi")), mainContainer="mpi")
+        del job["spec"]["mpiReplicaSpecs"]["Worker"]
+
+        assert MPI_JOB.parse(job).launcher.template.main == "mpi"
 
 
 class TestWhoActs:
@@ -162,6 +188,36 @@ class TestWhatCantBeMeant:
                 id="sshd",
             ),
             pytest.param(
+                "spec/mpiReplicaSpecs/Worker/template/spec/containers/0",
+                container("worker", args=["sshd"], command=None, readinessProbe={"tcpSocket": {"port": 22}}),
+                (
+                    f"{_MAIN}: sshd is not started: nothing connects by ssh; the worker waits instead",
+                    f"{_MAIN}: readinessProbe of port 22 is left out: {_ALONE}",
+                ),
+                id="sshd and a probe of its port",
+            ),
+            pytest.param(
+                "spec/runPolicy/schedulingPolicy/minResources",
+                {"cpu": "1"},
+                "spec.runPolicy.schedulingPolicy.minResources: has no effect: Volcano adds up what the workers "
+                "request, and no PodGroup is made",
+                id="resources of a gang",
+            ),
+            pytest.param(
+                "spec/runPolicy/schedulingPolicy/queue",
+                "gpu",
+                "spec.runPolicy.schedulingPolicy.queue: has no effect: only Volcano is told it (schedulerName: "
+                "volcano), and no PodGroup is made",
+                id="a queue without Volcano",
+            ),
+            pytest.param(
+                "spec/runPolicy/schedulingPolicy/minAvailable",
+                3,
+                "spec.runPolicy.schedulingPolicy.minAvailable: has no effect: only Volcano is told it "
+                "(schedulerName: volcano), and no PodGroup is made",
+                id="a gang without Volcano",
+            ),
+            pytest.param(
                 "spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds",
                 30,
                 "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: has no effect: no PodGroup is made",
@@ -169,11 +225,18 @@ class TestWhatCantBeMeant:
             ),
         ],
     )
-    def test_it_is_noticed(self, path: str, value: Any, notice: str) -> None:
+    def test_it_is_noticed(self, path: str, value: Any, notice: str | tuple[str, ...]) -> None:
         job = mpi_job()
         put(path, value)(job)
 
-        assert MPI_JOB.parse(job).notices == (notice,)
+        assert MPI_JOB.parse(job).notices == ((notice,) if isinstance(notice, str) else notice)
+
+    def test_what_volcano_is_told_is_not(self) -> None:
+        worker = template(container("worker"), schedulerName="volcano")
+
+        assert (
+            parsed(worker=worker, runPolicy={"schedulingPolicy": {"minAvailable": 3, "queue": "q"}}).notices == ()
+        )
 
     def test_two_clean_up_policies_that_disagree(self) -> None:
         spec = parsed(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})
@@ -198,8 +261,8 @@ class TestWhatCantBe:
         assert caught.value.field == field
         assert problem in caught.value.problem
 
-    def test_there_are_forty_of_them_at_least(self) -> None:
-        assert len(BAD) >= 40
+    def test_there_are_fifty_of_them_at_least(self) -> None:
+        assert len({name for name, *_ in BAD}) >= 50
 
     def test_a_long_wrong_value_is_cut(self) -> None:
         with pytest.raises(SpecError) as caught:

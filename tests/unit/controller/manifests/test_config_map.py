@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
-from tests.unit.controller.jobs import parsed
+from tests.unit.controller.jobs import mpi_job, parsed
 
 SELECTOR = (
     "training.kubeflow.org/operator-name=mpi-operator,training.kubeflow.org/job-name=train,"
@@ -19,6 +21,13 @@ SELECTOR = (
 
 def data(**job: object) -> dict[str, str]:
     found: dict[str, str] = config_map(parsed(**job), {})["data"]
+    return found
+
+
+def without_workers(**job: Any) -> dict[str, str]:
+    body = mpi_job(**job)
+    del body["spec"]["mpiReplicaSpecs"]["Worker"]
+    found: dict[str, str] = config_map(MPI_JOB.parse(body), {})["data"]
     return found
 
 
@@ -36,6 +45,22 @@ class TestTheHostfile:
 
     def test_begins_with_the_launcher_if_it_works_too(self) -> None:
         assert data(runLauncherAsWorker=True)["hostfile"].splitlines()[0] == "train-launcher slots=1"
+
+    @pytest.mark.parametrize(
+        ("mpi", "text"),
+        [
+            pytest.param("OpenMPI", "train-worker-0 slots=0\ntrain-worker-1 slots=0\n", id="Open MPI"),
+            pytest.param("MPICH", "train-worker-0:0\ntrain-worker-1:0\n", id="MPICH"),
+        ],
+    )
+    def test_has_no_slots_where_the_user_says_0(self, mpi: str, text: str) -> None:
+        assert data(mpiImplementation=mpi, slotsPerWorker=0)["hostfile"] == text
+
+    def test_of_a_job_without_workers_is_empty_or_names_the_launcher(self) -> None:
+        assert without_workers()["hostfile"] == ""
+        assert (
+            without_workers(runLauncherAsWorker=True, slotsPerWorker=4)["hostfile"] == "train-launcher slots=4\n"
+        )
 
 
 def test_the_number_of_workers_to_wait_for_is_no_secret_of_a_template() -> None:
@@ -80,6 +105,17 @@ class TestTheScripts:
         done = self.run(data(runLauncherAsWorker=True)["discover_hosts.sh"], path, code=244)
 
         assert done == (244, "")
+
+    def test_with_no_slots_discovery_leaves_the_number_to_the_workers(self, path: str) -> None:
+        done = self.run(data(slotsPerWorker=0, runLauncherAsWorker=True)["discover_hosts.sh"], path)
+
+        assert done == (0, f"train-launcher\nmpirt-discover --selector {SELECTOR}\n")
+
+    @pytest.mark.parametrize(("works", "said"), [(True, "train-launcher:1\n"), (False, "")])
+    def test_without_workers_nobody_is_asked(self, path: str, said: str, *, works: bool) -> None:
+        done = self.run(without_workers(runLauncherAsWorker=works)["discover_hosts.sh"], path)
+
+        assert done == (0, said)
 
     def test_the_delivered_runtime_comes_first(self) -> None:
         assert "program=/opt/mpirt/bin/mpirt-rsh\n" in data()["kubexec.sh"]

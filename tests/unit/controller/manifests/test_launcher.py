@@ -65,6 +65,9 @@ class TestThePod:
             "training.kubeflow.org/operator-name": "mpi-operator",
             "training.kubeflow.org/job-name": "train",
             "training.kubeflow.org/job-role": "launcher",
+            "group-name": "kubeflow.org",
+            "mpi-job-name": "train",
+            "mpi-job-role": "launcher",
         }
         outside = {name: value for name, value in made["spec"].items() if isinstance(value, str | bool)}
         assert outside == {
@@ -113,6 +116,20 @@ class TestThePod:
         made = pod(launcher=template(container("mpi"), hostNetwork=True))
 
         assert made["dnsPolicy"] == "ClusterFirstWithHostNet"
+
+    @pytest.mark.parametrize("mpi", ["MPICH", "Intel"])
+    def test_with_hydra_it_finds_the_workers_names_for_published_images_look_them_up_first(self, mpi: str) -> None:
+        made = pod(mpiImplementation=mpi)
+
+        assert made["dnsConfig"] == {"searches": ["train.ml.svc.cluster.local"]}
+        on_host = pod(mpiImplementation=mpi, launcher=template(container("mpi"), hostNetwork=True))
+        assert "dnsConfig" not in on_host
+
+    def test_a_rank_is_told_of_a_launcher_that_works_too(self) -> None:
+        label = "training.kubeflow.org/replica-index"
+
+        assert launcher_template(parsed(runLauncherAsWorker=True), SETTINGS)["metadata"]["labels"][label] == "0"
+        assert label not in launcher_template(parsed(), SETTINGS)["metadata"]["labels"]
 
     def test_a_sidecar_is_untouched(self) -> None:
         sidecar = container("proxy")
@@ -265,6 +282,18 @@ class TestItsEnvironment:
 )
 def test_what_makes_it_another_launcher(change: dict[str, Any]) -> None:
     assert launcher_digest(parsed(**change)) != launcher_digest(parsed())
+
+
+def test_digests_are_those_of_earlier_versions_so_that_an_upgrade_replaces_no_pod() -> None:
+    policy = {"queue": "gpu", "priorityClass": "high", "minAvailable": 3, "minResources": {"cpu": 2}}
+    sshd = container("worker", args=["/usr/sbin/sshd", "-De"], readinessProbe={"tcpSocket": {"port": 2222}})
+    worker = template(sshd, schedulerName="volcano", metadata={"labels": {"tier": "gpu"}})
+    job = parsed(
+        slotsPerWorker=2, mpiImplementation="MPICH", worker=worker, runPolicy={"schedulingPolicy": policy}
+    )
+
+    assert (worker_digest(job), launcher_digest(job)) == ("ae84c808e1d4eba2", "2f27dc36d7ea9fa9")
+    assert (worker_digest(parsed()), launcher_digest(parsed())) == ("602cfe063e210bea", "dba709aedaf6b663")
 
 
 def test_what_does_not() -> None:

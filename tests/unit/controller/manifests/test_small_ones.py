@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.event import event
+from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.spec import JobKey, Owner
-from tests.unit.controller.jobs import NOON, UID, container, parsed, template
+from tests.unit.controller.jobs import NOON, SETTINGS, UID, container, mpi_job, parsed, template
 
 METADATA = {
     "name": "train-launcher",
@@ -48,6 +52,27 @@ def test_the_launcher_may_start_commands_in_the_jobs_workers_and_look_at_pods() 
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
         ],
     }
+
+
+def test_without_workers_the_launcher_may_start_commands_nowhere() -> None:
+    job = mpi_job()
+    del job["spec"]["mpiReplicaSpecs"]["Worker"]
+
+    assert role(MPI_JOB.parse(job))["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    ]
+
+
+def test_everything_but_pods_carries_the_jobs_name_as_its_app_as_with_mpi_operator() -> None:
+    spec = parsed()
+    made = [
+        *(role(spec), role_binding(spec), service_account(spec), service(spec), config_map(spec, {})),
+        *(stateful_set(spec, SETTINGS), launcher_job(spec, SETTINGS)),
+    ]
+
+    assert {one["metadata"]["labels"]["app"] for one in made} == {"train"}
+    templates = [one["spec"]["template"]["metadata"]["labels"] for one in made[-2:]]
+    assert not any("app" in labels for labels in templates)
 
 
 def test_the_role_is_bound_to_the_launchers_account() -> None:

@@ -6,16 +6,21 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.manifests.sshd import IDLE
 from mpirt.controller.manifests.tolerations import with_tolerations
-from mpirt.controller.manifests.workers import IDLE, stateful_set, worker_template
+from mpirt.controller.manifests.workers import stateful_set, worker_template
 from mpirt.controller.model.digests import worker_digest
-from tests.unit.controller.jobs import SETTINGS, container, parsed, template
+from tests.unit.controller.jobs import SETTINGS, container, mpi_job, parsed, template
 
 LABELS = {
     "training.kubeflow.org/operator-name": "mpi-operator",
     "training.kubeflow.org/job-name": "train",
     "training.kubeflow.org/job-role": "worker",
 }
+
+# Which mpi-operator v1 had, and nothing selects by.
+V1_LABELS = {"group-name": "kubeflow.org", "mpi-job-name": "train", "mpi-job-role": "worker"}
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def test_a_workers_pod() -> None:
 
     assert made == {
         "metadata": {
-            "labels": {"tier": "gpu", **LABELS},
+            "labels": {"tier": "gpu", **LABELS, **V1_LABELS},
             "annotations": {"a": "b", "mpirt.dev/template": worker_digest(parsed(worker=worker))},
         },
         "spec": {
@@ -81,6 +86,11 @@ def test_a_workers_pod() -> None:
             "automountServiceAccountToken": False,
         },
     }
+
+
+def test_the_labels_of_old_readers_select_nothing() -> None:
+    """Pods of an earlier version of the controller don't have them."""
+    assert stateful_set(parsed(), SETTINGS)["spec"]["selector"]["matchLabels"] == LABELS
 
 
 class TestWhatItRuns:
@@ -160,31 +170,78 @@ class TestTheHostsNetwork:
 class TestGangs:
     POLICY = {"schedulingPolicy": {"queue": "gpu", "priorityClass": "high", "minResources": {"cpu": "2"}}}  # noqa: RUF012  a literal
 
-    def made(self, *, scheduler: str | None, policy: dict[str, Any]) -> dict[str, Any]:
+    def made(self, *, scheduler: str | None, policy: dict[str, Any], **job: Any) -> dict[str, Any]:
         chosen: dict[str, Any] = {"schedulerName": scheduler} if scheduler else {}
         worker = template(container("worker"), **chosen)
-        return stateful_set(parsed(worker=worker, runPolicy=policy), SETTINGS)
+        return stateful_set(parsed(worker=worker, runPolicy=policy, **job), SETTINGS)
+
+    def least(self, policy: dict[str, Any], **job: Any) -> str:
+        made = self.made(scheduler="volcano", policy={"schedulingPolicy": policy}, **job)
+        return str(made["metadata"]["annotations"]["scheduling.volcano.sh/group-min-member"])
 
     def test_volcano_reads_annotations(self) -> None:
         made = self.made(scheduler="volcano", policy=self.POLICY)
 
         annotations = made["metadata"]["annotations"]
         assert annotations["scheduling.volcano.sh/group-min-member"] == "2"
-        assert annotations["scheduling.volcano.sh/group-min-resources"] == '{"cpu": "2"}'
         assert made["spec"]["template"]["metadata"]["annotations"] == {
             "mpirt.dev/template": annotations["mpirt.dev/template"],
             "scheduling.volcano.sh/queue-name": "gpu",
         }
         assert made["spec"]["template"]["spec"]["priorityClassName"] == "high"
 
+    def test_resources_of_a_gang_are_not_written_for_volcano_does_not_read_them(self) -> None:
+        annotations = self.made(scheduler="volcano", policy=self.POLICY)["metadata"]["annotations"]
+
+        assert "scheduling.volcano.sh/group-min-resources" not in annotations
+
+    @pytest.mark.parametrize(
+        ("policy", "job", "least"),
+        [
+            pytest.param({}, {"replicas": 4}, "4", id="all workers, where nothing is said"),
+            pytest.param(
+                {}, {"replicas": 4, "elastic": {"minReplicas": 2}}, "2", id="as few as an elastic job needs"
+            ),
+            pytest.param({"minAvailable": 5}, {"replicas": 4}, "4", id="one less, for the launcher comes later"),
+            pytest.param({"minAvailable": 3}, {"replicas": 4}, "2", id="the same below"),
+            pytest.param({"minAvailable": 1}, {"replicas": 4}, "1", id="at least one"),
+            pytest.param({"minAvailable": 9}, {"replicas": 4}, "4", id="never more than there are"),
+        ],
+    )
+    def test_a_gang_is_never_more_than_the_workers_that_can_be_there(
+        self, policy: dict[str, Any], job: dict[str, Any], least: str
+    ) -> None:
+        """The launcher is made when they are Ready: if they waited for it, both would for ever."""
+        assert self.least(policy, **job) == least
+
     def test_what_is_not_said_is_not_written(self) -> None:
         made = self.made(scheduler="volcano", policy={"schedulingPolicy": {"minAvailable": 1}})
 
-        annotations = made["metadata"]["annotations"]
-        assert annotations["scheduling.volcano.sh/group-min-member"] == "1"
-        assert "scheduling.volcano.sh/group-min-resources" not in annotations
         assert list(made["spec"]["template"]["metadata"]["annotations"]) == ["mpirt.dev/template"]
         assert "priorityClassName" not in made["spec"]["template"]["spec"]
+
+    def test_a_queue_may_stand_in_the_jobs_annotations(self) -> None:
+        job = mpi_job(
+            worker=template(container("worker"), schedulerName="volcano"), runPolicy={"schedulingPolicy": {}}
+        )
+        job["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "night"}
+
+        made = worker_template(MPI_JOB.parse(job), SETTINGS)
+
+        assert made["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "night"
+        job["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": "day"}
+        made = worker_template(MPI_JOB.parse(job), SETTINGS)
+        assert made["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "day"
+
+    def test_a_jobs_annotation_replaces_no_pods(self) -> None:
+        job = mpi_job(
+            worker=template(container("worker"), schedulerName="volcano"), runPolicy={"schedulingPolicy": {}}
+        )
+        before = worker_digest(MPI_JOB.parse(job))
+
+        job["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "night"}
+
+        assert worker_digest(MPI_JOB.parse(job)) == before
 
     def test_others_group_by_a_label(self) -> None:
         made = self.made(scheduler=None, policy=self.POLICY)

@@ -1,0 +1,32 @@
+"""
+The label training.kubeflow.org/replica-index: a pod's rank among those of its job, from 0.
+
+Owns: which pods get it, and its value. Pods of a StatefulSet share the labels of its template, so workers can only
+be labelled once they exist, with one write each. Kueue's topology-aware scheduling reads it, to put neighbouring
+ranks on neighbouring nodes; so it is written for jobs that Kueue places by topology, and for no others. All
+workers have apps.kubernetes.io/pod-index, which Kubernetes writes itself.
+"""
+
+from __future__ import annotations
+
+from mpirt import names
+from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.reading import rows, text
+from mpirt.controller.model.spec import JobSpec
+
+# Kueue holds pods by it until it has chosen a node for each, and puts it into the templates.
+_KUEUE_GATE = "kueue.x-k8s.io/topology"
+
+
+def launcher_index(spec: JobSpec) -> dict[str, str]:
+    """The launcher's label: it has a rank if it works, too, and is the first then."""
+    return {names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}
+
+
+def worker_indices(spec: JobSpec) -> dict[str, str]:
+    """The value of each worker's label, by the pod's name; empty if nobody reads it."""
+    if not any(text(row, "name") == _KUEUE_GATE for row in rows(spec.workers.template.spec, "schedulingGates")):
+        return {}
+    first = 1 if spec.launcher.works_too else 0
+    workers = worker_names(spec.key.name, spec.workers.replicas)
+    return {name: str(index) for index, name in enumerate(workers, start=first)}
