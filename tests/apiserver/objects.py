@@ -21,6 +21,7 @@ from tests.apiserver.faults import status_object
 from tests.apiserver.storage import Body, Place, Storage, Trouble, apply_patch
 
 _POLL = 0.2
+_DISCOVERY = "apiresources"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 READS = frozenset({"get", "list", "watch"})
 
@@ -209,7 +210,8 @@ def _parsed(target: str) -> tuple[Place, str, dict[str, str]]:
     """Where a request points, what below it, and its query."""
     parts = urlsplit(target)
     words = parts.path.strip("/").split("/")
-    words = words[2:] if words[0] == "api" else words[3:]
+    # A version of an API group by itself is what discovery asks for.
+    words = (words[2:] if words[0] == "api" else words[3:]) or [_DISCOVERY]
     namespace, words = (words[1], words[2:]) if words[0] == "namespaces" else ("", words)
     name, below = (*words[1:], "", "")[:2]
     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
@@ -224,6 +226,8 @@ def _verb(method: str, place: Place, query: dict[str, str]) -> str:
 
 def _carry_out(storage: Storage, verb: str, place: Place, query: dict[str, str], body: Any) -> tuple[int, Body]:
     match verb:
+        case "list" if place.plural == _DISCOVERY:
+            return 200, {"kind": "APIResourceList", "resources": [{"name": "mpijobs"}]}
         case "list":
             version, items = storage.select(place)
             return 200, {"metadata": {"resourceVersion": str(version)}, "items": items}

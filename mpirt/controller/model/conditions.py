@@ -44,6 +44,7 @@ class Reason(StrEnum):
     WORKER_FAILED = "MPIJobWorkerFailed"
     LAUNCHER_FAILED = "MPIJobLauncherFailed"
     NOT_HONOURED = "MPIJobFieldNotHonoured"
+    RUN_BY_ANOTHER = "MPIJobRunByAnother"
 
 
 @dataclass(frozen=True, slots=True)
