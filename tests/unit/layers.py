@@ -77,14 +77,15 @@ _CORE = (
 _CONTROLLER = (
     "options cluster/election "
     "decisions/cleanup decisions/decide decisions/drift decisions/dry_runs decisions/launching "
-    "decisions/lost_nodes decisions/plan "
+    "decisions/lost_nodes decisions/plan decisions/takeover "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/template "
     "loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/service manifests/workers "
     "messages/announcing messages/causes messages/readiness messages/sentences messages/status "
     "model/actions model/conditions model/digests model/kinds model/objectnames model/outcomes model/reading "
-    "model/spec observed/facts observed/observe observed/pod_events observed/pods observed/store"
+    "model/spec observed/facts observed/observe observed/pod_events observed/pods observed/rivals "
+    "observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",

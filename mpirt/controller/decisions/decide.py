@@ -7,6 +7,7 @@ Owns: the order of things: whose job it is, whether it can be read, what there i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.plan import make_plan, plan_of_invalid
@@ -38,6 +39,7 @@ def decide(
         return Plan()
     status = dialect.read_status(body)
     observed = observe(dialect.owner(body), body, status, cached, refusals, vanished=vanished, heard=heard)
+    observed = replace(observed, claimed=dialect.is_claimed(body))
     try:
         spec = dialect.parse(body)
     except SpecError as error:

@@ -16,6 +16,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import refused_field, trials, workers_as_job
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.takeover import is_taken_over, left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -31,8 +32,9 @@ from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Pla
 from mpirt.controller.model.conditions import JobStatus, Reason
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, is_finished, is_run_by_another, job_end
+from mpirt.controller.observed.facts import JobEnd, is_finished, job_end
 from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.rivals import is_run_by_another
 
 # Objects of others are not watched, and a refusal may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
@@ -45,7 +47,9 @@ END_WITHIN = timedelta(seconds=15)
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """The plan for a job that can be acted on."""
     if is_run_by_another(observed):
-        return Plan()
+        return _plan_of_anothers(dialect, spec, observed, now=now)
+    if is_taken_over(observed):
+        return _plan_of_takeover(dialect, observed, now=now)
     end = job_end(observed)
     expires = expiry(spec, end)
     # However short its time, its end is told first.
@@ -83,6 +87,23 @@ def _awaited(spec: JobSpec, observed: Observed, end: JobEnd | None) -> datetime 
     else:
         since, within = unexplained_since(observed, end), CAUSE_WITHIN
     return None if since is None else since + within
+
+
+def _plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
+    """The plan for a job that is left to another controller: it says so if it stands still without a reason."""
+    told = told_from(observed)
+    if told is None or spec.run.suspended:
+        return Plan()
+    if now < told:
+        return Plan(again=told)
+    said, again = _status_actions(dialect, None, observed, left_alone(observed, dialect.claim, now=now), now=now)
+    return Plan(tuple(said), again)
+
+
+def _plan_of_takeover(dialect: Dialect, observed: Observed, *, now: datetime) -> Plan:
+    """The plan for a job of another controller's that is to be ours: its launcher Job and pods go first."""
+    said, again = _status_actions(dialect, None, observed, taking_over(observed, now=now), now=now)
+    return Plan((*removals(observed), *said), earliest(again, now + LOOK_AGAIN))
 
 
 def plan_of_invalid(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:

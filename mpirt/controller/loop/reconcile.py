@@ -16,7 +16,9 @@ from typing import Protocol
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.loop.rejections import Refusals
+from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus, earliest
+from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.outcomes import Done, Exists, Failed, Outcome, Refused
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey, Settings
@@ -141,7 +143,9 @@ class Reconciler:
             self._refusals.accepted(key, kind, action.digest)
         if came.body is not None:
             self._store.put(kind, came.body)
-        elif isinstance(action, Delete):
+        if isinstance(action, Delete):
+            self._store.take_back(key, kind, action.name)
+        if came.body is None and isinstance(action, Delete):
             self._store.forget(kind, key.namespace, action.name, action.uid)
 
     def _show_what_exists(self, action: Action, key: JobKey) -> Result:
@@ -151,7 +155,15 @@ class Reconciler:
         if found is None:
             return Result.FAILED
         self._store.lend(key, action.kind, found, self._clock() + _LENT)
+        if action.kind == kinds.CONFIG_MAP:
+            self._show_launcher_job(key)
         return Result.CHANGED
+
+    def _show_launcher_job(self, key: JobKey) -> None:
+        """What another controller has made has no labels of ours; its launcher Job counts from the beginning."""
+        found = self._cluster.read(kinds.JOB, key.namespace, object_name(kinds.JOB, key.name))
+        if found is not None:
+            self._store.lend(key, kinds.JOB, found, self._clock() + _LENT)
 
     def _remember_refusal(self, action: Action, key: JobKey, came: Refused) -> Result:
         if not isinstance(action, Create | Patch) or not action.digest:

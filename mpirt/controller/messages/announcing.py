@@ -23,12 +23,12 @@ BETWEEN_WRITES = timedelta(seconds=10)
 
 _WARNINGS = frozenset({
     Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
-    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED,
+    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
 })  # fmt: skip
 # Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
 # Worth telling although they make nothing true.
-_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED})
+_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.EXISTS, Reason.REFUSED, Reason.RUN_BY_ANOTHER})
 
 
 def announcements(

@@ -72,11 +72,15 @@ class Observed:
     """Of the launcher Job that exists, the oldest first."""
     leftovers: tuple[Pod, ...] = ()
     """Pods of launcher Jobs that exist no more."""
+    bare: tuple[Pod, ...] = ()
+    """Pods that the job controls by itself: another controller has made them."""
     unmade: tuple[Unmade, ...] = ()
     """What is told of pods that could not be made, for whatever object of such a name."""
     refusals: tuple[Refusal, ...] = ()
     heard: datetime | None = None
     """Since when the API server has been heard of without a break; None: as long as anything here matters."""
+    claimed: bool = False
+    """Whether the job names this controller, so that others keep off it."""
 
     def live(self, kind: str) -> Live | None:
         """Our object of that kind, unless it is on its way out."""
@@ -105,7 +109,6 @@ def observe(
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if job_key(found) == key]
-    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     stateful_set, job = mine.get(kinds.STATEFUL_SET), mine.get(kinds.JOB)
@@ -116,14 +119,19 @@ def observe(
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
         workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
-        vanished=tuple(pod for pod in gone if _owns(stateful_set, pod)),
+        vanished=tuple(pod for pod in _read_gone(vanished, evicted) if _owns(stateful_set, pod)),
         earlier=tuple(pod for pod in workers if _is_left(kinds.STATEFUL_SET, stateful_set, pod, key)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
         leftovers=tuple(pod for pod in launchers if _is_left(kinds.JOB, job, pod, key)),
+        bare=tuple(pod for pod in pods if pod.owner == owner.uid),
         unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
         refusals=tuple(refusals),
         heard=heard,
     )
+
+
+def _read_gone(vanished: Gone, evicted: Mapping[str, str]) -> list[Pod]:
+    return [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
 
 
 def read_live(kind: str, body: Body) -> Live:
