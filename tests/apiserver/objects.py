@@ -224,13 +224,17 @@ def _verb(method: str, place: Place, query: dict[str, str]) -> str:
     return _VERBS[method]
 
 
+def _list(storage: Storage, place: Place) -> Body:
+    if place.plural == _DISCOVERY:
+        return {"kind": "APIResourceList", "resources": [{"name": "mpijobs"}]}
+    version, items = storage.select(place)
+    return {"metadata": {"resourceVersion": str(version)}, "items": items}
+
+
 def _carry_out(storage: Storage, verb: str, place: Place, query: dict[str, str], body: Any) -> tuple[int, Body]:
     match verb:
-        case "list" if place.plural == _DISCOVERY:
-            return 200, {"kind": "APIResourceList", "resources": [{"name": "mpijobs"}]}
         case "list":
-            version, items = storage.select(place)
-            return 200, {"metadata": {"resourceVersion": str(version)}, "items": items}
+            return 200, _list(storage, place)
         case "get":
             return 200, storage.get(place)
         case "create":

@@ -59,7 +59,7 @@ def is_run_by_another(observed: Observed) -> bool:
 def made_by_another(observed: Observed) -> list[str]:
     """The objects that another controller has made, as far as they are known: kinds and names."""
     objects = [f"{live.kind} {live.name}" for live in _unmarked(observed)]
-    return [*objects, *(f"{kinds.POD} {pod.name}" for pod in observed.bare)]
+    return [*objects, *sorted(f"{kinds.POD} {pod.name}" for pod in observed.bare)]
 
 
 def last_made(observed: Observed) -> datetime | None:

@@ -143,6 +143,16 @@ class TestJobsThatItHasNotStarted:
         assert world.events[-1] == ("Warning", "MPIJobRunByAnother", CONFIG + LEFT)
         assert world.later(600) == []
 
+    def test_are_told_once_though_the_other_controller_writes_its_own_counts_over_ours(self) -> None:
+        """mpi-operator keeps conditions that it has nothing to say of, and makes the rest of the status anew."""
+        world = begun(bare_worker(0))
+        world.later(61)
+        assert world.job is not None
+
+        world.job["status"]["replicaStatuses"] = {"Worker": {"active": 1}}
+
+        assert world.later(600) == []
+
     def test_are_told_by_a_worker_where_nothing_else_is_known(self) -> None:
         world = World()
         world.put(bare_worker(0))

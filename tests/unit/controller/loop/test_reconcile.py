@@ -8,14 +8,14 @@ from typing import Any
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
-from mpirt.controller.model.actions import Action, Create, Delete, WriteStatus
-from mpirt.controller.model.outcomes import Done, Failed, Outcome, Refused
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
+from mpirt.controller.model.outcomes import Done, Exists, Failed, Outcome, Refused
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
+from tests.unit.controller.jobs import SETTINGS, UID, at, mpi_job, time
 from tests.unit.controller.world import World
 
 KEY = JobKey("ml", "train")
@@ -29,6 +29,8 @@ class Ground:
         self.answers: dict[str, Outcome] = {}
         """By the kind of action, or of object, what is not simply done."""
         self.asked: list[Action] = []
+        self.unlabelled: dict[str, Body] = {}
+        """By kind and name: what exists, and what no watch brings."""
         self.metrics = Metrics()
         self._store = Store("MPIJob", clock=self._clock)
         self._reconciler = Reconciler(
@@ -66,7 +68,8 @@ class Ground:
         return self.answers.get(f"{type(action).__name__} {kind}", Done())
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        raise AssertionError(f"nothing exists, but {kind} {namespace}/{name} was asked for")
+        assert self.unlabelled, f"nothing exists, but {kind} {namespace}/{name} was asked for"
+        return self.unlabelled.get(f"{kind} {name}")
 
     def _clock(self) -> datetime:
         return at(self.seconds)
@@ -152,3 +155,53 @@ class TestTheEndIsTold:
         assert ground.look(40).result is Result.FAILED
 
         assert [type(action) for action in ground.asked] == [Delete]
+
+
+class TestWhatAnotherControllerHasMade:
+    """It carries no label of ours: only its name in our way tells of it."""
+
+    @staticmethod
+    def ground(**status: Any) -> Ground:
+        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
+
+        def head(name: str) -> Body:
+            return {"name": name, "namespace": "ml", "uid": f"uid-of-{name}", "ownerReferences": [owner]}
+
+        ground = Ground(mpi_job(runPolicy={"managedBy": "mpirt.dev/controller"}))
+        ground.answers["Create ConfigMap"] = Exists()
+        ground.unlabelled = {
+            "ConfigMap train-config": {"kind": "ConfigMap", "metadata": head("train-config"), "data": {}},
+            "Job train-launcher": {
+                "kind": "Job",
+                "metadata": head("train-launcher"),
+                "spec": {},
+                "status": status,
+            },
+        }
+        return ground
+
+    def test_is_looked_at_as_a_whole_before_anything_is_done_about_it(self) -> None:
+        ground = self.ground(active=1)
+        assert ground.look().result is Result.CHANGED
+
+        assert ground.look().result is Result.SETTLED
+        assert ground.asked == []
+
+    def test_is_out_of_the_way_as_soon_as_it_is_deleted(self) -> None:
+        ground = self.ground()
+        ground.look()
+
+        ground.look()
+        assert [action.name for action in ground.asked if isinstance(action, Delete)] == ["train-launcher"]
+
+        ground.look()
+        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
+
+    def test_may_lack_a_launcher_job(self) -> None:
+        ground = self.ground()
+        del ground.unlabelled["Job train-launcher"]
+        ground.look()
+
+        ground.look()
+
+        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
