@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
-from mpirt.controller.cluster.informer import Informer, Where
+from mpirt.controller.cluster.discovery import Discovery, Fixed
+from mpirt.controller.cluster.informer import Informer, Source, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.writes import Writer
@@ -25,7 +26,7 @@ from mpirt.controller.loop.queue import Queue
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
 from mpirt.controller.loop.work_queue import WaitingQueue
 from mpirt.controller.model import kinds
-from mpirt.controller.model.objectnames import OPERATOR, selector
+from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import Log, report_mistake
@@ -78,7 +79,9 @@ class Daemon:
         self._made = clock()
         self._store = Store(dialect.resource.kind, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
-        self._informers = self._make_informers(dialect, options, link)
+        remedy = f"{dialect.remedy}; waiting until it is served"
+        self._jobs = Discovery(link, dialect.versions, log, remedy=remedy)
+        self._informers = self._make_informers(options, link)
         self._elector = (
             Elector(link, options.lease_namespace, options.lease_name, identity, log, terms=options.terms)
             if options.lease
@@ -88,7 +91,7 @@ class Daemon:
             dialect,
             options.settings,
             store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, dialect.resource),
+            cluster=Writer(link, kinds.RESOURCES, lambda: self._jobs.resource),
             log=log,
             witness=metrics,
             clock=clock,
@@ -139,9 +142,10 @@ class Daemon:
 
     def unready(self) -> list[str]:
         """What this process is still waiting for; a replica that doesn't lead is ready, too."""
-        return [
+        unlisted = [
             f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
         ]
+        return [*filter(None, [self._jobs.problem()]), *unlisted]
 
     def unhealthy(self) -> list[str]:
         """What only a restart can mend."""
@@ -153,16 +157,15 @@ class Daemon:
         ]
         return [] if self._stopping.is_set() else [*dead, *stuck, *ended]
 
-    def _make_informers(self, dialect: Dialect, options: Options, link: Link) -> list[Informer]:
+    def _make_informers(self, options: Options, link: Link) -> list[Informer]:
         feed = Feed(self._store, self._queue)
-        mine = Where(options.namespace, selector(OPERATOR))
-        watched = [(dialect.resource, Where(options.namespace))]
-        watched += [(kinds.RESOURCES[kind], mine) for kind in kinds.WATCHED]
+        mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
+        watched: list[tuple[Source, Where]] = [(self._jobs, Where(options.namespace))]
+        watched += [(Fixed(kinds.RESOURCES[kind]), mine) for kind in kinds.OWNED]
+        watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
         for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
-            watched += [(kinds.RESOURCES[kind], Where(options.namespace, fields=fields))]
-        return [
-            Informer(link, resource, where, feed, self._log, chance=random.random) for resource, where in watched
-        ]
+            watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
+        return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
 
     def _heard_since(self) -> datetime:
         """Since when the API server is known to have been heard of without a break."""

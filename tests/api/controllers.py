@@ -76,6 +76,16 @@ class Replica:
         except OSError:
             return ""
 
+    def problems(self) -> str:
+        """Why /readyz says no; empty if it says yes, or does not answer."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5):
+                return ""
+        except urllib.error.HTTPError as error:
+            return error.read().decode()
+        except OSError:
+            return ""
+
     def health(self) -> int:
         """The status of /healthz, by which a kubelet judges it; 0 while there is nobody to answer."""
         try:
@@ -150,6 +160,15 @@ def install(
 
     `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
     """
+    controller = start(plane, cluster, folder, replicas=replicas, urls=urls)
+    controller.wait_until_ready()
+    return controller
+
+
+def start(
+    plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1, urls: Sequence[str] = ()
+) -> Controller:
+    """The same, without waiting for it."""
     namespace = ground.fresh_namespace(cluster, folder)
     deployment = _apply(namespace)
     token = namespace.kubectl("create", "token", NAME, "--duration=24h").stdout.strip()
@@ -163,7 +182,6 @@ def install(
     controller = Controller(namespace, made)
     for each in made:
         each.start()
-    controller.wait_until_ready()
     return controller
 
 

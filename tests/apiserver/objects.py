@@ -21,6 +21,7 @@ from tests.apiserver.faults import status_object
 from tests.apiserver.storage import Body, Place, Storage, Trouble, apply_patch
 
 _POLL = 0.2
+_DISCOVERY = "apiresources"
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 READS = frozenset({"get", "list", "watch"})
 
@@ -222,7 +223,8 @@ def _parsed(target: str) -> tuple[Place, str, dict[str, str]]:
     """Where a request points, what below it, and its query."""
     parts = urlsplit(target)
     words = parts.path.strip("/").split("/")
-    words = words[2:] if words[0] == "api" else words[3:]
+    # A version of an API group by itself is what discovery asks for.
+    words = (words[2:] if words[0] == "api" else words[3:]) or [_DISCOVERY]
     namespace, words = (words[1], words[2:]) if words[0] == "namespaces" else ("", words)
     name, below = (*words[1:], "", "")[:2]
     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
@@ -235,11 +237,17 @@ def _verb(method: str, place: Place, query: dict[str, str]) -> str:
     return _VERBS[method]
 
 
+def _list(storage: Storage, place: Place) -> Body:
+    if place.plural == _DISCOVERY:
+        return {"kind": "APIResourceList", "resources": [{"name": "mpijobs"}]}
+    version, items = storage.select(place)
+    return {"metadata": {"resourceVersion": str(version)}, "items": items}
+
+
 def _carry_out(storage: Storage, verb: str, place: Place, query: dict[str, str], body: Any) -> tuple[int, Body]:
     match verb:
         case "list":
-            version, items = storage.select(place)
-            return 200, {"metadata": {"resourceVersion": str(version)}, "items": items}
+            return 200, _list(storage, place)
         case "get":
             return 200, storage.get(place)
         case "create":

@@ -75,8 +75,10 @@ _CORE = (
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
 )
 _CONTROLLER = (
-    "options cluster/election decisions/cleanup decisions/deadlines decisions/decide decisions/drift "
-    "decisions/dry_runs decisions/launching decisions/lost_nodes decisions/plan decisions/ranks decisions/rolling "
+    "options cluster/election "
+    "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
+    "decisions/launching decisions/lost_nodes decisions/plan decisions/special_plans decisions/takeover "
+    "decisions/worker_pods "
     "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/scheduling dialects/template "
     "loop/edit_limits loop/queue loop/rejections "
     "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
@@ -85,7 +87,7 @@ _CONTROLLER = (
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/reading model/records model/spec "
     "observed/deaths observed/facts observed/history observed/observe observed/pod_events observed/pods "
-    "observed/store"
+    "observed/rivals observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",

@@ -15,8 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol
 
+from mpirt.controller.cluster.discovery import Refusal, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, number, rows, table, text
@@ -28,7 +30,6 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-_GONE = 410
 # Longer than a list, a silence and a pause together: a thread that did nothing for so long hangs.
 _ALIVE_WITHIN = 240.0
 
@@ -58,12 +59,16 @@ class Where:
     fields: str = ""
 
 
-class Refusal(Exception):
-    """The API server answers, but not with what was asked for."""
+class Source(Protocol):
+    """What is watched: a resource, of which the version may change."""
 
-    def __init__(self, message: str, retry_after: float = 0.0) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+    @property
+    def resource(self) -> Resource:
+        """As it was found last."""
+        ...
+
+    def find(self) -> Resource:
+        """As it is served now. Raises Refusal or Away."""
 
 
 class Expired(Exception):
@@ -74,9 +79,10 @@ class Informer:
     """A thread that watches a kind."""
 
     def __init__(
-        self, link: Link, resource: Resource, where: Where, sink: Sink, log: Log, *, chance: Callable[[], float]
+        self, link: Link, source: Source, where: Where, sink: Sink, log: Log, *, chance: Callable[[], float]
     ) -> None:
-        self.resource = resource
+        self.source = source
+        self.resource = source.resource
         self.synced = threading.Event()
         self._link = link
         self._where = where
@@ -88,7 +94,7 @@ class Informer:
         self._heard = time.monotonic()
         self._stopping = threading.Event()
         self._stream: Stream | None = None
-        self._thread = threading.Thread(target=self._run, name=f"watch {resource.plural}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"watch {self.resource.plural}", daemon=True)
 
     def start(self) -> None:
         """Begin. The objects come, then the changes."""
@@ -118,6 +124,9 @@ class Informer:
             except Expired:
                 self._version = ""
                 self._pause("its version has expired; listing again")
+            except Unserved as error:
+                self._version = ""
+                self._pause(str(error))
             except Away as error:
                 self._pause(str(error))
             except Refusal as error:
@@ -145,6 +154,7 @@ class Informer:
             self._log.info("watch restored", kind=self.resource.kind)
 
     def _list(self) -> None:
+        self.resource = self.source.find()
         version, pages, more = "", list[list[Body]](), ""
         while not version or more:
             said = self._page(more)
@@ -167,8 +177,6 @@ class Informer:
         answer = self._link.ask(
             Request("list", "GET", where, self.resource.plural, query=query, within=_LIST_WITHIN)
         )
-        if answer.code == _GONE:
-            raise Expired
         return _good(answer).body
 
     def _watch(self) -> None:
@@ -182,9 +190,7 @@ class Informer:
             Request("watch", "GET", where, self.resource.plural, query=query, within=_SILENT)
         )
         if isinstance(stream, Answer):
-            if stream.code == _GONE:
-                raise Expired
-            raise Refusal(stream.message, stream.retry_after)
+            raise _refusal(stream)
         self._stream = stream
         try:
             if self._stopping.is_set():
@@ -210,7 +216,7 @@ class Informer:
                     self._sink.changed(self.resource.kind, body)
                 case "DELETED":
                     self._sink.removed(self.resource.kind, body)
-                case "ERROR" if number(body, "code") == _GONE:
+                case "ERROR" if number(body, "code") == HTTPStatus.GONE:
                     raise Expired
                 case "BOOKMARK":
                     pass
@@ -231,8 +237,18 @@ def pause(failures: int, chance: float, at_least: float) -> float:
 
 def _good(answer: Answer) -> Answer:
     if not answer.is_good:
-        raise Refusal(answer.message, answer.retry_after)
+        raise _refusal(answer)
     return answer
+
+
+def _refusal(answer: Answer) -> Exception:
+    match answer.code:
+        case HTTPStatus.GONE:
+            return Expired()
+        case HTTPStatus.NOT_FOUND:
+            return Unserved(answer.message)
+        case _:
+            return Refusal(answer.message, answer.retry_after)
 
 
 def _event(line: bytes) -> tuple[str, Body]:

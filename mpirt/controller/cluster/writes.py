@@ -6,7 +6,7 @@ Owns: the request that each action is. Has no opinions: what to do about an outc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mpirt import names
@@ -26,9 +26,10 @@ _MANAGER = {"fieldManager": names.CONTROLLER}
 class Writer:
     """Writes to one API server. Every method may be called from any thread."""
 
-    def __init__(self, link: Link, resources: Mapping[str, Resource], job: Resource) -> None:
+    def __init__(self, link: Link, resources: Mapping[str, Resource], job: Callable[[], Resource]) -> None:
+        """`job`: the job object's resource, in the version that is served at that moment."""
         self._link = link
-        self._resources = {**resources, job.kind: job}
+        self._resources = resources
         self._job = job
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
@@ -41,7 +42,7 @@ class Writer:
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
         """One object as it is now; None if that can't be said."""
-        resource = self._resources[kind]
+        resource = self._resource(kind)
         where = path(resource, namespace, name)
         try:
             answer = self._link.ask(Request("get", "GET", where, resource.plural, within=WRITE_WITHIN))
@@ -56,15 +57,19 @@ class Writer:
             case Delete():
                 return self._delete(action, key)
             case Patch():
-                resource = self._resources[action.kind]
+                resource = self._resource(action.kind)
                 where = path(resource, key.namespace, action.name)
                 return self._patch(where, resource.plural, [dict(each) for each in action.operations])
             case WriteStatus():
-                where = path(self._job, key.namespace, key.name, below="status")
-                return self._patch(where, f"{self._job.plural}/status", _status_patch(action))
+                job = self._job()
+                where = path(job, key.namespace, key.name, below="status")
+                return self._patch(where, f"{job.plural}/status", _status_patch(action))
+
+    def _resource(self, kind: str) -> Resource:
+        return self._resources.get(kind) or self._job()
 
     def _create(self, action: Create, key: JobKey) -> Request:
-        resource = self._resources[action.kind]
+        resource = self._resource(action.kind)
         query = _MANAGER | ({"dryRun": "All"} if action.dry_run else {})
         where, body = path(resource, key.namespace), dict(action.manifest)
         return Request("create", "POST", where, resource.plural, query=query, body=body, within=WRITE_WITHIN)
@@ -82,7 +87,7 @@ class Writer:
         )
 
     def _delete(self, action: Delete, key: JobKey) -> Request:
-        resource = self._resources[action.kind]
+        resource = self._resource(action.kind)
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

@@ -7,9 +7,11 @@ Owns: the order of things: whose job it is, whether it can be read, what there i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.plan import make_plan, plan_of_impossible, plan_of_invalid
+from mpirt.controller.decisions.plan import make_plan
+from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Refusal
 from mpirt.controller.model.reading import Body, table
@@ -41,6 +43,7 @@ def decide(
         return Plan()
     status = dialect.read_status(body)
     observed = observe(dialect.owner(body), body, status, cached, refusals, vanished=vanished, heard=heard)
+    observed = replace(observed, claimed=dialect.is_claimed(body))
     try:
         spec = dialect.parse(body)
     except SpecError as error:

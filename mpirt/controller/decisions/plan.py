@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpirt.controller.decisions.cleanup import (
     expiry,
@@ -24,32 +24,39 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, refused_field, trials
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import healing, overlooking
-from mpirt.controller.decisions.ranks import label_ranks
-from mpirt.controller.decisions.rolling import replaced_workers
+from mpirt.controller.decisions.special_plans import (
+    LOOK_AGAIN,
+    plan_of_anothers,
+    plan_of_invalid,
+    plan_of_overdue,
+    plan_of_rerun,
+    plan_of_takeover,
+)
+from mpirt.controller.decisions.takeover import is_taken_over
+from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.messages.announcing import announcements, is_due
+from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
-from mpirt.controller.messages.status import Obstacle, Progress, failed_status, invalid_status, job_status
+from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Refusal, WriteStatus, earliest
+from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Refusal, earliest
 from mpirt.controller.model.attempts import History
-from mpirt.controller.model.conditions import JobStatus, Reason
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
 from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.deaths import shortened
-from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_run_by_another, job_end
+from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.rivals import is_run_by_another
 
-# Objects of others are not watched, and a refusal may end without a sign.
-LOOK_AGAIN = timedelta(seconds=30)
 # So much of what the API server has said; the rest repeats the object.
 _LONGEST_REFUSAL = 1024
 
@@ -57,9 +64,11 @@ _LONGEST_REFUSAL = 1024
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """The plan for a job that can be acted on."""
     if is_run_by_another(observed):
-        return Plan()
+        return plan_of_anothers(dialect, spec, observed, now=now)
+    if is_taken_over(observed):
+        return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and kinds.JOB in observed.mine:
-        return _plan_of_rerun(observed)
+        return plan_of_rerun(observed)
     end = job_end(observed)
     expires = expiry(spec, end)
     # However short its time, its end is told first.
@@ -69,7 +78,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     deadline = due(spec, observed)
     is_overdue = deadline is not None and deadline <= now
     if is_overdue and kinds.JOB not in observed.mine:
-        return _plan_of_overdue(dialect, spec, observed, now=now)
+        return plan_of_overdue(dialect, spec, observed, now=now)
     plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
     return replace(plan, again=earliest(plan.again, expires, None if is_overdue else deadline))
 
@@ -107,46 +116,8 @@ def _plan_of_run(
     if not is_told:
         return Plan((*changes, *healed), earliest(told_at, heal_again, look))
     status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
-    said, write_again = _status_actions(dialect, spec, observed, status, now=now)
+    said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
     return Plan((*changes, *healed, *said), earliest(heal_again, write_again, look))
-
-
-def plan_of_invalid(
-    dialect: Dialect, problem: str, observed: Observed, *, now: datetime, reason: Reason = Reason.INVALID
-) -> Plan:
-    """The plan for a job whose spec can't be acted on: it is said, and what runs is left alone."""
-    if is_run_by_another(observed):
-        return Plan()
-    healed, heal_again = healing(observed, now=now)
-    seen = overlooking(observed, now=now)
-    status = invalid_status(reason, problem, seen, history(None, seen, now=now), now=now)
-    said, write_again = _status_actions(dialect, None, observed, status, now=now)
-    look = now + LOOK_AGAIN if observed.refusals else None
-    return Plan((*healed, *said), earliest(heal_again, write_again, look))
-
-
-def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job that no edit can make right: it has failed."""
-    if is_finished(observed.status):
-        return Plan()
-    status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed, now=now), now=now)
-    return Plan(tuple(_status_actions(dialect, None, observed, status, now=now)[0]))
-
-
-def _plan_of_rerun(observed: Observed) -> Plan:
-    """The run that is over goes first, with its pods."""
-    job = observed.live(kinds.JOB)
-    if job is None:
-        return Plan()
-    return Plan((Delete(kinds.JOB, job.name, job.uid, "the job is to run again", foreground=True),))
-
-
-def _plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
-    """Without a launcher Job nobody else counts the time."""
-    counted = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
-    problem = f"{counted}; {readiness(spec, observed)}"
-    status = failed_status(Reason.DEADLINE, problem, observed, history(spec, observed, now=now), now=now)
-    return Plan(tuple(_status_actions(dialect, spec, observed, status, now=now)[0]))
 
 
 def _wanted(
@@ -224,18 +195,3 @@ def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Mani
         said = shortened(refusal.message, _LONGEST_REFUSAL)
         return Obstacle(Reason.REFUSED, f"the API server refuses {refusal.kind}: {said}")
     return None
-
-
-def _status_actions(
-    dialect: Dialect, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
-) -> tuple[list[Action], datetime | None]:
-    """The events and the write, if it is time for them, or when it will be."""
-    due_at = is_due(observed.status, status, now=now)
-    if due_at is None or due_at > now:
-        return [], due_at
-    owner = observed.owner
-    body = dialect.write_status(replace(status, written=now), owner.key)
-    events = announcements(owner, observed.status, status, spec, now=now)
-    before = observed.status
-    came_true = frozenset(kind for kind in status.conditions if status.is_true(kind) and not before.is_true(kind))
-    return [*events, WriteStatus(owner.uid, body, "the status has changed", came_true)], None

@@ -6,6 +6,7 @@ Owns: the questions. A new kind of job is a module beside this one that answers 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from mpirt.controller.model.conditions import JobStatus
@@ -19,7 +20,17 @@ class Dialect(Protocol):
 
     @property
     def resource(self) -> Resource:
-        """The object that is watched and whose status is written."""
+        """The object that is watched and whose status is written, in the version that is liked best."""
+        ...
+
+    @property
+    def versions(self) -> Sequence[Resource]:
+        """All versions that can be read, the best one first."""
+        ...
+
+    @property
+    def remedy(self) -> str:
+        """What to do where the API server serves none of them."""
         ...
 
     def owner(self, body: Body) -> Owner:
@@ -27,7 +38,16 @@ class Dialect(Protocol):
         ...
 
     def is_ours(self, body: Body) -> bool:
-        """Whether this controller is the one to act on it."""
+        """Whether this controller may act on it."""
+        ...
+
+    def is_claimed(self, body: Body) -> bool:
+        """Whether it names this controller, so that others keep off it."""
+        ...
+
+    @property
+    def claim(self) -> str:
+        """The field that names it, and the value."""
         ...
 
     def parse(self, body: Body) -> JobSpec:

@@ -38,12 +38,13 @@ from mpirt.controller.model.spec import (
 )
 from mpirt.errors import SpecError
 
-# Stored, and served by mpi-operator's own CRD, too.
-RESOURCE = Resource("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
+# mpi-operator's CRD serves the first one only, training-operator's the second one only, ours both.
+VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
 
-# Who may be named by spec.runPolicy.managedBy for us to act: mpi-operator's name, for its jobs run here unchanged,
-# and ours, for a cluster that has both.
-_MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "mpirt.dev/controller"})
+# In spec.runPolicy.managedBy: this controller.
+US = "mpirt.dev/controller"
+# Those that may be named there for us to act: whose jobs run here unchanged, and we.
+_MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
 
 # The names of pods begin with it, and of a Service: RFC 1035.
 _JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -67,18 +68,30 @@ class _Restart(StrEnum):
 class MpiJob:
     """The dialect."""
 
-    resource: Resource = RESOURCE
+    versions: tuple[Resource, ...] = VERSIONS
+    claim: str = f"spec.runPolicy.managedBy to {US}"
+    remedy: str = "apply the CRD, for example with: kubectl apply -k crds/"
+
+    @property
+    def resource(self) -> Resource:
+        """The version that is liked best."""
+        return self.versions[0]
 
     def owner(self, body: Body) -> Owner:
-        """The job, as what it owns names it."""
+        """The job, as what it owns names it: in the version in which it was read, which is served."""
         metadata = table(body, "metadata")
         key = JobKey(text(metadata, "namespace"), text(metadata, "name"))
-        return Owner(self.resource.api_version, self.resource.kind, key, text(metadata, "uid"))
+        api_version = text(body, "apiVersion") or self.resource.api_version
+        return Owner(api_version, self.resource.kind, key, text(metadata, "uid"))
 
     def is_ours(self, body: Body) -> bool:
         """Whether it names nobody else as its manager."""
         manager = table(body, "spec", "runPolicy").get("managedBy")
         return manager is None or (isinstance(manager, str) and manager in _MANAGERS)
+
+    def is_claimed(self, body: Body) -> bool:
+        """Whether it names this controller as its manager."""
+        return table(body, "spec", "runPolicy").get("managedBy") == US
 
     def parse(self, body: Body) -> JobSpec:
         """What it asks for. Raises SpecError."""

@@ -21,6 +21,7 @@ from mpirt.controller.loop.rejections import Refusals
 from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Refusal, WriteStatus, earliest
+from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.outcomes import Conflict, Done, Exists, Failed, Outcome, Refused
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
@@ -201,7 +202,9 @@ class Reconciler:
                 self._edits.written(key, action, self._clock())
         if came.body is not None:
             self._store.put(kind, came.body)
-        elif isinstance(action, Delete):
+        if isinstance(action, Delete):
+            self._store.take_back(key, kind, action.name)
+        if came.body is None and isinstance(action, Delete):
             self._store.forget(kind, key.namespace, action.name, action.uid)
 
     def _has_learnt(self, action: Action, seen: _Seen, came: Outcome) -> bool:
@@ -219,9 +222,18 @@ class Reconciler:
 
     def _has_found(self, action: Create, key: JobKey) -> bool:
         found = self._cluster.read(action.kind, key.namespace, action.name)
+        if found is None:
+            return False
+        self._store.lend(key, action.kind, found, self._clock() + _LENT)
+        if action.kind == kinds.CONFIG_MAP:
+            self._show_launcher_job(key)
+        return True
+
+    def _show_launcher_job(self, key: JobKey) -> None:
+        """What another controller has made has no labels of ours; its launcher Job counts from the beginning."""
+        found = self._cluster.read(kinds.JOB, key.namespace, object_name(kinds.JOB, key.name))
         if found is not None:
-            self._store.lend(key, action.kind, found, self._clock() + _LENT)
-        return found is not None
+            self._store.lend(key, kinds.JOB, found, self._clock() + _LENT)
 
     def _has_read(self, action: Patch | WriteStatus, seen: _Seen, message: str) -> bool:
         """Read the object. If it is still the one that the plan saw, the answer was a no to the change itself."""

@@ -8,15 +8,17 @@ says that it is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.manifests.event import event
-from mpirt.controller.model.actions import Create
+from mpirt.controller.model.actions import Action, Create, Manifest, WriteStatus
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.model.digests import digest
-from mpirt.controller.model.spec import JobSpec, Owner
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner
+from mpirt.controller.observed.observe import Observed
 
 # Workers become Ready one after the other, and schedulers find ever new words: mere counts and messages wait so
 # long after the last write, and are written together.
@@ -24,12 +26,31 @@ BETWEEN_WRITES = timedelta(seconds=10)
 
 _WARNINGS = frozenset({
     Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
-    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED,
+    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
 })  # fmt: skip
 # Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
 # Worth telling although they make nothing true.
-_TOLD_WHEN_FALSE = frozenset({Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID})
+_TOLD_WHEN_FALSE = frozenset({
+    Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID, Reason.RUN_BY_ANOTHER,
+})  # fmt: skip
+
+StatusWriter = Callable[[JobStatus, JobKey], Manifest]
+"""What writes a status in its object's own shape."""
+
+
+def status_actions(
+    write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
+) -> tuple[list[Action], datetime | None]:
+    """The events and the write of a status, if it is time for them, or when it will be."""
+    owner, before = observed.owner, observed.status
+    due = is_due(before, status, now=now)
+    if due is None or due > now:
+        return [], due
+    body = write(replace(status, written=now), owner.key)
+    events = announcements(owner, before, status, spec, now=now)
+    came_true = frozenset(kind for kind in status.conditions if status.is_true(kind) and not before.is_true(kind))
+    return [*events, WriteStatus(owner.uid, body, "the status has changed", came_true)], None
 
 
 def announcements(

@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from mpirt.controller.messages import causes
+from mpirt.controller.messages.edits import launcher_suspended
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.messages.sentences import trouble
 from mpirt.controller.model import kinds
@@ -293,7 +294,9 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
         return False, Reason.WORKERS_NOT_READY, str(workers)
     waiting = [pod for pod in observed.leftovers if not pod.is_over]
     current = [pod for pod in observed.launchers if not pod.is_over]
-    if waiting:
+    if suspended := launcher_suspended(observed):
+        told = suspended
+    elif waiting:
         told = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
         told = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     LAUNCHER_FAILED = "MPIJobLauncherFailed"
     NOT_HONOURED = "MPIJobFieldNotHonoured"
     EDIT_UNDONE = "MPIJobEditUndone"
+    RUN_BY_ANOTHER = "MPIJobRunByAnother"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,5 +60,3 @@ RESOURCES: Mapping[str, Resource] = {
 # What a job owns, in the order in which it is made: each stands on those before it. The launcher Job comes last,
 # and when the workers are Ready.
 OWNED = (CONFIG_MAP, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SERVICE, STATEFUL_SET, JOB)
-# What is watched by our labels; of events, which carry none, those that unmade.py and evictions.py read.
-WATCHED = (*OWNED, POD)

@@ -31,6 +31,9 @@ LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 # On every object of ours, and what informers select by.
 OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 
+# The same as informers select pods: training-operator's MPIJobs have the other value.
+ANY_OPERATOR = f"{names.KUBEFLOW_OPERATOR_LABEL} in (mpi-operator,mpijob-controller)"
+
 # On a StatefulSet, its pods and a launcher Job: digests of what the user wrote for them, and on the StatefulSet
 # the generation that it had after our last write.
 TEMPLATE_ANNOTATION = f"{names.PREFIX}/template"

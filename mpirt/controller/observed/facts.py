@@ -13,7 +13,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.digests import launcher_digest, worker_digest
-from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
 from mpirt.controller.model.reading import moment, number, rows, table, text
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.observe import Live, Observed, digest_of
@@ -92,19 +92,6 @@ def is_finished(status: JobStatus) -> bool:
     failed = status.conditions.get(Type.FAILED)
     has_failed = failed is not None and failed.status and failed.reason != Reason.INVALID
     return status.is_true(Type.SUCCEEDED) or has_failed
-
-
-def is_run_by_another(observed: Observed) -> bool:
-    """
-    Whether another controller runs the job, or has run it to its end, before this one had to do with it.
-
-    What that made belongs to the job as well, but has no mark of ours. Its launcher is not to be replaced by ours;
-    and if there is none any more, that is no sign here that an ended job is to run again.
-    """
-    job, config = observed.mine.get(kinds.JOB), observed.mine.get(kinds.CONFIG_MAP)
-    has_mark = job is not None and TEMPLATE_ANNOTATION in job.annotations
-    has_mark |= config is not None and NEEDED_KEY in table(config.body, "data")
-    return not has_mark and (job is not None or is_finished(observed.status))
 
 
 def is_behind(workers: Live) -> bool:

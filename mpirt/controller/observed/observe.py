@@ -95,11 +95,15 @@ class Observed:
     """Of the launcher Job that exists, the oldest first."""
     leftovers: tuple[Pod, ...] = ()
     """Pods of launcher Jobs that exist no more."""
+    bare: tuple[Pod, ...] = ()
+    """Pods that the job controls by itself: another controller has made them."""
     unmade: tuple[Unmade, ...] = ()
     """What is told of pods that could not be made, for whatever object of such a name."""
     refusals: tuple[Refusal, ...] = ()
     heard: datetime | None = None
     """Since when the API server has been heard of without a break; None: as long as anything here matters."""
+    claimed: bool = False
+    """Whether the job names this controller, so that others keep off it."""
 
     @property
     def kept(self) -> tuple[Pod, ...]:
@@ -152,6 +156,7 @@ def observe(
         earlier=tuple(pod for pod in workers if _is_left(kinds.STATEFUL_SET, stateful_set, pod, key)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
         leftovers=tuple(pod for pod in launchers if _is_left(kinds.JOB, job, pod, key)),
+        bare=tuple(pod for pod in pods if pod.owner == owner.uid),
         unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
         refusals=tuple(refusals),
         heard=heard,

@@ -95,6 +95,11 @@ class Store:
             self._lent.pop(key, None)
             self._vanished.forget(key)
 
+    def take_back(self, key: JobKey, kind: str, name: str) -> None:
+        """It was deleted, or will be: what is lent of it is out of date."""
+        with self._lock:
+            self._lent.get(key, {}).pop((kind, key.namespace, name), None)
+
     # -- what plans are made of -----------------------------------------------------------------------------------
 
     def job(self, key: JobKey) -> Body | None:
@@ -144,7 +149,7 @@ class Store:
         known = self._of.get(place)
         if _uid(body) in self._deleted:
             return set()
-        if known is not None and _number(_version(self._at(place))) >= _number(_version(body)):
+        if known is not None and self._is_known(place, body):
             return set()
         changed = set()
         if known is not None:
@@ -155,6 +160,13 @@ class Store:
         self._of[place] = key
         self._jobs.setdefault(key, {}).setdefault(kind, {})[place[2]] = body
         return {*changed, key}
+
+    def _is_known(self, place: _Place, body: Body) -> bool:
+        """Whether what is known is as new, and was read in the same version of the API: fields may differ."""
+        known = self._at(place)
+        ahead = _number(_version(known)) - _number(_version(body))
+        is_another_version = place[0] == self._job_kind and known.get("apiVersion") != body.get("apiVersion")
+        return ahead >= 0 and not (ahead == 0 and is_another_version)
 
     def _key(self, kind: str, body: Body) -> JobKey | None:
         if kind in (kinds.EVENT, kinds.EVICTION):

@@ -8,9 +8,12 @@ from typing import Any, cast
 
 import pytest
 
+from mpirt.controller.cluster.discovery import Fixed, Unserved
 from mpirt.controller.cluster.informer import Informer, Where, pause
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
+from mpirt.controller.dialects.mpijob import VERSIONS
 from mpirt.controller.model import kinds
+from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
 
 
@@ -67,7 +70,8 @@ class Silent:
 )
 def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, size: str) -> None:
     pages, sink = Pages(), Sink()
-    informer = Informer(cast(Link, pages), kinds.RESOURCES[kind], Where(), sink, Silent(), chance=lambda: 0.5)
+    source = Fixed(kinds.RESOURCES[kind])
+    informer = Informer(cast(Link, pages), source, Where(), sink, Silent(), chance=lambda: 0.5)
 
     informer.start()
     assert sink.listed.wait(60)
@@ -85,3 +89,47 @@ class TestThePauseAfterAFailure:
     @pytest.mark.parametrize("chance", [0.0, 1.0])
     def test_is_as_long_as_the_server_asks_and_a_bit_longer_for_some(self, chance: float) -> None:
         assert 20 <= pause(1, chance, 20.0) <= 24
+
+
+class ChangedCrd:
+    """An API server whose CRD loses v2beta1 between a list and the watch that follows it."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+
+    def ask(self, request: Request) -> Answer:
+        self.listed.append(request.path)
+        return Answer(200, {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "train"}}]})
+
+    def watch(self, _request: Request) -> Answer:
+        return Answer(404, {"message": "the server could not find the requested resource"})
+
+
+class Versions:
+    """What discovery finds, each time that it is asked: v2beta1, nothing for a moment, and then v1."""
+
+    def __init__(self) -> None:
+        self.resource = VERSIONS[0]
+        self.asked = 0
+        self.has_changed = threading.Event()
+
+    def find(self) -> Resource:
+        self.asked += 1
+        if self.asked == 2:
+            raise Unserved("the API server serves no MPIJob")
+        if self.asked == 4:
+            self.has_changed.set()
+        self.resource = VERSIONS[min(1, self.asked - 1)]
+        return self.resource
+
+
+def test_a_version_that_is_no_longer_served_is_looked_up_anew() -> None:
+    server, versions, sink = ChangedCrd(), Versions(), Sink()
+    informer = Informer(cast(Link, server), versions, Where(), sink, Silent(), chance=lambda: 0.0)
+
+    informer.start()
+    assert versions.has_changed.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert server.listed[:2] == ["/apis/kubeflow.org/v2beta1/mpijobs", "/apis/kubeflow.org/v1/mpijobs"]

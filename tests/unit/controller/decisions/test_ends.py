@@ -244,6 +244,20 @@ class TestItRunsAgain:
         assert world.job["status"]["rerun"] == "1"
 
 
+class TestALauncherJobThatSomebodySuspends:
+    def test_stays_suspended_and_the_job_says_so(self) -> None:
+        world = World()
+        world.start()
+        world.edit("Job", suspend=True)
+        world.launcher_is()
+
+        done = world.later(15)
+
+        assert "patch Job" not in writes(done)
+        assert world.condition("Running")[:2] == (False, "MPIJobLauncherNotRunning")
+        assert world.condition("Running")[2].startswith("launcher Job train-launcher is suspended")
+
+
 class TestADeadline:
     def test_counts_from_the_start_of_the_job_while_its_workers_are_pending(self) -> None:
         world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from mpirt.controller.model.actions import Plan, Refusal
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import UID, Body, at, container, mpi_job, template, time
+from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
 
 
@@ -668,55 +667,6 @@ class TestTheEnd:
 
         assert world.told()[-1] == "MPIJobSucceeded"
         assert writes(world.done)[-2:] == ["status", "delete MPIJob"]
-
-
-class TestJobsOfAnotherController:
-    @staticmethod
-    def left(*, ended: str = "Succeeded", **spec: Any) -> World:
-        """What mpi-operator leaves of a job: its word that it is over, and a ConfigMap with the name of ours."""
-        world = World(mpi_job(**spec))
-        assert world.job is not None
-        world.job["status"] = {
-            "conditions": [{"type": ended, "status": "True", "reason": f"MPIJob{ended}", "message": "over"}],
-            "completionTime": time(-86400),
-        }
-        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
-        metadata = {"namespace": "ml", "ownerReferences": [owner]}
-        world.put(
-            {"kind": "ConfigMap", "metadata": {**metadata, "name": "train-config"}, "data": {"hostfile": ""}}
-        )
-        return world
-
-    @pytest.mark.parametrize("ended", ["Succeeded", "Failed"])
-    def test_that_ended_are_not_run_again_though_there_is_no_launcher(self, ended: str) -> None:
-        assert self.left(ended=ended).later(600) == []
-
-    @staticmethod
-    def put_launcher(world: World, **status: Any) -> None:
-        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
-        metadata = {"name": "train-launcher", "namespace": "ml", "uid": "x", "ownerReferences": [owner]}
-        world.put({"kind": "Job", "metadata": metadata, "spec": {}, "status": status})
-
-    def test_that_ended_get_no_workers_beside_a_launcher_that_is_there(self) -> None:
-        world = self.left(runPolicy={"ttlSecondsAfterFinished": 1})
-        row = {"type": "Complete", "status": "True"}
-        self.put_launcher(world, conditions=[row], completionTime=time(-86400))
-
-        assert world.later(600) == []
-
-    def test_that_run_are_left_alone(self) -> None:
-        world = self.left(ended="Running")
-        self.put_launcher(world, active=1)
-
-        assert world.later(600) == []
-
-    def test_are_not_said_to_have_failed_for_a_spec_that_we_could_not_act_on(self) -> None:
-        assert self.left(slotsPerWorker="two").later(600) == []
-
-    def test_that_had_no_launcher_yet_are_run(self) -> None:
-        world = self.left(ended="Running")
-
-        assert "create StatefulSet" in writes(world.settle())
 
 
 class TestWhatCantBeDone:

@@ -140,6 +140,7 @@ class TestWhoActs:
             pytest.param({}, True, id="nobody is named"),
             pytest.param({"managedBy": ""}, True, id="nobody, in words"),
             pytest.param({"managedBy": "kubeflow.org/mpi-operator"}, True, id="who it was written for"),
+            pytest.param({"managedBy": "kubeflow.org/training-operator"}, True, id="who v1 was written for"),
             pytest.param({"managedBy": "mpirt.dev/controller"}, True, id="ours"),
             pytest.param({"managedBy": "kueue.x-k8s.io/multikueue"}, False, id="another"),
         ],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mpirt.controller.loop.reconcile import Result
 from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
 from mpirt.controller.model.outcomes import Conflict, Exists, Failed, Gone, Outcome, Refused
-from tests.unit.controller.jobs import at, mpi_job
+from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
 from tests.unit.controller.world import writes
 
@@ -210,3 +212,53 @@ class TestAnObjectOfTheNameThatIsThereAlready:
         assert ground.look().result is Result.FAILED
         assert "create StatefulSet" not in writes(ground.asked)
         assert "status" in writes(ground.asked)
+
+
+class TestWhatAnotherControllerHasMade:
+    """It carries no label of ours: only its name in our way tells of it."""
+
+    @staticmethod
+    def ground(**status: Any) -> Ground:
+        owner = {"kind": "MPIJob", "name": "train", "uid": UID, "controller": True}
+
+        def head(name: str) -> Body:
+            return {"name": name, "namespace": "ml", "uid": f"uid-of-{name}", "ownerReferences": [owner]}
+
+        ground = Ground(mpi_job(runPolicy={"managedBy": "mpirt.dev/controller"}))
+        ground.answers["Create ConfigMap"] = Exists()
+        ground.there = {
+            ("ConfigMap", "train-config"): {"kind": "ConfigMap", "metadata": head("train-config"), "data": {}},
+            ("Job", "train-launcher"): {
+                "kind": "Job",
+                "metadata": head("train-launcher"),
+                "spec": {},
+                "status": status,
+            },
+        }
+        return ground
+
+    def test_is_looked_at_as_a_whole_before_anything_is_done_about_it(self) -> None:
+        ground = self.ground(active=1)
+        assert ground.look().result is Result.CHANGED
+
+        assert ground.look().result is Result.SETTLED
+        assert ground.asked == []
+
+    def test_is_out_of_the_way_as_soon_as_it_is_deleted(self) -> None:
+        ground = self.ground()
+        ground.look()
+
+        ground.look()
+        assert [action.name for action in ground.asked if isinstance(action, Delete)] == ["train-launcher"]
+
+        ground.look()
+        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
+
+    def test_may_lack_a_launcher_job(self) -> None:
+        ground = self.ground()
+        del ground.there["Job", "train-launcher"]
+        ground.look()
+
+        ground.look()
+
+        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]

@@ -57,6 +57,16 @@ class TestWhatWatchesTell:
 
         assert store.put("ConfigMap", thing()) == set()
 
+    def test_a_job_that_comes_in_another_version_of_the_api_is_taken_in_that(self, store: Store) -> None:
+        """It may have other fields there, and what is made for it names the version that is served."""
+        store.put("MPIJob", job() | {"apiVersion": "kubeflow.org/v2beta1"})
+
+        assert store.put("MPIJob", job() | {"apiVersion": "kubeflow.org/v1"}) == {KEY}
+        found = store.job(KEY)
+        assert found is not None
+        assert found["apiVersion"] == "kubeflow.org/v1"
+        assert store.put("MPIJob", job(version="4") | {"apiVersion": "kubeflow.org/v2beta1"}) == set()
+
     def test_an_older_version_that_comes_late_is_passed_over(self, store: Store) -> None:
         store.put("ConfigMap", thing(version="10"))
 

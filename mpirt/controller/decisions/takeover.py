@@ -1,0 +1,74 @@
+"""
+Jobs that another controller has begun and never started.
+
+Owns: the decision to take one over, and what is said of one that is not. Where both controllers run, each would
+undo what the other does: so a job is taken over only if it names us as its manager, which keeps the others off it.
+That another one is quiet is no sign that it is gone: its job may be waiting for room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from mpirt.controller.messages.status import Said, conditions
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Delete
+from mpirt.controller.model.conditions import JobStatus, Reason, Type
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.rivals import Rival, last_made, made_by_another, rival
+
+# Another controller that is well makes all that a job needs within seconds.
+QUIET = timedelta(minutes=1)
+
+_WHY = "made by another controller, and the job names this one as its manager"
+
+
+def is_taken_over(observed: Observed) -> bool:
+    """Whether objects of another controller have to go before ours are made."""
+    if rival(observed) is not Rival.BEGAN or not observed.claimed:
+        return False
+    return bool(observed.bare) or kinds.JOB in observed.mine
+
+
+def removals(observed: Observed) -> list[Action]:
+    """What goes first: no launcher has started, so nothing is lost with it. The rest is made ours by patches."""
+    job = observed.mine.get(kinds.JOB)
+    gone: list[Action] = []
+    if job is not None and not job.deleting:
+        gone.append(Delete(kinds.JOB, job.name, job.uid, _WHY))
+    gone += [Delete(kinds.POD, pod.name, pod.uid, _WHY) for pod in observed.bare if pod.deleted is None]
+    return gone
+
+
+def taking_over(observed: Observed, *, now: datetime) -> JobStatus:
+    """What is said while they go."""
+    what = made_by_another(observed)[-1]
+    message = f"taking the job over; waiting for {what} of another controller to terminate"
+    return _with_running(observed, Reason.WORKERS_NOT_READY, message, now=now)
+
+
+def told_from(observed: Observed) -> datetime | None:
+    """From when on it is said that the job is another controller's; None where it is left in silence."""
+    if rival(observed) is not Rival.BEGAN:
+        return None
+    made = last_made(observed)
+    return None if made is None else made + QUIET
+
+
+def left_alone(observed: Observed, manager: str, *, now: datetime) -> JobStatus:
+    """What is said of a job that stands still, and what to do about it."""
+    what = made_by_another(observed)[0]
+    message = (
+        f"{what} was made by another controller, such as mpi-operator or training-operator, and no launcher has "
+        f"started; the job is left to that controller. If it runs no more, set {manager} to have the job run here"
+    )
+    return _with_running(observed, Reason.RUN_BY_ANOTHER, message, now=now)
+
+
+def _with_running(observed: Observed, reason: Reason, message: str, *, now: datetime) -> JobStatus:
+    """All that was said before stays: it may be another controller's."""
+    before = observed.status
+    said: Mapping[Type, Said] = {Type.RUNNING: (False, reason, message)}
+    return replace(before, conditions={**before.conditions, **conditions(before, said, now=now)})

@@ -1,0 +1,104 @@
+"""
+Whether another controller, such as mpi-operator or training-operator, has to do with a job.
+
+Owns: telling what another one has made from what is ours, and whether a launcher of it has started. Decides
+nothing.
+
+What another one makes belongs to the job as well and has the same names. Ours is told by marks: only we make a
+StatefulSet; our ConfigMap has an entry of its own, our launcher Job an annotation. The ConfigMap comes first with
+all of them, so that whoever has made it has begun the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import Enum, auto
+
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Counts, Type
+from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, object_name
+from mpirt.controller.model.reading import moment, number, table
+from mpirt.controller.observed.facts import is_finished
+from mpirt.controller.observed.observe import Live, Observed, digest_of
+
+_COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
+
+
+class Rival(Enum):
+    """What another controller has to do with a job."""
+
+    NONE = auto()
+    BEGAN = auto()
+    """It has made objects, and no launcher of it has started."""
+    RUNS = auto()
+    """It runs the job, or has run it to its end."""
+
+
+def rival(observed: Observed) -> Rival:
+    """What another controller has to do with the job."""
+    if _is_marked(observed):
+        return Rival.NONE
+    if is_finished(observed.status):
+        return Rival.RUNS
+    if not made_by_another(observed):
+        return Rival.NONE
+    return Rival.RUNS if _has_started(observed) else Rival.BEGAN
+
+
+def is_run_by_another(observed: Observed) -> bool:
+    """
+    Whether the job is to be left alone: another controller runs it, has run it, or may start it any moment.
+
+    Only where the job names us as its manager no other one will.
+    """
+    found = rival(observed)
+    return found is Rival.RUNS or (found is Rival.BEGAN and not observed.claimed)
+
+
+def made_by_another(observed: Observed) -> list[str]:
+    """The objects that another controller has made, as far as they are known: kinds and names."""
+    objects = [f"{live.kind} {live.name}" for live in _unmarked(observed)]
+    return [*objects, *sorted(f"{kinds.POD} {pod.name}" for pod in observed.bare)]
+
+
+def last_made(observed: Observed) -> datetime | None:
+    """When the last of them was made; the job itself, where none says so."""
+    times = [
+        *(moment(table(live.body, "metadata"), "creationTimestamp") for live in _unmarked(observed)),
+        *(pod.created for pod in observed.bare),
+        observed.created,
+    ]
+    return max((at for at in times if at is not None), default=None)
+
+
+def _unmarked(observed: Observed) -> Iterator[Live]:
+    """Of the two kinds that tell by their marks whose they are."""
+    config, job = observed.mine.get(kinds.CONFIG_MAP), observed.mine.get(kinds.JOB)
+    if config is not None and not _has_entry(config):
+        yield config
+    if job is not None and not digest_of(job, TEMPLATE_ANNOTATION):
+        yield job
+
+
+def _is_marked(observed: Observed) -> bool:
+    config, job = observed.mine.get(kinds.CONFIG_MAP), observed.mine.get(kinds.JOB)
+    if kinds.STATEFUL_SET in observed.mine or (job is not None and digest_of(job, TEMPLATE_ANNOTATION)):
+        return True
+    # Pods of another one beside nothing but our ConfigMap: it was faster with all that counts.
+    return config is not None and _has_entry(config) and not observed.bare
+
+
+def _has_entry(config: Live) -> bool:
+    return NEEDED_KEY in table(config.body, "data")
+
+
+def _has_started(observed: Observed) -> bool:
+    """Whether there is, or was, a launcher pod: by the pods, by the launcher Job, by what was said of the job."""
+    name = object_name(kinds.JOB, observed.owner.key.name)
+    if observed.launchers or observed.leftovers or any(pod.name == name for pod in observed.bare):
+        return True
+    job, status = observed.mine.get(kinds.JOB), observed.status
+    if job is not None and any(number(table(job.body, "status"), count) for count in _COUNTS):
+        return True
+    return status.launcher != Counts() or status.is_true(Type.RUNNING) or status.is_true(Type.RESTARTING)

@@ -1,0 +1,219 @@
+"""
+Other people's CRDs: those of mpi-operator and training-operator, the way from them to ours, and the way back.
+
+On a plane of its own: all tests of a plane share its CRDs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api import controllers
+from tests.api.controllers import Controller, job_name
+from tests.e2e.controller.mpijobs import MpiJob, manifest
+from tests.e2e.ground import Ground
+from tests.kube import programs
+from tests.kube.kubectl import Kubectl
+from tests.kube.paths import PROJECT
+from tests.kube.shell import run
+from tests.kube.wait import until
+from tests.plane import plane, shared
+from tests.plane.plane import Plane
+
+CRD = "mpijobs.kubeflow.org"
+OURS = str(PROJECT / "crds")
+PUBLISHED = {
+    "v1": str(PROJECT / "tests/api/published/training-operator.yaml"),
+    "v2beta1": str(PROJECT / "tests/api/published/mpi-operator.yaml"),
+}
+# For kubectl, for an informer that waits between two attempts, on a machine that is busy.
+NOTICED_WITHIN = 90.0
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A plane whose CRD may be replaced."""
+    binaries = programs.ensure(shared.version())
+    with plane.running(tmp_path_factory.mktemp("crds") / "plane", binaries, names=("node-1", "node-2")) as made:
+        yield made
+
+
+@pytest.fixture
+def ground(own: Plane) -> Iterator[Ground]:
+    """The same without a CRD."""
+    remove_crd(own.kubectl)
+    yield Ground(own.kubectl, is_ours=False)
+    remove_crd(own.kubectl)
+
+
+@pytest.fixture(params=["v1", "v2beta1"])
+def version(request: pytest.FixtureRequest) -> str:
+    """The version that somebody's CRD serves alone."""
+    return str(request.param)
+
+
+@pytest.fixture
+def theirs(own: Plane, ground: Ground, version: str, tmp_path: Path) -> Iterator[Controller]:
+    """A controller where that CRD is installed."""
+    ground.kubectl("create", f"--filename={PUBLISHED[version]}")
+    with controllers.passing(own, ground, tmp_path) as installed:
+        yield installed
+
+
+def remove_crd(kubectl: Kubectl) -> None:
+    kubectl("delete", "crd", CRD, "--ignore-not-found", "--timeout=60s")
+    until(lambda: not served(kubectl), within=NOTICED_WITHIN, what="an API server without MPIJobs")
+
+
+def served(kubectl: Kubectl) -> set[str]:
+    """The versions of MPIJob that the API server offers now."""
+    said = kubectl("get", "--raw", "/apis/kubeflow.org", check=False)
+    return {each["version"] for each in json.loads(said.stdout)["versions"]} if said.returncode == 0 else set()
+
+
+def stored(kubectl: Kubectl) -> list[str]:
+    found: list[str] = kubectl.get("crd", CRD)["status"]["storedVersions"]
+    return found
+
+
+def submit(controller: Controller, version: str, **spec: Any) -> MpiJob:
+    """A job in that version of the API."""
+    namespace = controller.namespace
+    job = MpiJob(namespace, job_name(version))
+    body = manifest(job.name, "busybox", ["true"], workers=2, worker={}, launcher={}, container={}, **spec)
+    namespace.kubectl("create", "--filename=-", stdin=json.dumps(body | {"apiVersion": f"kubeflow.org/{version}"}))
+    return job
+
+
+def resource_version(job: MpiJob) -> str:
+    return str(job.body()["metadata"]["resourceVersion"])
+
+
+def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_version(
+    own: Plane, ground: Ground, version: str, tmp_path: Path
+) -> None:
+    started = controllers.start(own, ground, tmp_path)
+    [replica] = started.replicas
+    try:
+        until(lambda: "serves no MPIJob" in replica.problems(), within=NOTICED_WITHIN, what="/readyz to say why")
+        assert "apply the CRD" in replica.problems()
+
+        ground.kubectl("create", f"--filename={PUBLISHED[version]}")
+        started.wait_until_ready()
+        submit(started, version).wait_for_end()
+
+        said = [line for line in replica.log() if line["message"] == "version of the job resource"]
+        assert [line["version"] for line in said] == [f"kubeflow.org/{version}"]
+        assert replica.ends == []
+    finally:
+        started.remove()
+
+
+def test_a_job_runs_to_its_end_where_one_version_is_served(theirs: Controller, version: str) -> None:
+    job = submit(theirs, version, slotsPerWorker=2)
+    job.wait_for_end()
+
+    status, kubectl = job.status(), theirs.namespace.kubectl
+    assert {each["type"]: each["status"] for each in status["conditions"]} == {
+        "Created": "True",
+        "Running": "False",
+        "Succeeded": "True",
+    }
+    assert status["replicaStatuses"]["Launcher"]["succeeded"] == 1
+    assert "training.kubeflow.org/job-role=worker" in status["replicaStatuses"]["Worker"]["selector"]
+    assert {"startTime", "completionTime", "lastReconcileTime"} <= status.keys()
+    [owner] = kubectl.get("configmap", f"{job.name}-config")["metadata"]["ownerReferences"]
+    assert owner["apiVersion"] == f"kubeflow.org/{version}"
+    events = kubectl.get("events", f"--field-selector=involvedObject.name={job.name}")
+    assert {each["involvedObject"]["apiVersion"] for each in events} == {f"kubeflow.org/{version}"}
+
+
+def test_the_status_of_an_ended_job_is_not_written_again_where_a_crd_cuts_fields_off(
+    theirs: Controller, version: str
+) -> None:
+    job = submit(theirs, version)
+    job.wait_for_end()
+    before = resource_version(job)
+
+    # Who has come to the end of another job has looked at this one's last write, too.
+    submit(theirs, version).wait_for_end()
+
+    assert resource_version(job) == before
+
+
+def test_a_job_goes_with_all_that_it_owns_where_one_version_is_served(theirs: Controller, version: str) -> None:
+    job = submit(theirs, version)
+    job.wait_for_end()
+    kubectl = theirs.namespace.kubectl
+
+    kubectl("delete", CRD, job.name)
+
+    selector = f"--selector=training.kubeflow.org/job-name={job.name}"
+    left = "configmaps,roles,services,statefulsets,jobs,pods"
+    until(lambda: kubectl.get(left, selector) == [], within=NOTICED_WITHIN, what="nothing of the job")
+
+
+def test_our_crd_is_applied_over_theirs_and_the_controller_goes_on(theirs: Controller, version: str) -> None:
+    before = submit(theirs, version)
+    before.wait_for_end()
+    status, kubectl = before.status(), theirs.namespace.ground.kubectl
+    assert stored(kubectl) == [version]
+
+    kubectl("apply", "--kustomize", OURS)
+    until(lambda: served(kubectl) == {"v1", "v2beta1"}, within=NOTICED_WITHIN, what="both versions")
+
+    assert stored(kubectl) == sorted({version, "v2beta1"})
+    assert before.status() == status
+    for each in ("v1", "v2beta1"):
+        submit(theirs, each).wait_for_end()
+    [replica] = theirs.replicas
+    assert replica.ends == []
+
+
+def test_the_documented_way_back_to_their_crd_is_open_and_the_controller_goes_on(
+    own: Plane, ground: Ground, version: str, tmp_path: Path
+) -> None:
+    kubectl = ground.kubectl
+    kubectl("apply", "--kustomize", OURS)
+    with controllers.passing(own, ground, tmp_path) as ours:
+        before = submit(ours, version)
+        before.wait_for_end()
+        ended = before.status()
+
+        store_as(kubectl, version)
+        kubectl("replace", f"--filename={PUBLISHED[version]}")
+        until(lambda: served(kubectl) == {version}, within=NOTICED_WITHIN, what=f"{version} alone")
+        submit(ours, version).wait_for_end()
+
+        assert stored(kubectl) == [version]
+        assert before.status() == ended
+        [replica] = ours.replicas
+        assert replica.ends == []
+
+
+def test_their_crd_is_refused_while_jobs_may_be_stored_in_a_version_that_it_lacks(ground: Ground) -> None:
+    ground.kubectl("apply", "--kustomize", OURS)
+
+    refused = ground.kubectl("replace", f"--filename={PUBLISHED['v1']}", check=False)
+
+    assert refused.returncode != 0
+    assert "must appear in spec.versions" in refused.stderr
+
+
+def store_as(kubectl: Kubectl, version: str) -> None:
+    """As docs/operations.md says."""
+    versions = kubectl.get("crd", CRD)["spec"]["versions"]
+    change = [
+        {"op": "replace", "path": f"/spec/versions/{number}/storage", "value": each["name"] == version}
+        for number, each in enumerate(versions)
+    ]
+    kubectl("patch", "crd", CRD, "--type=json", f"--patch={json.dumps(change)}")
+    all_jobs = kubectl("get", CRD, "--all-namespaces", "--output=json").stdout
+    run(str(kubectl.program), f"--kubeconfig={kubectl.kubeconfig}", "replace", "--filename=-", stdin=all_jobs)
+    only = json.dumps({"status": {"storedVersions": [version]}})
+    kubectl("patch", "crd", CRD, "--subresource=status", "--type=merge", f"--patch={only}")

@@ -1,0 +1,107 @@
+"""The job object is used in a version that is served, whatever CRD a cluster has."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from mpirt.controller.cluster.discovery import Discovery, Refusal, Unserved
+from mpirt.controller.cluster.link import Answer, Link, Request
+from mpirt.controller.dialects.mpijob import VERSIONS
+
+ROOT = "/apis/kubeflow.org"
+
+
+class ApiServer:
+    """What it says of each version; of others that it does not know them."""
+
+    def __init__(self, **answers: Answer) -> None:
+        self.answers = answers
+
+    def ask(self, request: Request) -> Answer:
+        group, _, version = request.path.rpartition("/")
+        assert group == ROOT
+        return self.answers.get(version, Answer(404, {"message": "404 page not found"}))
+
+
+class Notes:
+    """A log that is read."""
+
+    def __init__(self) -> None:
+        self.versions: list[str] = []
+
+    def info(self, message: str, **fields: Any) -> None:
+        assert message == "version of the job resource"
+        self.versions.append(fields["version"])
+
+    warning = error = info
+
+
+def serving(*plurals: str) -> Answer:
+    return Answer(200, {"kind": "APIResourceList", "resources": [{"name": plural} for plural in plurals]})
+
+
+def discovery(server: ApiServer, notes: Notes | None = None) -> Discovery:
+    return Discovery(cast(Link, server), VERSIONS, notes or Notes(), remedy="apply the CRD")
+
+
+@pytest.mark.parametrize(
+    ("served", "found"),
+    [
+        pytest.param({"v2beta1": serving("mpijobs"), "v1": serving("mpijobs")}, "v2beta1", id="both"),
+        pytest.param({"v1": serving("tfjobs", "mpijobs", "mpijobs/status")}, "v1", id="v1 alone"),
+        pytest.param({"v2beta1": serving("mpijobs")}, "v2beta1", id="v2beta1 alone"),
+        pytest.param({"v2beta1": serving("others"), "v1": serving("mpijobs")}, "v1", id="v2beta1 of another kind"),
+        pytest.param({"v2beta1": Answer(403, {})}, "v2beta1", id="discovery is forbidden"),
+        pytest.param({"v2beta1": Answer(403, {}), "v1": serving("mpijobs")}, "v1", id="in part"),
+    ],
+)
+def test_the_best_version_that_is_served_is_used(served: dict[str, Answer], found: str) -> None:
+    assert discovery(ApiServer(**served)).find().api_version == f"kubeflow.org/{found}"
+
+
+def test_a_kind_that_is_not_served_is_reported_with_the_remedy() -> None:
+    jobs = discovery(ApiServer(v1=serving("tfjobs")))
+    assert jobs.problem() == ""
+
+    with pytest.raises(Unserved) as raised:
+        jobs.find()
+
+    told = "the API server serves no MPIJob of kubeflow.org/v2beta1 or kubeflow.org/v1; apply the CRD"
+    assert (str(raised.value), jobs.problem()) == (told, told)
+
+
+def test_the_problem_is_over_when_the_kind_is_served() -> None:
+    server = ApiServer()
+    jobs = discovery(server)
+    with pytest.raises(Unserved):
+        jobs.find()
+
+    server.answers["v1"] = serving("mpijobs")
+    jobs.find()
+
+    assert jobs.problem() == ""
+
+
+def test_an_api_server_that_has_no_time_says_nothing_about_versions() -> None:
+    server = ApiServer(v1=serving("mpijobs"), v2beta1=Answer(503, {"message": "starting"}))
+    jobs = discovery(server)
+
+    with pytest.raises(Refusal, match="starting") as raised:
+        jobs.find()
+
+    assert not isinstance(raised.value, Unserved)
+    assert jobs.problem() == ""
+
+
+def test_a_version_is_logged_when_it_is_another_one() -> None:
+    server, notes = ApiServer(v1=serving("mpijobs")), Notes()
+    jobs = discovery(server, notes)
+    jobs.find()
+    jobs.find()
+
+    server.answers = {"v2beta1": serving("mpijobs")}
+    jobs.find()
+
+    assert notes.versions == ["kubeflow.org/v1", "kubeflow.org/v2beta1"]
