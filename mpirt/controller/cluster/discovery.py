@@ -19,7 +19,7 @@ _WITHIN = 10.0
 _NOT_ALLOWED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
-class Refusal(Exception):
+class BadAnswer(Exception):
     """The API server answers, but not with what was asked for."""
 
     def __init__(self, message: str, retry_after: float = 0.0) -> None:
@@ -27,7 +27,7 @@ class Refusal(Exception):
         self.retry_after = retry_after
 
 
-class Unserved(Refusal):
+class Unserved(BadAnswer):
     """There is no such resource: its CRD is missing, or no longer serves that version."""
 
 
@@ -61,7 +61,7 @@ class Discovery:
         self._has_found = False
 
     def find(self) -> Resource:
-        """Ask for the best version that is served. Raises Refusal, of which Unserved is one, or Away."""
+        """Ask for the best version that is served. Raises BadAnswer, of which Unserved is one, or Away."""
         found = self._served()
         if found is None:
             groups = " or ".join(each.api_version for each in self._versions)
@@ -92,4 +92,4 @@ class Discovery:
         answer = self._link.ask(Request("get", "GET", where, "apiresources", within=_WITHIN))
         if answer.is_good or answer.code == HTTPStatus.NOT_FOUND or answer.code in _NOT_ALLOWED:
             return answer
-        raise Refusal(answer.message, answer.retry_after)
+        raise BadAnswer(answer.message, answer.retry_after)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
-from mpirt.controller.cluster.discovery import Refusal, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, number, rows, table, text
@@ -68,7 +68,7 @@ class Source(Protocol):
         ...
 
     def find(self) -> Resource:
-        """As it is served now. Raises Refusal or Away."""
+        """As it is served now. Raises BadAnswer or Away."""
 
 
 class Expired(Exception):
@@ -129,7 +129,7 @@ class Informer:
                 self._pause(str(error))
             except Away as error:
                 self._pause(str(error))
-            except Refusal as error:
+            except BadAnswer as error:
                 self._pause(str(error), at_least=error.retry_after)
 
     def _pause(self, why: str, *, at_least: float = 0.0) -> None:
@@ -165,7 +165,7 @@ class Informer:
             # Whole objects of all pages together are many times what is kept of them in the end.
             pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
             if not version:
-                raise Refusal(f"a list of {self.resource.plural} without a resourceVersion")
+                raise BadAnswer(f"a list of {self.resource.plural} without a resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
         self._version = version
         self.synced.set()
@@ -190,7 +190,7 @@ class Informer:
             Request("watch", "GET", where, self.resource.plural, query=query, within=_SILENT)
         )
         if isinstance(stream, Answer):
-            raise _refusal(stream)
+            raise _bad_answer(stream)
         self._stream = stream
         try:
             if self._stopping.is_set():
@@ -205,7 +205,7 @@ class Informer:
             self._stream = None
             stream.close()
         if time.monotonic() - begun < 1:
-            raise Refusal("the watch ended as soon as it had begun")
+            raise BadAnswer("the watch ended as soon as it had begun")
 
     def _read(self, lines: Iterator[bytes]) -> None:
         for line in lines:
@@ -221,7 +221,7 @@ class Informer:
                 case "BOOKMARK":
                     pass
                 case _:
-                    raise Refusal(text(body, "message") or f"a watch event of type {kind!r}")
+                    raise BadAnswer(text(body, "message") or f"a watch event of type {kind!r}")
             self._version = text(table(body, "metadata"), "resourceVersion") or self._version
 
     def _query(self, **words: str) -> dict[str, str]:
@@ -237,25 +237,25 @@ def pause(failures: int, chance: float, at_least: float) -> float:
 
 def _good(answer: Answer) -> Answer:
     if not answer.is_good:
-        raise _refusal(answer)
+        raise _bad_answer(answer)
     return answer
 
 
-def _refusal(answer: Answer) -> Exception:
+def _bad_answer(answer: Answer) -> Exception:
     match answer.code:
         case HTTPStatus.GONE:
             return Expired()
         case HTTPStatus.NOT_FOUND:
             return Unserved(answer.message)
         case _:
-            return Refusal(answer.message, answer.retry_after)
+            return BadAnswer(answer.message, answer.retry_after)
 
 
 def _event(line: bytes) -> tuple[str, Body]:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise Refusal(f"a watch sent a line that is no JSON: {line[:80]!r}") from error
+        raise BadAnswer(f"a watch sent a line that is no JSON: {line[:80]!r}") from error
     if not isinstance(found, dict):
-        raise Refusal(f"a watch sent a line that is no event: {line[:80]!r}")
+        raise BadAnswer(f"a watch sent a line that is no event: {line[:80]!r}")
     return text(found, "type"), table(found, "object")

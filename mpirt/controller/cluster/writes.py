@@ -13,7 +13,7 @@ from mpirt import names
 from mpirt.controller.cluster.link import JSON_PATCH, Away, Link, Request, path
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.outcomes import Failed, Outcome, outcome
+from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 
@@ -37,7 +37,7 @@ class Writer:
         try:
             answer = self._link.ask(self._request(action, key))
         except Away as error:
-            return Failed(str(error))
+            return Unavailable(str(error))
         return outcome(action, answer.code, answer.body, retry_after=answer.retry_after)
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from mpirt.controller.decisions.plan import make_plan
 from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.model.actions import Plan, Refusal
+from mpirt.controller.model.actions import Plan, Rejection
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import Cached, Gone, observe
@@ -27,7 +27,7 @@ def decide(
     dialect: Dialect,
     body: Body,
     cached: Cached,
-    refusals: Iterable[Refusal],
+    rejections: Iterable[Rejection],
     *,
     vanished: Gone = (),
     settings: Settings,
@@ -42,7 +42,7 @@ def decide(
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
         return Plan()
     status = dialect.read_status(body)
-    observed = observe(dialect.owner(body), body, status, cached, refusals, vanished=vanished, heard=heard)
+    observed = observe(dialect.owner(body), body, status, cached, rejections, vanished=vanished, heard=heard)
     observed = replace(observed, claimed=dialect.is_claimed(body))
     try:
         spec = dialect.parse(body)

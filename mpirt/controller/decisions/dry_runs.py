@@ -1,7 +1,7 @@
 """
 Whether the API server would take the pods: asked before anything is made, changed or ended for their sake.
 
-Owns: the dry runs, and which field of the job a refusal means. A template is tried inside the object that will
+Owns: the dry runs, and which field of the job a rejection means. A template is tried inside the object that will
 hold it, a Job or a StatefulSet, under its own name and with all its labels: policies see what they will see.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Create, Manifest, Refusal
+from mpirt.controller.model.actions import Create, Manifest, Rejection
 from mpirt.controller.model.digests import digest, launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec, Settings
@@ -35,7 +35,7 @@ def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create
 
 
 def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
-    """By what refusals of these are known."""
+    """By what rejections of these are known."""
     workers = [stateful_set(spec, settings)] if spec.has_workers else []
     return {_digest(one) for one in (launcher_job(spec, settings), *workers)}
 
@@ -45,9 +45,9 @@ def _digest(tried: Manifest) -> str:
     return digest(tried, "dry-run")
 
 
-def refused_field(refusal: Refusal) -> str:
+def refused_field(rejection: Rejection) -> str:
     """The field of the job that a refused object was built from; nothing if it was from several."""
-    role = _ROLE.get(refusal.kind)
+    role = _ROLE.get(rejection.kind)
     return f"spec.mpiReplicaSpecs.{role}.template" if role else ""
 
 

@@ -44,7 +44,7 @@ from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Refusal, earliest
+from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Rejection, earliest
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.digests import digest
@@ -58,7 +58,7 @@ from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
 
 # So much of what the API server has said; the rest repeats the object.
-_LONGEST_REFUSAL = 1024
+_LONGEST_REJECTION = 1024
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
@@ -93,11 +93,11 @@ def _plan_of_run(
     seen = overlooking(observed, now=now)
     happened = history(spec, seen, now=now)
     wanted = _wanted(spec, observed, settings, end, happened)
-    refusal = _refusal(spec, observed, settings, wanted)
-    if refusal is not None and (field := refused_field(refusal)):
-        reason, problem = Reason.INVALID if refusal.final else Reason.REFUSED, f"{field}: {_refused(refusal)}"
+    rejection = _rejection(spec, observed, settings, wanted)
+    if rejection is not None and (field := refused_field(rejection)):
+        reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
         return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
-    obstacle = _obstacle(observed, refusal, wanted)
+    obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
     changes: list[Action] = []
@@ -167,19 +167,21 @@ def _removals(observed: Observed, wanted: Sequence[Manifest], *, keeps_pods: boo
     ]
 
 
-def _refusal(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]) -> Refusal | None:
+def _rejection(
+    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]
+) -> Rejection | None:
     """What the API server has refused of what is still wanted."""
-    if not observed.refusals:
+    if not observed.rejections:
         return None
     asked = {digest(one) for one in (*wanted, launcher_job(spec, settings))} | dry_run_digests(spec, settings)
-    return next((refusal for refusal in observed.refusals if refusal.digest in asked), None)
+    return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
 
 
-def _refused(refusal: Refusal) -> str:
-    return f"the API server refuses it: {shortened(refusal.message, _LONGEST_REFUSAL)}"
+def _refused(rejection: Rejection) -> str:
+    return f"the API server refuses it: {shortened(rejection.message, _LONGEST_REJECTION)}"
 
 
-def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Manifest]) -> Obstacle | None:
+def _obstacle(observed: Observed, rejection: Rejection | None, wanted: Sequence[Manifest]) -> Obstacle | None:
     needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
     for live in observed.others:
         if live.kind not in needed:
@@ -191,7 +193,7 @@ def _obstacle(observed: Observed, refusal: Refusal | None, wanted: Sequence[Mani
         whose = f"belongs to {owner}" if owner else "belongs to nobody"
         message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"
         return Obstacle(Reason.EXISTS, message)
-    if refusal is not None:
-        said = shortened(refusal.message, _LONGEST_REFUSAL)
-        return Obstacle(Reason.REFUSED, f"the API server refuses {refusal.kind}: {said}")
+    if rejection is not None:
+        said = shortened(rejection.message, _LONGEST_REJECTION)
+        return Obstacle(Reason.REFUSED, f"the API server refuses {rejection.kind}: {said}")
     return None

@@ -24,7 +24,7 @@ from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
 
-# Objects of others are not watched, and a refusal may end without a sign.
+# Objects of others are not watched, and a rejection may end without a sign.
 LOOK_AGAIN = timedelta(seconds=30)
 
 
@@ -38,7 +38,7 @@ def plan_of_invalid(
     seen = overlooking(observed, now=now)
     status = invalid_status(reason, problem, seen, history(None, seen, now=now), now=now)
     said, write_again = status_actions(dialect.write_status, None, observed, status, now=now)
-    look = now + LOOK_AGAIN if observed.refusals else None
+    look = now + LOOK_AGAIN if observed.rejections else None
     return Plan((*healed, *said), earliest(heal_again, write_again, look))
 
 

@@ -55,7 +55,7 @@ def _concerns(change: Action, kind: str) -> bool:
 
 def label_ranks(spec: JobSpec, observed: Observed) -> list[Patch]:
     """The labels to write now; none while the API server has just refused one."""
-    if any(refusal.digest == _QUESTION for refusal in observed.refusals):
+    if any(rejection.digest == _QUESTION for rejection in observed.rejections):
         return []
     wanted = worker_indices(spec)
     path = f"/metadata/labels/{names.KUBEFLOW_INDEX_LABEL.replace('/', '~1')}"

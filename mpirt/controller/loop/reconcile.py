@@ -17,12 +17,12 @@ from zlib import crc32
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.loop.edit_limits import EditLimits
-from mpirt.controller.loop.rejections import Refusals
+from mpirt.controller.loop.rejections import Rejections
 from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Refusal, WriteStatus, earliest
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, Rejection, WriteStatus, earliest
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Failed, Outcome, Refused
+from mpirt.controller.model.outcomes import Conflict, Done, Exists, Outcome, Refused, Unavailable
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
@@ -111,7 +111,7 @@ class Reconciler:
         self._clock = clock
         self._heard = heard
         self._may_act = may_act
-        self._refusals = Refusals()
+        self._rejections = Rejections()
         self._edits = EditLimits()
         # Of the jobs that were looked at: a name may come to mean another job between two looks.
         self._uids: dict[JobKey, str] = {}
@@ -127,7 +127,7 @@ class Reconciler:
             self._dialect,
             body,
             seen.objects,
-            self._refusals.of(key, now),
+            self._rejections.of(key, now),
             vanished=self._store.vanished(key, now),
             settings=self._settings,
             now=now,
@@ -136,14 +136,14 @@ class Reconciler:
         delays = [self._delay(key, action, now) for action in plan.actions]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
         result, retry_after = self._execute(due, seen)
-        asked = (plan.again, *delays, self._refusals.next(key, now), self._store.lent_until(key, now))
+        asked = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
         return Turn(result, earliest(*asked, now + resync(key)), retry_after)
 
     def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
         """Drop what is remembered of the job of this name, unless it is still the one that it was."""
         uid = text(table(body or {}, "metadata"), "uid")
         if body is None or uid != self._uids.get(key, uid):
-            self._refusals.forget(key)
+            self._rejections.forget(key)
             self._edits.forget(key)
             self._store.forget_job(key)
         if uid:
@@ -171,7 +171,7 @@ class Reconciler:
                 if told is not None:
                     self._carry_out(told, seen.key)
                 continue
-            if isinstance(came, Failed) and (came.retry_after or not came.answered):
+            if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
                 self._has_learnt(action, seen, came)
                 return Result.FAILED, came.retry_after
             if self._has_learnt(action, seen, came):
@@ -197,7 +197,7 @@ class Reconciler:
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
         kind = self._kind(action)
         if isinstance(action, Create | Patch) and action.digest:
-            self._refusals.accepted(key, kind, action.digest)
+            self._rejections.accepted(key, kind, action.digest)
             if not (isinstance(action, Create) and action.dry_run):
                 self._edits.written(key, action, self._clock())
         if came.body is not None:
@@ -216,7 +216,7 @@ class Reconciler:
                 return self._has_read(action, seen, message)
             case Refused(message=message, final=final):
                 return self._is_news(action, seen.key, message, final=final)
-            case Conflict(message=message) | Failed(message=message, answered=True):
+            case Conflict(message=message) | Unavailable(message=message, answered=True):
                 return self._is_news(action, seen.key, message, final=None)
         return False
 
@@ -249,9 +249,9 @@ class Reconciler:
         """Remember the no, or with no word on whether it is `final`, that it may become one."""
         if not isinstance(action, Create | Patch) or not action.digest:
             return False
-        refusal = Refusal(action.kind, action.digest, message, final=bool(final))
-        remember = self._refusals.failed if final is None else self._refusals.remember
-        return remember(key, refusal, self._clock())
+        rejection = Rejection(action.kind, action.digest, message, final=bool(final))
+        remember = self._rejections.failed if final is None else self._rejections.remember
+        return remember(key, rejection, self._clock())
 
     def _as_of(self, seen: _Seen, action: Action) -> Action:
         """A status is written to the object that it was made for, or not at all."""
@@ -269,7 +269,7 @@ class Reconciler:
         match came:
             case Done():
                 self._log.info(action.why, **about)
-            case Failed(message=message) | Refused(message=message):
+            case Unavailable(message=message) | Refused(message=message):
                 self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
             case _:
                 self._log.info(action.why, **about, outcome=type(came).__name__.lower())

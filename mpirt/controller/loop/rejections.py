@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mpirt.controller.model.actions import Refusal, earliest
+from mpirt.controller.model.actions import Rejection, earliest
 from mpirt.controller.model.spec import JobKey
 
 _FIRST = timedelta(seconds=30)
@@ -25,42 +25,42 @@ _Question = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    refusal: Refusal
+    rejection: Rejection
     until: datetime
     believed: timedelta
 
 
-class Refusals:
+class Rejections:
     """By job; each is of one object that was asked for, or of one change. One thread at a time for each job."""
 
     def __init__(self) -> None:
         self._by_job: dict[JobKey, dict[_Question, _Remembered]] = {}
         self._failing: dict[JobKey, dict[_Question, datetime]] = {}
 
-    def remember(self, key: JobKey, refusal: Refusal, now: datetime) -> bool:
+    def remember(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
         """The no that was just said. Whether it is news: it wasn't believed before."""
         known = self._by_job.setdefault(key, {})
-        question = (refusal.kind, refusal.digest)
+        question = (rejection.kind, rejection.digest)
         self._failing.get(key, {}).pop(question, None)
         before = known.get(question)
         believed = _FIRST if before is None else min(_LONGEST, before.believed * 2)
-        known[question] = _Remembered(refusal, now + believed, believed)
+        known[question] = _Remembered(rejection, now + believed, believed)
         return before is None or before.until <= now
 
-    def failed(self, key: JobKey, refusal: Refusal, now: datetime) -> bool:
+    def failed(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
         """The server's failure, which is a no if it goes on failing. Whether it is one now, and is news."""
-        question = (refusal.kind, refusal.digest)
+        question = (rejection.kind, rejection.digest)
         since = self._failing.setdefault(key, {}).setdefault(question, now)
         if now - since < _FAILING_FOR:
             return False
         known = self._by_job.setdefault(key, {})
         before = known.get(question)
-        known[question] = _Remembered(refusal, now + _FIRST, _FIRST)
+        known[question] = _Remembered(rejection, now + _FIRST, _FIRST)
         return before is None or before.until <= now
 
-    def of(self, key: JobKey, now: datetime) -> tuple[Refusal, ...]:
+    def of(self, key: JobKey, now: datetime) -> tuple[Rejection, ...]:
         """Those that are believed now."""
-        return tuple(each.refusal for each in self._by_job.get(key, {}).values() if now < each.until)
+        return tuple(each.rejection for each in self._by_job.get(key, {}).values() if now < each.until)
 
     def next(self, key: JobKey, now: datetime) -> datetime | None:
         """When the next of them is to be asked again."""

@@ -34,7 +34,7 @@ class Create:
     manifest: Manifest
     why: str
     digest: str = ""
-    """Of the manifest, so that a refusal can be remembered; empty where nothing of the user's is in it."""
+    """Of the manifest, so that a rejection can be remembered; empty where nothing of the user's is in it."""
     dry_run: bool = False
     once: bool = False
 
@@ -53,7 +53,7 @@ class Patch:
     Change fields of the object by a JSON patch, whose first operation tests the uid.
 
     Nothing else of the object is touched. 404, 409 and a patch that can't be applied (422, for example where the
-    test of the uid fails) mean: read the object. If it is the one that the plan saw, the answer is a refusal.
+    test of the uid fails) mean: read the object. If it is the one that the plan saw, the answer is a rejection.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Patch:
     operations: tuple[Operation, ...]
     why: str
     digest: str = ""
-    """Of what is written, so that a refusal can be remembered; empty where nothing of the user's is in it."""
+    """Of what is written, so that a rejection can be remembered; empty where nothing of the user's is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """
     The API server's no to an object or a change, remembered so that it isn't asked again at once.
 

@@ -42,14 +42,14 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Missing:
     """What was to be changed isn't there; or what it was to be made in."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Unavailable:
     """Nothing is known, or the server has no time: once more, later."""
 
     message: str
@@ -59,7 +59,7 @@ class Failed:
     """Seconds that the API server asks to wait before the next request."""
 
 
-Outcome = Done | Refused | Exists | Conflict | Gone | Failed
+Outcome = Done | Refused | Exists | Conflict | Missing | Unavailable
 
 _OK, _REDIRECTS = 200, 300
 _FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
@@ -91,7 +91,7 @@ def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) 
         return Conflict(message)
     if code in _MISTAKES or code == _FORBIDDEN:
         return Refused(message, final=code in _MISTAKES and not _is_policy(code, body, message))
-    return Failed(message, answered=True, retry_after=retry_after)
+    return Unavailable(message, answered=True, retry_after=retry_after)
 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
@@ -99,7 +99,7 @@ def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outc
         # It, or the object with that uid, is no more.
         return Done()
     if code == _NOT_FOUND:
-        return Gone(message)
+        return Missing(message)
     # A namespace that is being deleted, or a quota that changed at that moment, answers 409 as well.
     if isinstance(action, Create) and text(body, "reason") == "AlreadyExists":
         return Done() if action.once or action.dry_run else Exists()

@@ -18,7 +18,7 @@ from typing import Any
 
 from mpirt import names
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Refusal
+from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import (
@@ -99,7 +99,7 @@ class Observed:
     """Pods that the job controls by itself: another controller has made them."""
     unmade: tuple[Unmade, ...] = ()
     """What is told of pods that could not be made, for whatever object of such a name."""
-    refusals: tuple[Refusal, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
     heard: datetime | None = None
     """Since when the API server has been heard of without a break; None: as long as anything here matters."""
     claimed: bool = False
@@ -127,7 +127,7 @@ def observe(
     body: Body,
     status: JobStatus,
     cached: Cached,
-    refusals: Iterable[Refusal],
+    rejections: Iterable[Rejection],
     *,
     vanished: Gone = (),
     heard: datetime | None = None,
@@ -158,7 +158,7 @@ def observe(
         leftovers=tuple(pod for pod in launchers if _is_left(kinds.JOB, job, pod, key)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid),
         unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
-        refusals=tuple(refusals),
+        rejections=tuple(rejections),
         heard=heard,
     )
 

@@ -92,9 +92,13 @@ def test_a_launcher_that_the_server_refuses_is_said_and_not_asked_again(
     start("--no-lease")
     server.storage.create(JOB, job())
 
-    until(lambda: condition(server, "Failed"), within=WITHIN, what="the condition Failed")
+    def is_told() -> bool:
+        return bool(condition(server, "Running").get("reason") == "MPIJobFailedValidation")
 
-    assert said in condition(server, "Failed")["message"]
+    until(is_told, within=WITHIN, what="the condition Running with the reason")
+
+    assert said in condition(server, "Running")["message"]
+    assert condition(server, "Failed") == {}
     assert not any(made(server).values())
     assert server.asked().count(("create", "jobs")) == 1
 

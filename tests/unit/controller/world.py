@@ -15,7 +15,7 @@ from typing import Any
 
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Refusal, WriteStatus
+from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Rejection, WriteStatus
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import slim
 from tests.unit.controller import pods
@@ -30,8 +30,8 @@ class World:
         self.settings = settings
         self.objects: dict[tuple[str, str], Body] = {}
         self.events: list[tuple[str, str, str]] = []
-        self.refusals: list[Refusal] = []
-        self.refuse: dict[str, Refusal] = {}
+        self.rejections: list[Rejection] = []
+        self.refuse: dict[str, Rejection] = {}
         """By the kind or the name of what is not taken."""
         self.vanished: list[tuple[Body, datetime]] = []
         """Pods that others have taken the places of, and when."""
@@ -60,7 +60,7 @@ class World:
             MPI_JOB,
             self.job,
             cached,
-            self.refusals,
+            self.rejections,
             vanished=self.vanished,
             settings=self.settings,
             now=self.now,
@@ -105,9 +105,9 @@ class World:
         return True
 
     def _create(self, action: Create) -> bool:
-        refusal = self.refuse.get(action.kind) or self.refuse.get(action.name)
-        if refusal is not None:
-            self.refusals.append(Refusal(action.kind, action.digest, refusal.message, refusal.final))
+        rejection = self.refuse.get(action.kind) or self.refuse.get(action.name)
+        if rejection is not None:
+            self.rejections.append(Rejection(action.kind, action.digest, rejection.message, rejection.final))
             return False
         if action.kind == "Event":
             if action.name not in self._told:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from mpirt.controller.cluster.discovery import Discovery, Refusal, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Discovery, Unserved
 from mpirt.controller.cluster.link import Answer, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
 
@@ -88,7 +88,7 @@ def test_an_api_server_that_has_no_time_says_nothing_about_versions() -> None:
     server = ApiServer(v1=serving("mpijobs"), v2beta1=Answer(503, {"message": "starting"}))
     jobs = discovery(server)
 
-    with pytest.raises(Refusal, match="starting") as raised:
+    with pytest.raises(BadAnswer, match="starting") as raised:
         jobs.find()
 
     assert not isinstance(raised.value, Unserved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpirt.controller.decisions.dry_runs import refused_field
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.model.actions import Create, Refusal
+from mpirt.controller.model.actions import Create, Rejection
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, parsed, template
 from tests.unit.controller.world import World, writes
 
@@ -59,7 +59,7 @@ def test_what_is_on_its_way_out_needs_no_answer() -> None:
 
 def test_a_refusal_names_the_field_that_it_is_about() -> None:
     def about(kind: str) -> str:
-        return refused_field(Refusal(kind, "digest", "no", final=True))
+        return refused_field(Rejection(kind, "digest", "no", final=True))
 
     assert about("Job") == "spec.mpiReplicaSpecs.Launcher.template"
     assert about("StatefulSet") == "spec.mpiReplicaSpecs.Worker.template"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mpirt.controller.model.actions import Plan, Refusal
+from mpirt.controller.model.actions import Plan, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
@@ -396,7 +396,7 @@ class TestChanges:
     def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
         world = World()
         world.start()
-        world.refuse["train-worker"] = Refusal("StatefulSet", "", "image: Required value", final=True)
+        world.refuse["train-worker"] = Rejection("StatefulSet", "", "image: Required value", final=True)
         assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
 
@@ -748,7 +748,7 @@ class TestWhatCantBeDone:
         self, refused: str, field: str
     ) -> None:
         world = World()
-        world.refuse[refused] = Refusal(refused if refused[0] != "t" else "Job", "", "image: no", final=True)
+        world.refuse[refused] = Rejection(refused if refused[0] != "t" else "Job", "", "image: no", final=True)
 
         world.settle()
 
@@ -760,7 +760,7 @@ class TestWhatCantBeDone:
 
     def test_nothing_is_made_for_a_job_whose_templates_are_refused(self) -> None:
         world = World()
-        world.refuse["Job"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
 
         world.settle()
 
@@ -768,10 +768,10 @@ class TestWhatCantBeDone:
 
     def test_a_refused_template_is_acted_on_once_the_policy_has_changed(self) -> None:
         world = World()
-        world.refuse["Job"] = Refusal("Job", "", "denied by policy", final=True)
+        world.refuse["Job"] = Rejection("Job", "", "denied by policy", final=True)
         world.settle()
         world.refuse.clear()
-        world.refusals.clear()
+        world.rejections.clear()
 
         world.later(30)
 
@@ -781,7 +781,7 @@ class TestWhatCantBeDone:
 
     def test_a_refused_template_is_acted_on_once_it_has_been_edited(self) -> None:
         world = World()
-        world.refuse["Job"] = Refusal("Job", "", "image: Required value", final=True)
+        world.refuse["Job"] = Rejection("Job", "", "image: Required value", final=True)
         world.settle()
         world.refuse.clear()
 
@@ -792,7 +792,7 @@ class TestWhatCantBeDone:
 
     def test_an_object_that_is_built_from_several_fields_is_named_itself(self) -> None:
         world = World()
-        world.refuse["Role"] = Refusal("Role", "", "no", final=True)
+        world.refuse["Role"] = Rejection("Role", "", "no", final=True)
 
         world.settle()
 
@@ -800,7 +800,7 @@ class TestWhatCantBeDone:
 
     def test_a_refusal_of_any_length_is_told_in_a_status_of_limited_length(self) -> None:
         world = World()
-        world.refuse["Job"] = Refusal("Job", "", "no! " * 150_000, final=True)
+        world.refuse["Job"] = Rejection("Job", "", "no! " * 150_000, final=True)
 
         world.settle()
 
@@ -809,7 +809,7 @@ class TestWhatCantBeDone:
 
     def test_what_a_quota_refuses_may_come_yet(self) -> None:
         world = World()
-        world.refuse["StatefulSet"] = Refusal("StatefulSet", "", "exceeded quota", final=False)
+        world.refuse["StatefulSet"] = Rejection("StatefulSet", "", "exceeded quota", final=False)
 
         world.settle()
 
@@ -820,13 +820,13 @@ class TestWhatCantBeDone:
         )
         assert world.plan().again == at(30)
         world.refuse.clear()
-        world.refusals.clear()
+        world.rejections.clear()
         world.settle()
         assert "StatefulSet" in world.kinds()
 
     def test_a_refusal_of_what_is_wanted_no_more_is_no_matter(self) -> None:
         world = World()
-        world.refusals.append(Refusal("Job", "of something else", "no", final=True))
+        world.rejections.append(Rejection("Job", "of something else", "no", final=True))
 
         world.settle()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.actions import Patch, Refusal
+from mpirt.controller.model.actions import Patch, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, mpi_job, template
 from tests.unit.controller.world import World, writes
@@ -84,7 +84,7 @@ def test_a_refused_label_is_not_asked_for_again_at_once_and_holds_nothing_up() -
     asked = {
         action.digest for action in world.plan().actions if isinstance(action, Patch) and action.kind == "Pod"
     }
-    world.refusals += [Refusal("Pod", digest, "pods is forbidden", final=False) for digest in asked]
+    world.rejections += [Rejection("Pod", digest, "pods is forbidden", final=False) for digest in asked]
 
     done = writes(world.settle())
 

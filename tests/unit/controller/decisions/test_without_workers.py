@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.model.actions import Refusal
+from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, template
 from tests.unit.controller.world import World, writes
@@ -61,7 +61,7 @@ def test_workers_that_are_taken_out_of_the_spec_go() -> None:
 
 def test_a_refused_launcher_of_a_job_without_workers_is_told_with_its_field() -> None:
     world = World(alone())
-    world.refuse["train-launcher"] = Refusal("Job", "", "no such class", final=True)
+    world.refuse["train-launcher"] = Rejection("Job", "", "no such class", final=True)
 
     world.settle()
 

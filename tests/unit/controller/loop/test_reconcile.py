@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.loop.reconcile import Result
 from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Exists, Failed, Gone, Outcome, Refused
+from mpirt.controller.model.outcomes import Conflict, Exists, Missing, Outcome, Refused, Unavailable
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
 from tests.unit.controller.world import writes
@@ -19,7 +19,7 @@ class TestAWebhookThatIsDown:
 
     def test_is_told_of_when_it_stays_down(self) -> None:
         ground = Ground(mpi_job())
-        ground.answers["Create Job"] = Failed(self.SAID, answered=True)
+        ground.answers["Create Job"] = Unavailable(self.SAID, answered=True)
         assert [ground.look(10).result for _ in range(3)] == [Result.FAILED, Result.FAILED, Result.CHANGED]
         assert [action.why for action in ground.asked] == ["dry-run of the pod template"]
 
@@ -35,14 +35,14 @@ class TestAWebhookThatIsDown:
 
     def test_is_asked_again_after_half_a_minute_and_forgotten_when_it_is_back(self) -> None:
         ground = Ground(mpi_job())
-        ground.answers["Create Job"] = Failed(self.SAID, answered=True)
+        ground.answers["Create Job"] = Unavailable(self.SAID, answered=True)
         for _ in range(3):
             ground.look(10)
         ground.answers.clear()
         ground.look(30)
         assert "ConfigMap" in {action.kind for action in ground.asked if isinstance(action, Create)}
 
-        ground.answers["Create Job"] = Failed(self.SAID, answered=True)
+        ground.answers["Create Job"] = Unavailable(self.SAID, answered=True)
 
         assert ground.look(10).result is Result.FAILED
         [first, *others] = ground.asked
@@ -51,7 +51,7 @@ class TestAWebhookThatIsDown:
 
     def test_a_server_that_does_not_answer_is_no_matter_of_the_jobs(self) -> None:
         ground = Ground(mpi_job())
-        ground.answers["Create Job"] = Failed("no answer within 5 s")
+        ground.answers["Create Job"] = Unavailable("no answer within 5 s")
 
         assert [ground.look(10).result for _ in range(9)] == [Result.FAILED] * 9
         assert len(ground.asked) == 1
@@ -59,7 +59,7 @@ class TestAWebhookThatIsDown:
 
 class TestTheEndIsTold:
     def test_though_the_workers_may_not_be_deleted(self) -> None:
-        for no in (Refused("protected", final=False), Failed("failed calling webhook", answered=True)):
+        for no in (Refused("protected", final=False), Unavailable("failed calling webhook", answered=True)):
             ground = ended()
             ground.answers["Delete StatefulSet"] = no
 
@@ -77,7 +77,7 @@ class TestTheEndIsTold:
 
     def test_later_if_the_server_does_not_answer(self) -> None:
         ground = ended()
-        ground.answers["Delete StatefulSet"] = Failed("no answer within 5 s")
+        ground.answers["Delete StatefulSet"] = Unavailable("no answer within 5 s")
 
         assert ground.look(40).result is Result.FAILED
 
@@ -88,8 +88,8 @@ class TestTheEndIsTold:
         [
             pytest.param(Refused("policy 'p' denied request", final=False), id="a policy refuses it"),
             pytest.param(Conflict("the server rejected our request"), id="it can't be applied"),
-            pytest.param(Failed("failed calling webhook", answered=True), id="a webhook is down"),
-            pytest.param(Gone("not found"), id="the object is gone"),
+            pytest.param(Unavailable("failed calling webhook", answered=True), id="a webhook is down"),
+            pytest.param(Missing("not found"), id="the object is gone"),
         ],
     )
     def test_though_a_patch_of_an_object_is_not_done(self, no: Outcome) -> None:
@@ -185,7 +185,7 @@ class TestAStatus:
 class TestAServerThatHasNoTime:
     def test_is_left_in_peace_for_as_long_as_it_asks(self) -> None:
         ground = running()
-        ground.answers["Patch ConfigMap"] = Failed("too many requests", answered=True, retry_after=7)
+        ground.answers["Patch ConfigMap"] = Unavailable("too many requests", answered=True, retry_after=7)
 
         turn = ground.look()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Failed, Gone, Outcome, Refused, outcome
+from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable, outcome
 
 OBJECT = {"kind": "Service", "metadata": {"name": "train"}}
 CREATE = Create(OBJECT, "why")
@@ -62,26 +62,30 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
         pytest.param(Create(OBJECT, "why", dry_run=True), 409, no("AlreadyExists"), Done(), id="could, if free"),
         pytest.param(CREATE, 409, no("AlreadyExists"), Exists(), id="there is one"),
         pytest.param(CREATE, 409, no("Conflict"), Conflict("no"), id="another conflict"),
-        pytest.param(CREATE, 404, no(), Gone("no"), id="no namespace"),
+        pytest.param(CREATE, 404, no(), Missing("no"), id="no namespace"),
         pytest.param(CREATE, 403, no(), Refused("no", final=False), id="forbidden"),
         pytest.param(CREATE, 422, no(field="spec.ports"), Refused("no", final=True), id="invalid"),
         pytest.param(CREATE, 422, POLICY, Refused("no", final=False), id="a policy's no"),
         pytest.param(CREATE, 400, WEBHOOK, Refused(WEBHOOK["message"], final=False), id="a webhook's no"),
         pytest.param(CREATE, 400, no(), Refused("no", final=True), id="not understood"),
-        pytest.param(CREATE, 429, no(), Failed("no", answered=True, retry_after=7.0), id="too many requests"),
+        pytest.param(CREATE, 429, no(), Unavailable("no", answered=True, retry_after=7.0), id="too many requests"),
         pytest.param(
             CREATE,
             500,
             {},
-            Failed("the API server answered 500", answered=True, retry_after=7.0),
+            Unavailable("the API server answered 500", answered=True, retry_after=7.0),
             id="a failure without a word",
         ),
         pytest.param(
-            CREATE, 401, no(), Failed("no", answered=True, retry_after=7.0), id="a token that has just expired"
+            CREATE,
+            401,
+            no(),
+            Unavailable("no", answered=True, retry_after=7.0),
+            id="a token that has just expired",
         ),
         pytest.param(PATCH, 200, OBJECT, Done(OBJECT), id="changed"),
         pytest.param(PATCH, 409, no("Conflict"), Conflict("no"), id="changed meanwhile"),
-        pytest.param(PATCH, 404, no(), Gone("no"), id="gone meanwhile"),
+        pytest.param(PATCH, 404, no(), Missing("no"), id="gone meanwhile"),
         pytest.param(PATCH, 422, UNFIT, Conflict(UNFIT["message"]), id="another uid, or a path that is not there"),
         pytest.param(PATCH, 422, POLICY, Refused("no", final=False), id="a change that a policy refuses"),
         pytest.param(

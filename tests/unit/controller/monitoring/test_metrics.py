@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpirt.controller.model.actions import Action
-from mpirt.controller.model.outcomes import Done, Failed
+from mpirt.controller.model.outcomes import Done, Unavailable
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.unit.controller.world import World
 
@@ -42,6 +42,6 @@ def test_a_job_that_fails_for_whatever_reason() -> None:
 def test_a_status_that_could_not_be_written_is_not_counted() -> None:
     metrics = Metrics()
     for action in of_life("Complete"):
-        metrics.acted(action, Failed("no answer"))
+        metrics.acted(action, Unavailable("no answer"))
 
     assert counted(metrics) == {"created": 0, "successful": 0, "failed": 0}
