@@ -142,7 +142,7 @@ class Informer:
         self._wait(pause(self._failures, self._chance(), at_least))
 
     def _wait(self, seconds: float) -> None:
-        """However long the API server wants to be left in peace, this thread is alive."""
+        """Wait, and count as alive meanwhile, however long the API server asks to wait."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(left, _LONGEST_PAUSE)):
             self._heard = time.monotonic()

@@ -22,7 +22,7 @@ from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Rejection, WriteStatus, earliest
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Outcome, Refused, Unavailable
+from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
@@ -69,7 +69,7 @@ class Turn:
     result: Result
     again: datetime | None = None
     retry_after: float = 0.0
-    """Seconds that the API server asks to be left in peace for."""
+    """Seconds that the API server asks to wait (Retry-After)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Reconciler:
             self._store.forget(kind, key.namespace, action.name, action.uid)
 
     def _has_learnt(self, action: Action, seen: _Seen, came: Outcome) -> bool:
-        """What an action that was not done says of the cluster. Whether the next plan knows more than this one."""
+        """Remember what an action that was not done shows. Whether the next plan knows more than this one."""
         match came:
             case Exists() if isinstance(action, Create):
                 return self._has_found(action, seen.key)
@@ -236,7 +236,7 @@ class Reconciler:
             self._store.lend(key, kinds.JOB, found, self._clock() + _LENT)
 
     def _has_read(self, action: Patch | WriteStatus, seen: _Seen, message: str) -> bool:
-        """Read the object. If it is still the one that the plan saw, the answer was a no to the change itself."""
+        """Read the object. If it is still the one that the plan saw, the answer was a rejection of the change."""
         kind, name = self._kind(action), seen.key.name if isinstance(action, WriteStatus) else action.name
         found = self._cluster.read(kind, seen.key.namespace, name)
         if found is None:
@@ -246,7 +246,7 @@ class Reconciler:
         return is_another or self._is_news(action, seen.key, message, final=False)
 
     def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:
-        """Remember the no, or with no word on whether it is `final`, that it may become one."""
+        """Remember a rejection; without `final`, a failure that becomes one if it goes on."""
         if not isinstance(action, Create | Patch) or not action.digest:
             return False
         rejection = Rejection(action.kind, action.digest, message, final=bool(final))
@@ -271,8 +271,10 @@ class Reconciler:
                 self._log.info(action.why, **about)
             case Unavailable(message=message) | Refused(message=message):
                 self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
-            case _:
-                self._log.info(action.why, **about, outcome=type(came).__name__.lower())
+            case Conflict(message=message) | Missing(message=message):
+                self._log.info(action.why, **about, outcome=type(came).__name__.lower(), error=message)
+            case Exists():
+                self._log.info(action.why, **about, outcome="exists")
 
 
 def resync(key: JobKey) -> timedelta:

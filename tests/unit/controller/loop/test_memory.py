@@ -25,7 +25,7 @@ def edited_again_and_again() -> Ground:
 
 
 class TestAnEditThatComesAgainAndAgain:
-    def test_is_undone_at_once_and_then_with_growing_delays(self) -> None:
+    def test_an_edit_is_undone_at_once_and_then_with_growing_delays(self) -> None:
         ground = edited_again_and_again()
         patched, agains = [], []
         for _ in range(4):
@@ -40,7 +40,7 @@ class TestAnEditThatComesAgainAndAgain:
         assert patched == [True] * 4
         assert agains == [1, 2, 4, 8]
 
-    def test_is_told_with_the_field_manager_after_the_third_time_and_only_then(self) -> None:
+    def test_an_event_names_the_field_manager_after_the_third_edit_and_only_then(self) -> None:
         ground = edited_again_and_again()
         told = []
         for _ in range(5):
@@ -52,7 +52,7 @@ class TestAnEditThatComesAgainAndAgain:
         assert event.manifest["reason"] == "MPIJobEditUndone"
         assert "ConfigMap train-config: field manager autopilot changed /data, " in event.manifest["message"]
 
-    def test_is_told_although_the_object_can_not_be_read(self) -> None:
+    def test_the_event_about_edits_is_made_although_the_object_can_not_be_read(self) -> None:
         ground = edited_again_and_again()
         ground.there.clear()
 
@@ -61,7 +61,7 @@ class TestAnEditThatComesAgainAndAgain:
 
         assert "tell MPIJobEditUndone" in writes(ground.asked)
 
-    def test_keeps_nothing_else_from_being_done(self) -> None:
+    def test_an_edit_that_has_to_wait_keeps_nothing_else_from_being_done(self) -> None:
         ground = edited_again_and_again()
         ground.look()
         ground.lose("Role")
@@ -70,7 +70,7 @@ class TestAnEditThatComesAgainAndAgain:
 
         assert writes(ground.asked) == ["create Role"]
 
-    def test_leaves_nothing_to_do_until_it_is_time(self) -> None:
+    def test_an_edit_that_has_to_wait_leaves_nothing_to_do_until_it_is_time(self) -> None:
         ground = edited_again_and_again()
         ground.look()
 
@@ -78,7 +78,7 @@ class TestAnEditThatComesAgainAndAgain:
 
 
 class TestAJobThatIsGone:
-    def test_leaves_nothing_behind(self) -> None:
+    def test_a_job_that_is_gone_leaves_nothing_behind(self) -> None:
         ground = running()
         ground.lend({"kind": "Service", "metadata": {"name": "x", "namespace": "ml"}})
         ground.lose_pod("train-worker-1")
@@ -91,7 +91,7 @@ class TestAJobThatIsGone:
         assert ground.remembered() == []
         assert (turn.result, turn.again) == (Result.SETTLED, None)
 
-    def test_hands_no_refusal_on_to_another_job_of_its_name(self) -> None:
+    def test_a_job_made_again_under_the_same_name_inherits_no_rejection(self) -> None:
         ground = Ground(mpi_job())
         ground.answers["Create Job"] = Refused("no", final=False)
         ground.look()

@@ -92,7 +92,7 @@ class TestTheEndIsTold:
             pytest.param(Missing("not found"), id="the object is gone"),
         ],
     )
-    def test_though_a_patch_of_an_object_is_not_done(self, no: Outcome) -> None:
+    def test_the_end_is_told_though_a_patch_of_an_object_is_not_done(self, no: Outcome) -> None:
         ground = ended()
         edited = ground.known("ConfigMap")
         ground.see({**edited, "data": {}, "metadata": {**edited["metadata"], "resourceVersion": "50"}})
@@ -108,7 +108,7 @@ class TestTheEndIsTold:
 class TestAPatchThatIsRefused:
     NO = "configmaps \"train-config\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no"
 
-    def test_is_told(self) -> None:
+    def test_a_refused_patch_is_told(self) -> None:
         ground = running()
         ground.answers["Patch ConfigMap"] = Refused(self.NO, final=False)
 
@@ -119,7 +119,7 @@ class TestAPatchThatIsRefused:
         assert (status, reason) == ("True", "MPIJobRefused")
         assert message == f"the API server refuses ConfigMap: {self.NO}"
 
-    def test_is_told_although_the_answer_may_mean_another_object(self) -> None:
+    def test_a_patch_that_can_not_be_applied_to_the_object_that_was_seen_is_told(self) -> None:
         ground = running()
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
         ground.there["ConfigMap", "train-config"] = ground.known("ConfigMap")
@@ -129,7 +129,7 @@ class TestAPatchThatIsRefused:
 
         assert ground.status()["Running"][1] == "MPIJobRefused"
 
-    def test_is_no_refusal_where_the_object_is_another_one_by_now(self) -> None:
+    def test_a_patch_that_can_not_be_applied_to_a_newer_object_is_planned_anew(self) -> None:
         ground = running()
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
         known = ground.known("ConfigMap")
@@ -142,7 +142,7 @@ class TestAPatchThatIsRefused:
         [patch] = [action for action in ground.asked if isinstance(action, Patch)]
         assert patch.operations[0]["value"] == "another"
 
-    def test_is_tried_again_where_the_object_can_not_be_read(self) -> None:
+    def test_a_patch_that_can_not_be_applied_is_tried_again_where_the_object_can_not_be_read(self) -> None:
         ground = running()
         ground.answers["Patch ConfigMap"] = Conflict("the server rejected our request")
 
@@ -152,7 +152,7 @@ class TestAPatchThatIsRefused:
 
 
 class TestAStatus:
-    def test_is_written_to_the_version_that_the_plan_was_made_for(self) -> None:
+    def test_a_status_names_the_version_that_the_plan_was_made_for(self) -> None:
         ground = ended()
 
         ground.look(40)
@@ -160,7 +160,7 @@ class TestAStatus:
         [written] = [action for action in ground.asked if isinstance(action, WriteStatus)]
         assert written.version == "1"
 
-    def test_that_somebody_else_has_written_meanwhile_is_made_anew_from_what_is_there(self) -> None:
+    def test_a_status_that_somebody_else_has_written_meanwhile_is_made_anew_from_that(self) -> None:
         ground = ended()
         ground.answers["WriteStatus status"] = Conflict("the object has been modified")
         known = ground.known("MPIJob")
@@ -173,7 +173,7 @@ class TestAStatus:
         [written] = [action for action in ground.asked if isinstance(action, WriteStatus)]
         assert written.version == "77"
 
-    def test_that_nobody_takes_is_tried_ever_more_seldom(self) -> None:
+    def test_a_status_that_is_not_taken_is_tried_again_with_back_off(self) -> None:
         for no in (Conflict("modified"), Refused("policy", final=False)):
             ground = ended()
             ground.answers["WriteStatus status"] = no
@@ -183,7 +183,7 @@ class TestAStatus:
 
 
 class TestAServerThatHasNoTime:
-    def test_is_left_in_peace_for_as_long_as_it_asks(self) -> None:
+    def test_after_retry_after_the_rest_of_the_plan_waits_as_long_as_the_server_asks(self) -> None:
         ground = running()
         ground.answers["Patch ConfigMap"] = Unavailable("too many requests", answered=True, retry_after=7)
 
@@ -194,7 +194,7 @@ class TestAServerThatHasNoTime:
 
 
 class TestAnObjectOfTheNameThatIsThereAlready:
-    def test_is_shown_to_the_next_plan(self) -> None:
+    def test_an_object_that_exists_already_is_shown_to_the_next_plan(self) -> None:
         ground = Ground(mpi_job())
         ground.answers["Create Service"] = Exists()
         theirs = {"kind": "Service", "metadata": {"name": "train", "namespace": "ml", "uid": "x"}}
@@ -205,7 +205,7 @@ class TestAnObjectOfTheNameThatIsThereAlready:
 
         assert ground.status()["Running"][1] == "ErrResourceExists"
 
-    def test_is_looked_for_later_if_it_can_not_be_read(self) -> None:
+    def test_an_object_that_exists_already_and_can_not_be_read_is_looked_for_later(self) -> None:
         ground = Ground(mpi_job())
         ground.answers["Create Service"] = Exists()
 
