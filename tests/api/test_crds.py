@@ -202,7 +202,7 @@ def test_their_crd_is_refused_while_jobs_may_be_stored_in_a_version_that_it_lack
     refused = ground.kubectl("replace", f"--filename={PUBLISHED['v1']}", check=False)
 
     assert refused.returncode != 0
-    assert "status.storedVersions[0]: Invalid value: \"v2beta1\"" in refused.stderr
+    assert 'status.storedVersions[0]: Invalid value: "v2beta1"' in refused.stderr
 
 
 def store_as(kubectl: Kubectl, version: str) -> None:
