@@ -7,9 +7,9 @@ I/O. Slots are kept as they are written: whether they can be read matters only w
 
 from __future__ import annotations
 
-from mpirt import names
+from mpirt import names, podobjects
 from mpirt.errors import PeerError
-from mpirt.kubeapi.objects import rows, table, text
+from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -78,9 +78,8 @@ def read_pod(body: Object, *, container: str = "") -> Pod:
     if not name:
         raise PeerError("a pod in the API server's list has no name")
     annotations = table(metadata, "annotations")
-    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
-    disruption = conditions.get("DisruptionTarget", {})
-    ready = text(conditions.get("Ready", {}), "status") == "True"
+    conditions = podobjects.conditions(status)
+    ready = podobjects.holds(conditions, "Ready")
     used = _container(rows(spec, "containers"), container or text(annotations, names.DEFAULT_CONTAINER_ANNOTATION))
     return Pod(
         name=name,
@@ -88,7 +87,7 @@ def read_pod(body: Object, *, container: str = "") -> Pod:
         owner=_owner(metadata),
         deleting=bool(text(metadata, "deletionTimestamp")),
         draining=annotations.get(names.DRAINING_ANNOTATION, "false") != "false",
-        disruption=(text(disruption, "reason") or "yes") if text(disruption, "status") == "True" else "",
+        disruption=podobjects.disruption(conditions),
         ready=ready,
         waits_for="" if ready else _waits_for(spec, status, conditions),
         slots=text(annotations, names.SLOTS_ANNOTATION) if names.SLOTS_ANNOTATION in annotations else None,
@@ -100,10 +99,8 @@ def read_pod(body: Object, *, container: str = "") -> Pod:
 
 
 def _owner(metadata: Object) -> Owner | None:
-    for row in rows(metadata, "ownerReferences"):
-        if row.get("controller") is True:
-            return Owner(text(row, "kind"), text(row, "name"), text(row, "uid"))
-    return None
+    row = podobjects.controller(metadata)
+    return Owner(text(row, "kind"), text(row, "name"), text(row, "uid")) if row else None
 
 
 def _container(containers: list[Object], wanted: str) -> Object:
@@ -134,8 +131,7 @@ def _waits_for(spec: Object, status: Object, conditions: Mapping[str, Object]) -
         return next((reason for reason in reasons if reason not in _ON_ITS_WAY), reasons[0])
     if phase != "Running":
         return phase
-    lost = text(conditions.get("ContainersReady", {}), "status") == "True" and not rows(spec, "readinessGates")
-    return "its node is not heard of" if lost else "not Ready"
+    return "its node is not heard of" if podobjects.is_cut_off(conditions, spec) else "not Ready"
 
 
 def _reason(container: Object) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-_BASE = frozenset({"errors", "hosts", "names", "values"})
+_BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"})
 
 # A room is what stands directly under mpirt/: a module or a folder. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -25,6 +25,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "hosts": frozenset({"errors", "values"}),
     "launchenv": frozenset(),
     "keeper": frozenset(),
+    "objects": frozenset(),
+    "podobjects": frozenset({"objects"}),
     "kubeapi": _BASE,
     "rsh": _BASE | {"keeper", "kubeapi", "launchenv"},
     "discover": _BASE | {"kubeapi"},
@@ -90,8 +92,9 @@ _CONTROLLER = (
     "observed/rivals observed/store"
 )
 PURE = frozenset({
-    "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/values.py",
-    "mpirt/kubeapi/objects.py",
+    "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
+    "mpirt/podobjects.py", "mpirt/values.py",
+
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
     *(f"mpirt/rsh/{name}.py" for name in _CORE.split()),
     *(f"mpirt/discover/{name}.py" for name in ("discovery", "options", "patience", "pods", "selection")),

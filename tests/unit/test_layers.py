@@ -105,32 +105,32 @@ class TestImportRules:
             pytest.param(
                 "mpirt/kubeapi/http.py",
                 "from mpirt.rsh import session",
-                "kubeapi may import errors, hosts, names, values of mpirt, but not rsh",
+                "kubeapi may import errors, hosts, names, objects, podobjects, values of mpirt, but not rsh",
                 id="upwards",
             ),
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, values of mpirt, "
+                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values of mpirt, "
                 "but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import errors, hosts, kubeapi, names, values of mpirt, but not controller",
+                "discover may import errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, keeper, launchenv, names, values of mpirt, but not rsh",
+                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import discover, errors, hosts, kubeapi, launchenv, names, rsh, values of mpirt, "
+                "cli may import discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, rsh, values of mpirt, "
                 "but not controller",
                 id="command line and controller",
             ),

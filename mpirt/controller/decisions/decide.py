@@ -16,7 +16,7 @@ from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Rejection
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
-from mpirt.controller.observed.observe import Cached, Gone, observe
+from mpirt.controller.observed.observe import Cached, DepartedPods, observe
 from mpirt.errors import SpecError
 
 # What nobody can edit.
@@ -29,7 +29,7 @@ def decide(
     cached: Cached,
     rejections: Iterable[Rejection],
     *,
-    vanished: Gone = (),
+    departed: DepartedPods = (),
     settings: Settings,
     now: datetime,
     heard: datetime | None = None,
@@ -42,7 +42,7 @@ def decide(
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
         return Plan()
     status = dialect.read_status(body)
-    observed = observe(dialect.owner(body), body, status, cached, rejections, vanished=vanished, heard=heard)
+    observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)
     observed = replace(observed, claimed=dialect.is_claimed(body))
     try:
         spec = dialect.parse(body)

@@ -27,11 +27,11 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         return []
     if spec.run.suspended:
         return [_removal(job, "the job is suspended")] if job is not None else []
-    held = any(not pod.is_over for pod in observed.leftovers)
+    held = any(not pod.is_over for pod in observed.previous_launchers)
     wanted = launcher_job(spec, settings, held=held)
     if job is None:
         made = [Create(wanted, _why(spec, workers), digest(wanted))] if _is_time(spec, workers) else []
-        return [*_ended_leftovers(observed), *made]
+        return [*_ended_previous(observed), *made]
     if reason := outdated(spec, job):
         return [_removal(job, STOPS[reason])]
     changed = correction(wanted, job)
@@ -52,10 +52,10 @@ def _removal(job: Live, why: str) -> Delete:
     return Delete(kinds.JOB, job.name, job.uid, why, foreground=True)
 
 
-def _ended_leftovers(observed: Observed) -> list[Action]:
+def _ended_previous(observed: Observed) -> list[Action]:
     """Pods whose Job was deleted without them."""
     return [
         Delete(kinds.POD, pod.name, pod.uid, "its launcher Job is gone")
-        for pod in observed.leftovers
+        for pod in observed.previous_launchers
         if not pod.is_over and pod.deleted is None
     ]

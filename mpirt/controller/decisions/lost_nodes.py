@@ -40,7 +40,7 @@ BEGUN = timedelta(minutes=5)
 
 def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
     """The pods whose deletion is to be forced now, and when there may be others."""
-    known = (*observed.workers, *observed.earlier, *observed.launchers, *observed.leftovers)
+    known = (*observed.workers, *observed.previous_workers, *observed.launchers, *observed.previous_launchers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
     due = [(pod, at) for pod in pods if (at := _forced_from(pod, pods, observed.heard)) is not None]
     overdue = {pod.uid for pod, at in due if at <= now}
@@ -63,7 +63,7 @@ def overlooking(observed: Observed, *, now: datetime) -> Observed:
         observed,
         workers=as_it_was(observed.workers),
         launchers=as_it_was(observed.launchers),
-        leftovers=as_it_was(observed.leftovers),
+        previous_launchers=as_it_was(observed.previous_launchers),
     )
 
 

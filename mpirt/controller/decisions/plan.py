@@ -132,7 +132,7 @@ def _wanted(
         role(spec),
         role_binding(spec),
         service(spec),
-        *([stateful_set(spec, settings, has_earlier=bool(observed.earlier))] if has_workers else []),
+        *([stateful_set(spec, settings, has_previous=bool(observed.previous_workers))] if has_workers else []),
     ]
 
 

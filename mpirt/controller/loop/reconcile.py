@@ -128,7 +128,7 @@ class Reconciler:
             body,
             seen.objects,
             self._rejections.of(key, now),
-            vanished=self._store.vanished(key, now),
+            departed=self._store.departed(key, now),
             settings=self._settings,
             now=now,
             heard=self._heard(),

@@ -31,18 +31,18 @@ from mpirt.controller.model.spec import JobSpec, Settings, Template
 _FIRST_GENERATION = "1"
 
 
-def stateful_set(spec: JobSpec, settings: Settings, *, has_earlier: bool = False) -> dict[str, Any]:
+def stateful_set(spec: JobSpec, settings: Settings, *, has_previous: bool = False) -> dict[str, Any]:
     """
     The job's StatefulSet, as it is to be created.
 
-    `has_earlier`: pods of one that is gone still have the names of its pods. Kubernetes tries again ever more
+    `has_previous`: pods of one that is gone still have the names of its pods. Kubernetes tries again ever more
     seldom, after five minutes in the end, unless the object changes: so it does when they are gone.
     """
     labels = pod_labels(spec.key.name, names.WORKER)
     annotations = {
         TEMPLATE_ANNOTATION: worker_digest(spec),
         GENERATION_ANNOTATION: _FIRST_GENERATION,
-        EARLIER_ANNOTATION: "ending" if has_earlier else "gone",
+        EARLIER_ANNOTATION: "ending" if has_previous else "gone",
         **pods.gang_annotations(spec),
     }
     return {

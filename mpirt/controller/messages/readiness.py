@@ -68,11 +68,11 @@ def _is_current(workers: Live, pod: Pod) -> bool:
 
 def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[str, str]:
     """The workers that aren't there, and why, where that is known."""
-    there, earlier = {pod.name for pod in observed.workers}, {pod.name for pod in observed.earlier}
-    made = (*observed.workers, *observed.vanished)
+    there, previous = {pod.name for pod in observed.workers}, {pod.name for pod in observed.previous_workers}
+    made = (*observed.workers, *observed.departed)
     return {
         name: "waits until the one before it is gone"
-        if name in earlier
+        if name in previous
         else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
         for name in names
         if name not in there

@@ -292,7 +292,7 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     job = observed.mine.get(kinds.JOB)
     if job is None:
         return False, Reason.WORKERS_NOT_READY, str(workers)
-    waiting = [pod for pod in observed.leftovers if not pod.is_over]
+    waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
     current = [pod for pod in observed.launchers if not pod.is_over]
     if suspended := launcher_suspended(observed):
         told = suspended

@@ -1,45 +1,21 @@
 """
 Looking into objects as an API server gives them.
 
-Owns: getting at a field that may be missing. These objects passed the API server's own checks; what isn't there,
-or isn't of its kind, reads as nothing. What users write is read by dialects/fields.py, which complains.
+Owns: times. All other fields are read as all programs read them (mpirt/objects.py). What users write is read by
+dialects/fields.py, which complains of what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from mpirt.objects import number, rows, table, text
+
+__all__ = ["Body", "moment", "number", "parse_time", "rows", "table", "text", "write_time"]
+
 Body = Mapping[str, Any]
-
-_EMPTY: Body = {}
-
-
-def table(body: Body, *path: str) -> Body:
-    """The mapping at the end of the path."""
-    for name in path:
-        found = body.get(name)
-        body = found if isinstance(found, Mapping) else _EMPTY
-    return body
-
-
-def rows(body: Body, name: str) -> Sequence[Body]:
-    """The mappings in a list."""
-    found = body.get(name)
-    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list) else []
-
-
-def text(body: Body, name: str) -> str:
-    """A text."""
-    found = body.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def number(body: Body, name: str, default: int = 0) -> int:
-    """A whole number."""
-    found = body.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else default
 
 
 def moment(body: Body, name: str) -> datetime | None:

@@ -18,7 +18,7 @@ from mpirt.controller.model.spec import JobKey
 REMEMBERED = timedelta(seconds=30)
 
 
-class Vanished:
+class Departed:
     """The last state of pods that are no more, in the order in which they went."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:

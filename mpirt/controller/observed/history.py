@@ -94,7 +94,7 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
     seen = set()
-    for pod in (*observed.departed_launchers, *observed.leftovers, *observed.launchers):
+    for pod in (*observed.departed_launchers, *observed.previous_launchers, *observed.launchers):
         end = launcher_end(pod, main)
         has_begun = pod.started is not None or end is not None
         if pod.name in attempts or (has_begun and _is_new(pod, observed, known)):
@@ -160,7 +160,7 @@ def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[Pod
     """The workers' deaths that show now, or did a moment ago, less those that were asked for."""
     if attempt.started is None:
         return
-    for pod in (*observed.vanished, *observed.workers):
+    for pod in (*observed.departed, *observed.workers):
         death = worker_death(pod, spec.workers.template.main, attempt.started)
         if death is not None and not _is_asked_to_go(spec, observed, pod):
             yield death
@@ -182,7 +182,7 @@ def _with_late_news(
     """The same, with ends that nodes reported after the launcher was gone: of an attempt which is over."""
     end = job_end(observed)
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
-    pods = (*observed.workers, *observed.earlier)
+    pods = (*observed.workers, *observed.previous_workers)
     main = "" if spec is None else spec.workers.template.main
     told = []
     for one, before in zip(attempts, until, strict=False):

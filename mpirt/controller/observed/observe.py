@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from mpirt import names
+from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.attempts import History
@@ -31,11 +31,11 @@ from mpirt.controller.model.reading import Body, moment, number, rows, table, te
 from mpirt.controller.model.records import load_history
 from mpirt.controller.model.spec import JobKey, Owner
 from mpirt.controller.observed.pod_events import Unmade, evictions, read_unmade
-from mpirt.controller.observed.pods import Pod, controlling_owner, kind_and_name, read_pod
+from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. More than the job's own do no harm; two of one kind and name do."""
-Gone = Iterable[tuple[Body, datetime]]
+DepartedPods = Iterable[tuple[Body, datetime]]
 """Pods that were there a moment ago, and when they went."""
 
 
@@ -87,13 +87,13 @@ class Observed:
     """Of the StatefulSet that exists, in order of their numbers."""
     departed_launchers: tuple[Pod, ...] = ()
     """Launcher pods of the job that went of late."""
-    vanished: tuple[Pod, ...] = ()
+    departed: tuple[Pod, ...] = ()
     """Workers of it that went of late: others have taken their places."""
-    earlier: tuple[Pod, ...] = ()
+    previous_workers: tuple[Pod, ...] = ()
     """Workers of StatefulSets that exist no more."""
     launchers: tuple[Pod, ...] = ()
     """Of the launcher Job that exists, the oldest first."""
-    leftovers: tuple[Pod, ...] = ()
+    previous_launchers: tuple[Pod, ...] = ()
     """Pods of launcher Jobs that exist no more."""
     bare: tuple[Pod, ...] = ()
     """Pods that the job controls by itself: another controller has made them."""
@@ -108,7 +108,7 @@ class Observed:
     @property
     def kept(self) -> tuple[Pod, ...]:
         """Workers of a run that is over, which nothing would make again."""
-        return tuple(pod for pod in self.earlier if not pod.owner and self.owner.uid in pod.owners)
+        return tuple(pod for pod in self.previous_workers if not pod.owner and self.owner.uid in pod.owners)
 
     def live(self, kind: str) -> Live | None:
         """Our object of that kind, unless it is on its way out."""
@@ -129,7 +129,7 @@ def observe(
     cached: Cached,
     rejections: Iterable[Rejection],
     *,
-    vanished: Gone = (),
+    departed: DepartedPods = (),
     heard: datetime | None = None,
 ) -> Observed:
     """What is known of the job that `body` is, out of everything that is known."""
@@ -138,7 +138,7 @@ def observe(
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
-    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in vanished]
+    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     stateful_set, job = mine.get(kinds.STATEFUL_SET), mine.get(kinds.JOB)
@@ -152,10 +152,10 @@ def observe(
         others=tuple(live for live in named if live.owner != owner.uid),
         workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
         departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
-        vanished=tuple(pod for pod in gone if _owns(stateful_set, pod)),
-        earlier=tuple(pod for pod in workers if _is_left(kinds.STATEFUL_SET, stateful_set, pod, key)),
+        departed=tuple(pod for pod in gone if _owns(stateful_set, pod)),
+        previous_workers=tuple(pod for pod in workers if _is_previous(kinds.STATEFUL_SET, stateful_set, pod, key)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        leftovers=tuple(pod for pod in launchers if _is_left(kinds.JOB, job, pod, key)),
+        previous_launchers=tuple(pod for pod in launchers if _is_previous(kinds.JOB, job, pod, key)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid),
         unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
@@ -188,7 +188,7 @@ def _read_rerun(annotations: Body) -> Rerun:
 def read_live(kind: str, body: Body) -> Live:
     """An object as the API server has it."""
     metadata = table(body, "metadata")
-    owner = controlling_owner(metadata)
+    owner = podobjects.controller(metadata)
     return Live(
         kind=kind,
         name=text(metadata, "name"),
@@ -269,7 +269,7 @@ def _owns(live: Live | None, pod: Pod) -> bool:
     return live is not None and pod.owner == live.uid
 
 
-def _is_left(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
+def _is_previous(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
     """Whether it was made by an object that had the name of ours, and may have been orphaned by it."""
     name = object_name(kind, key.name)
     is_of_that_name = pod.owner_name in ("", f"{kind} {name}") and pod.name.startswith(f"{name}-")
@@ -288,7 +288,7 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     its way, whoever made it.
     """
     metadata = table(body, "metadata")
-    if controlling_owner(metadata) or text(metadata, "generateName"):
+    if podobjects.controller(metadata) or text(metadata, "generateName"):
         return False
     stem, _, ordinal = text(metadata, "name").rpartition("-")
     return stem != object_name(kinds.STATEFUL_SET, key.name) or not _is_number(ordinal)

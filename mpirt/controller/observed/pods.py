@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mpirt import names
+from mpirt import names, podobjects
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 
@@ -125,9 +125,8 @@ class Pod:
 def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: datetime | None = None) -> Pod:
     """A pod as the API server has it, or had it until it was gone; `evicted` is why nodes evicted pods, by uid."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
-    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
-    disruption = conditions.get("DisruptionTarget", {})
-    labels, owner = table(metadata, "labels"), controlling_owner(metadata)
+    conditions = podobjects.conditions(status)
+    labels, owner = table(metadata, "labels"), podobjects.controller(metadata)
     uid, reason, message = text(metadata, "uid"), text(status, "reason"), text(status, "message")
     if not reason and evicted is not None and uid in evicted:
         reason, message = EVICTED, evicted[uid]
@@ -151,10 +150,10 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         asked_to_end=deleted and deleted - timedelta(seconds=number(metadata, "deletionGracePeriodSeconds")),
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
-        ready=_holds(conditions, "Ready"),
+        ready=podobjects.holds(conditions, "Ready"),
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
-        cut_off=_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
-        disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
+        cut_off=_cut_off(conditions, spec),
+        disruption=podobjects.disruption(conditions),
         containers=(
             *_containers(status, "initContainerStatuses", _sidecars(spec)),
             *_containers(status, "containerStatuses"),
@@ -162,18 +161,9 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
     )
 
 
-def controlling_owner(metadata: Body) -> Body:
-    """The reference to what controls it; empty if nothing does."""
-    return next((row for row in rows(metadata, "ownerReferences") if row.get("controller")), {})
-
-
 def kind_and_name(reference: Body) -> str:
     """What a reference refers to, for people; empty if to nothing."""
     return " ".join(filter(None, (text(reference, "kind"), text(reference, "name"))))
-
-
-def _holds(conditions: dict[str, Body], kind: str) -> bool:
-    return text(conditions.get(kind, {}), "status") == "True"
 
 
 def _unscheduled(condition: Body) -> str:
@@ -182,12 +172,10 @@ def _unscheduled(condition: Body) -> str:
     return f"{text(condition, 'reason')}: {text(condition, 'message')}"
 
 
-def _cut_off(conditions: dict[str, Body], *, has_gates: bool) -> datetime | None:
-    # The node controller sets the pods of a lost node to not ready and nothing else; but so does a readiness gate.
-    ready = conditions.get("Ready", {})
-    if has_gates or text(ready, "status") != "False" or not _holds(conditions, "ContainersReady"):
-        return None
-    return moment(ready, "lastTransitionTime")
+def _cut_off(conditions: Mapping[str, Body], spec: Body) -> datetime | None:
+    """Since when its node is lost."""
+    is_lost = podobjects.is_cut_off(conditions, spec)
+    return moment(conditions["Ready"], "lastTransitionTime") if is_lost else None
 
 
 def _sidecars(spec: Body) -> frozenset[str]:

@@ -96,7 +96,7 @@ def _has_entry(config: Live) -> bool:
 def _has_started(observed: Observed) -> bool:
     """Whether there is, or was, a launcher pod: by the pods, by the launcher Job, by what was said of the job."""
     name = object_name(kinds.JOB, observed.owner.key.name)
-    if observed.launchers or observed.leftovers or any(pod.name == name for pod in observed.bare):
+    if observed.launchers or observed.previous_launchers or any(pod.name == name for pod in observed.bare):
         return True
     job, status = observed.mine.get(kinds.JOB), observed.status
     if job is not None and any(number(table(job.body, "status"), count) for count in _COUNTS):

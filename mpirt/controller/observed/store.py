@@ -19,7 +19,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.departed import Vanished
+from mpirt.controller.observed.departed import Departed
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job
 
@@ -41,7 +41,7 @@ class Store:
         self._deleted: dict[str, str] = {}
         # Objects that no watch brings, for a while.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
-        self._vanished = Vanished(clock)
+        self._departed = Departed(clock)
 
     # -- what informers tell --------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class Store:
         """The job is gone: drop what no watch takes away."""
         with self._lock:
             self._lent.pop(key, None)
-            self._vanished.forget(key)
+            self._departed.forget(key)
 
     def take_back(self, key: JobKey, kind: str, name: str) -> None:
         """It was deleted, or will be: what is lent of it is out of date."""
@@ -120,10 +120,10 @@ class Store:
                 found.setdefault(kind, []).append(body)
             return found
 
-    def vanished(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
+    def departed(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
         """The job's pods that went of late, and when."""
         with self._lock:
-            return self._vanished.of(key, now)
+            return self._departed.of(key, now)
 
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
         """When the first of what is lent to a job is to be looked at again."""
@@ -182,7 +182,7 @@ class Store:
     def _lose(self, place: _Place) -> JobKey:
         """It is no more."""
         if place[0] == kinds.POD:
-            self._vanished.add(self._of[place], self._at(place))
+            self._departed.add(self._of[place], self._at(place))
         return self._drop(place)
 
     def _drop(self, place: _Place) -> JobKey:

@@ -9,9 +9,10 @@ ended because of a strange object.
 
 from __future__ import annotations
 
+from mpirt import podobjects
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.objects import rows, table, text
 from mpirt.names import DEFAULT_CONTAINER_ANNOTATION
+from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -74,8 +75,7 @@ class Pod(Value):
 def read_pod(body: Mapping[str, object]) -> Pod:
     """A pod as the API server has it."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
-    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
-    disruption = conditions.get("DisruptionTarget", {})
+    conditions = podobjects.conditions(status)
     states = {text(row, "name"): _container(row) for row in rows(status, "containerStatuses")}
     names = [text(row, "name") for row in rows(spec, "containers")] or list(states)
     return Pod(
@@ -86,10 +86,10 @@ def read_pod(body: Mapping[str, object]) -> Pod:
         deleting=bool(text(metadata, "deletionTimestamp")),
         grace=_seconds(metadata.get("deletionGracePeriodSeconds")),
         restarts=text(spec, "restartPolicy") == "Always",
-        disruption=text(disruption, "reason") if text(disruption, "status") == "True" else "",
-        cut_off=_is_cut_off(conditions, has_gates=bool(rows(spec, "readinessGates"))),
+        disruption=podobjects.disruption(conditions),
+        cut_off=podobjects.is_cut_off(conditions, spec),
         containers={name: states.get(name, _UNKNOWN) for name in names},
-        default_container=text(table(metadata, "annotations"), DEFAULT_CONTAINER_ANNOTATION),
+        default_container=podobjects.annotation(metadata, DEFAULT_CONTAINER_ANNOTATION),
     )
 
 
@@ -113,12 +113,6 @@ def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
 
 
 _UNKNOWN = Container("", 0, running=False, waiting="", ended="", has_ended=False)
-
-
-def _is_cut_off(conditions: Mapping[str, Mapping[str, object]], *, has_gates: bool) -> bool:
-    # The node controller sets a lost node's pods to not ready and nothing else; but so does a readiness gate.
-    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
-    return not has_gates and text(ready, "status") == "False" and text(containers, "status") == "True"
 
 
 def _seconds(given: object) -> int | None:

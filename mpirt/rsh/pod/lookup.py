@@ -14,7 +14,7 @@ from __future__ import annotations
 from mpirt.errors import MpirtError, NoPod
 from mpirt.kubeapi.answers import Forbidden, NotFound
 from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.objects import rows, table, text
+from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
 TYPE_CHECKING = False

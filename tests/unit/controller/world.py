@@ -33,7 +33,7 @@ class World:
         self.rejections: list[Rejection] = []
         self.refuse: dict[str, Rejection] = {}
         """By the kind or the name of what is not taken."""
-        self.vanished: list[tuple[Body, datetime]] = []
+        self.departed: list[tuple[Body, datetime]] = []
         """Pods that others have taken the places of, and when."""
         self.seconds = 0.0
         self.heard: float | None = None
@@ -61,7 +61,7 @@ class World:
             self.job,
             cached,
             self.rejections,
-            vanished=self.vanished,
+            departed=self.departed,
             settings=self.settings,
             now=self.now,
             heard=heard,
@@ -212,7 +212,7 @@ class World:
     def worker_went(self, body: Body) -> None:
         """This pod of the StatefulSet is no more, and nobody looked while it was on its way out."""
         body["metadata"]["ownerReferences"] = [pods.owner_of("worker", self.get("StatefulSet"))]
-        self.vanished.append((body, self.now))
+        self.departed.append((body, self.now))
 
     def launcher_is(self, *bodies: Body, **status: Any) -> None:
         """The launcher Job has these pods, and this status."""

@@ -51,7 +51,7 @@ class TestAPod:
         ("row", "why"),
         [
             (condition("DisruptionTarget", reason="EvictionByEvictionAPI"), "EvictionByEvictionAPI"),
-            (condition("DisruptionTarget"), "yes"),
+            (condition("DisruptionTarget"), "unknown"),
             (condition("DisruptionTarget", status="False", reason="x"), ""),
         ],
     )

@@ -61,7 +61,7 @@ class Ground:
 
     def remembered(self) -> list[Body]:
         """Pods of the job that went of late, and objects that stand in its way."""
-        departed = [body for body, _ in self._store.vanished(KEY, self._clock())]
+        departed = [body for body, _ in self._store.departed(KEY, self._clock())]
         lent = [body for bodies in self._store.around(KEY, self._clock()).values() for body in bodies]
         return [*departed, *(body for body in lent if "lent" in body)]
 

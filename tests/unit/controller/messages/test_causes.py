@@ -73,7 +73,7 @@ class TestWhileTheLauncherRuns:
         world.settle()
         assert world.condition("Running") == (True, "MPIJobWorkerFailed", f"{RUNS}train-worker-1 {told}")
 
-        world.vanished.clear()
+        world.departed.clear()
         world.workers_are(pods.worker(0), pods.worker(1, created=30))
         world.later(60)
 

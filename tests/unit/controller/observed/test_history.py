@@ -115,7 +115,7 @@ class TestAnAttempt:
         world = started()
         lost = pods.launcher(conditions=pods.lost(16), containers=[pods.running("mpi", since=12)])
         world.launcher_is()
-        world.vanished.append((lost, at(20)))
+        world.departed.append((lost, at(20)))
 
         world.later(5)
 

@@ -217,7 +217,7 @@ class TestPodsThatWent:
         store.remove("Pod", pod(version="6", phase="Failed"))
 
         assert gone(store) == [("first", "Failed")]
-        assert store.vanished(OTHER, NOON) == []
+        assert store.departed(OTHER, NOON) == []
 
     def test_one_whose_name_another_has(self, store: Store) -> None:
         store.put("Pod", pod(phase="Failed"))
@@ -247,7 +247,7 @@ class TestPodsThatWent:
         store.put("ConfigMap", thing())
         store.remove("ConfigMap", thing(version="6"))
 
-        assert store.vanished(KEY, NOON) == []
+        assert store.departed(KEY, NOON) == []
 
     def test_for_half_a_minute(self) -> None:
         seconds = iter([0.0, 20.0, 31.0])
@@ -276,7 +276,7 @@ class TestPodsThatWent:
 
         assert gone(store) == []
         assert store.around(KEY, NOON) == {}
-        assert len(store.vanished(OTHER, NOON)) == 1
+        assert len(store.departed(OTHER, NOON)) == 1
 
 
 def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> dict[str, Any]:
@@ -284,4 +284,4 @@ def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> di
 
 
 def gone(store: Store, now: datetime = NOON) -> list[tuple[str, str]]:
-    return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.vanished(KEY, now)]
+    return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.departed(KEY, now)]

@@ -1,0 +1,55 @@
+"""
+What every program reads in a pod the same way. No I/O.
+
+Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it. Each program
+makes values of its own of the rest: one decides about hosts, one about commands, one about jobs.
+"""
+
+from __future__ import annotations
+
+from mpirt.objects import rows, table, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mpirt.objects import Body
+
+    Conditions = Mapping[str, Body]
+
+
+def conditions(status: Body) -> Conditions:
+    """A pod's conditions by their types."""
+    return {text(row, "type"): row for row in rows(status, "conditions")}
+
+
+def holds(found: Conditions, kind: str) -> bool:
+    """Whether a condition is there and true."""
+    return text(found.get(kind, {}), "status") == "True"
+
+
+def is_cut_off(found: Conditions, spec: Body) -> bool:
+    """
+    Whether its node is lost, by what Kubernetes says.
+
+    The node controller sets the pods of a lost node to not ready and nothing else; but so does a readiness gate.
+    """
+    is_unready = text(found.get("Ready", {}), "status") == "False"
+    return is_unready and holds(found, "ContainersReady") and not rows(spec, "readinessGates")
+
+
+def disruption(found: Conditions) -> str:
+    """Why it is to be disrupted, such as EvictionByEvictionAPI; empty if it isn't."""
+    if not holds(found, "DisruptionTarget"):
+        return ""
+    return text(found["DisruptionTarget"], "reason") or "unknown"
+
+
+def controller(metadata: Body) -> Body:
+    """The reference to what controls an object; empty if nothing does."""
+    return next((row for row in rows(metadata, "ownerReferences") if row.get("controller") is True), {})
+
+
+def annotation(metadata: Body, name: str) -> str:
+    """The text of an annotation; empty if it isn't there."""
+    return text(table(metadata, "annotations"), name)
