@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.api import controllers
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
 from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.stories import condition
+from tests.e2e.controller.stories import condition, held
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 
@@ -26,9 +26,7 @@ def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
         [replica] = installed.replicas
         worker, first = f"{one.job.name}-worker-1", launcher(one.job)
         have(one.job, worker, OUT_OF_MEMORY)
-        one.told.wait(
-            lambda state: worker in condition(state, "Running")["message"], within=60, what="a dead worker"
-        )
+        one.told.wait(lambda state: worker in held(state).get("Running", ""), within=60, what="a dead worker")
         have(one.job, first, FAILS)
         told = condition(one.until("Restarting"), "Restarting")["message"]
         assert worker in told

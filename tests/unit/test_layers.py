@@ -111,27 +111,29 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values of mpirt, "
-                "but not discover",
+                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values "
+                "of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, but not controller",
+                "discover may import errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
+                "but not controller",
                 id="discover and controller",
             ),
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, values of mpirt, but not rsh",
+                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, values "
+                "of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, rsh, values of mpirt, "
-                "but not controller",
+                "cli may import discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
+                "rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),
             pytest.param(

@@ -93,7 +93,7 @@ def _plan_of_run(
     seen = overlooking(observed, now=now)
     happened = history(spec, seen, now=now)
     wanted = _wanted(spec, observed, settings, end, happened)
-    rejection = _rejection(spec, observed, settings, wanted)
+    rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
     if rejection is not None and (field := refused_field(rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
         return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
@@ -102,15 +102,15 @@ def _plan_of_run(
     workers = readiness(spec, observed)
     changes: list[Action] = []
     if obstacle is None:
-        changes = [
-            *trials(spec, observed, settings),
-            *_object_actions(observed, wanted),
-            *worker_cleanup(spec, observed, end),
-            *_removals(observed, wanted, keeps_pods=keeps_workers(spec, end)),
-        ]
+        changes = [*trials(spec, observed, settings), *_object_actions(observed, wanted)]
         changes += replaced_workers(spec, observed, changes)
+    # Whatever is in the way of making something: what a suspended or finished job has to give back, it gives back.
+    if obstacle is None or _gives_back(spec, end):
+        changes += worker_cleanup(spec, observed, end)
+        changes += _removals(observed, wanted, keeps_pods=keeps_workers(spec, end))
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
+    if obstacle is None:
         changes += label_ranks(spec, observed)
     healed, heal_again = healing(observed, now=now)
     if not is_told:
@@ -167,13 +167,20 @@ def _removals(observed: Observed, wanted: Sequence[Manifest], *, keeps_pods: boo
     ]
 
 
+def _gives_back(spec: JobSpec, end: JobEnd | None) -> bool:
+    return end is not None or spec.run.suspended
+
+
 def _rejection(
-    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]
+    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest], *, gives_back: bool
 ) -> Rejection | None:
     """What the API server has refused of what is still wanted."""
     if not observed.rejections:
         return None
-    asked = {digest(one) for one in (*wanted, launcher_job(spec, settings))} | dry_run_digests(spec, settings)
+    asked = {digest(one) for one in wanted}
+    if not gives_back:
+        asked |= {digest(launcher_job(spec, settings, held=held)) for held in (False, True)}
+        asked |= dry_run_digests(spec, settings)
     return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mpirt import names
-from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
 from mpirt.controller.model.objectnames import pod_labels, selector
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
@@ -50,7 +49,7 @@ def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
             "Worker": _replica(status.workers, key, names.WORKER),
         },
         **{name: write_time(when) for name, when in times.items() if when is not None},
-        **write_history(status.history or History()),
+        **({} if status.history is None else write_history(status.history)),
     }
 
 

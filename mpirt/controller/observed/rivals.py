@@ -40,7 +40,8 @@ def rival(observed: Observed) -> Rival:
     if _is_marked(observed):
         return Rival.NONE
     if is_finished(observed.status):
-        return Rival.RUNS
+        # Only we write attempts into a status: whatever is left of its objects, that run was ours.
+        return Rival.RUNS if observed.status.history is None else Rival.NONE
     if not made_by_another(observed):
         return Rival.NONE
     return Rival.RUNS if _has_started(observed) else Rival.BEGAN

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import at, mpi_job, time
+from tests.unit.controller.jobs import at, container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
 
 RERUN = "mpirt.dev/rerun"
@@ -79,6 +80,15 @@ class TestAnEndIsFinal:
         del world.objects["Job", "train-launcher"]
 
         assert "create Job" in writes(world.settle())
+
+    def test_it_is_known_for_ours_by_its_attempts_though_all_its_objects_are_gone(self) -> None:
+        world = succeeded("Running")
+        world.objects.clear()
+
+        done = world.later(60)
+
+        assert "create ConfigMap" in writes(done)
+        assert world.state() == "Succeeded"
 
 
 class TestAFinishedJobNeverGetsAPodAgain:
@@ -242,6 +252,57 @@ class TestItRunsAgain:
         assert world.job is not None
         assert world.job["status"]["attempts"] == []
         assert world.job["status"]["rerun"] == "1"
+
+
+class TestWhatIsInTheWay:
+    """An object that can't be made keeps nothing from being given back."""
+
+    def rejected(self, **spec: Any) -> World:
+        """A job that runs, and whose changed template the API server doesn't take."""
+        world = World(mpi_job(**spec))
+        world.start()
+        world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
+        world.change(**mpi_job(launcher=template(container("mpi", image="mpi:5")), **spec)["spec"])
+        world.settle()
+        assert world.condition("Running")[1] == "MPIJobRefused"
+        return world
+
+    def test_a_suspension_is_carried_out(self) -> None:
+        world = self.rejected()
+
+        world.change(runPolicy={"suspend": True})
+
+        assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
+        assert world.state() == "Suspended"
+
+    def test_a_finished_job_gives_back_its_workers(self) -> None:
+        world = self.rejected(runPolicy={"cleanPodPolicy": "Running"})
+
+        world.finish(succeeded=1)
+
+        assert world.state() == "Succeeded"
+        assert "StatefulSet" not in world.kinds()
+
+    def test_a_finished_job_gives_back_its_workers_though_its_config_map_is_refused(self) -> None:
+        world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
+        world.start()
+        del world.objects["ConfigMap", "train-config"]
+        world.refuse["ConfigMap"] = Rejection("ConfigMap", "", "denied", final=False)
+
+        world.finish(succeeded=1)
+
+        assert world.state() == "Succeeded"
+        assert "StatefulSet" not in world.kinds()
+
+    def test_a_launcher_job_that_is_held_back_and_refused_is_told(self) -> None:
+        world = World()
+        world.start()
+        del world.objects["Job", "train-launcher"]
+        world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
+
+        world.settle()
+
+        assert world.condition("Running")[1] == "MPIJobRefused"
 
 
 class TestALauncherJobThatSomebodySuspends:

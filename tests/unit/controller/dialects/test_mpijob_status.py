@@ -22,6 +22,7 @@ def test_it_is_written_in_the_published_shape() -> None:
         workers=Counts(3, 0, 0),
         started=NOON,
         written=at(9),
+        history=History(),
     )
 
     assert MPI_JOB.write_status(status, KEY) == {
@@ -104,3 +105,7 @@ def test_conditions_by_another_hand_are_let_be() -> None:
 
     assert list(status.conditions) == [Type.CREATED, Type.RUNNING]
     assert status.conditions[Type.RUNNING].changed.year == 1970
+
+
+def test_of_a_job_of_another_controller_no_history_is_written() -> None:
+    assert "attempts" not in MPI_JOB.write_status(JobStatus(started=NOON), KEY)

@@ -91,3 +91,13 @@ def test_a_job_that_is_gone_is_forgotten() -> None:
         limits.forget(KEY)
 
     assert limits.times(KEY, PATCH, at(4)) == 0
+
+
+def test_each_field_has_a_count_of_its_own() -> None:
+    limits = EditLimits()
+    limits.written(KEY, CREATE, NOON)
+    fought(limits, 3)
+    other = Patch("Role", "train-launcher", ({"op": "add", "path": "/rules"},), "has drifted", "wanted")
+
+    assert limits.not_before(KEY, other, at(3)) is None
+    assert limits.times(KEY, other, at(3)) == 1
