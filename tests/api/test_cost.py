@@ -20,7 +20,7 @@ from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 
 QUIET_SECONDS = 20.0
-MOST_WRITES = 25
+MOST_WRITES = 16
 # Mere counts and words in a status may be kept back for ten seconds.
 LONGEST_DELAY = 11.0
 

@@ -167,12 +167,12 @@ def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_
 def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(jobs: Namespace) -> None:
     job = submit(jobs, job_name("kept"), "busybox", DONE, workers=2)
     job.wait_for_end()
-    until(lambda: not exists(job, f"statefulset/{job.name}-worker"), within=WITHIN, what="no StatefulSet")
     assert len(job.pods("worker")) == 2
 
     job.namespace.kubectl("delete", "pod", f"{job.name}-worker-1", "--grace-period=1")
-    have_it_looked_at(job)
+    until(lambda: refused(job), within=WITHIN, what="Kubernetes to have tried to make it again")
     assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
+    assert "no PriorityClass with name mpirt-job-is-over was found" in refused(job)[0]
 
     job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name)
     until(lambda: not job.pods("worker"), within=WITHIN, what="the worker that was kept to be gone")
@@ -236,6 +236,12 @@ def test_a_job_whose_template_was_refused_runs_once_it_is_mended(jobs: Namespace
 
 def test_a_job_goes_on_when_the_name_is_free(taken: Taken) -> None:
     taken.job.wait_for_end()
+
+
+def refused(job: MpiJob) -> list[str]:
+    """Why workers could not be made."""
+    about = f"--field-selector=involvedObject.name={job.name}-worker,reason=FailedCreate"
+    return [event["message"] for event in job.namespace.kubectl.get("events", about)]
 
 
 def annotate(job: MpiJob, *words: str) -> None:

@@ -92,18 +92,12 @@ class Writer:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": action.uid},
-            "propagationPolicy": _propagation(action),
+            "propagationPolicy": "Foreground" if action.foreground else "Background",
         }
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
         return Request("delete", "DELETE", where, resource.plural, body=options, within=WRITE_WITHIN)
-
-
-def _propagation(action: Delete) -> str:
-    if action.orphan:
-        return "Orphan"
-    return "Foreground" if action.foreground else "Background"
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:

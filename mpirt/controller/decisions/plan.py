@@ -13,11 +13,8 @@ from datetime import datetime
 
 from mpirt.controller.decisions.cleanup import (
     expiry,
-    keeps_workers,
     launcher_cleanup,
-    may_go,
     wants_workers,
-    worker_cleanup,
 )
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
@@ -52,7 +49,7 @@ from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
 from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.deaths import shortened
-from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, job_end
+from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
@@ -67,7 +64,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_anothers(dialect, spec, observed, now=now)
     if is_taken_over(observed):
         return plan_of_takeover(dialect, observed, now=now)
-    if asks_for_rerun(observed) and kinds.JOB in observed.mine:
+    if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed)
     end = job_end(observed)
     expires = expiry(spec, end)
@@ -106,8 +103,7 @@ def _plan_of_run(
         changes += replaced_workers(spec, observed, changes)
     # Whatever is in the way of making something: what a suspended or finished job has to give back, it gives back.
     if obstacle is None or _gives_back(spec, end):
-        changes += worker_cleanup(spec, observed, end)
-        changes += _removals(observed, wanted, keeps_pods=keeps_workers(spec, end))
+        changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
     if obstacle is None:
@@ -124,7 +120,7 @@ def _wanted(
     spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History
 ) -> list[Manifest]:
     """The objects that are to exist, but for the launcher Job."""
-    has_workers = wants_workers(spec, end)
+    has_workers = wants_workers(spec, observed, end)
     return [
         # As long as there are workers: of many finished jobs the files would fill the cluster's store.
         _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
@@ -132,8 +128,12 @@ def _wanted(
         role(spec),
         role_binding(spec),
         service(spec),
-        *([stateful_set(spec, settings, has_previous=bool(observed.previous_workers))] if has_workers else []),
+        *([_workers(spec, observed, settings, end)] if has_workers else []),
     ]
+
+
+def _workers(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> Manifest:
+    return stateful_set(spec, settings, has_previous=bool(observed.previous_workers), over=end is not None)
 
 
 def _with_history(manifest: Manifest, observed: Observed, happened: History) -> Manifest:
@@ -156,14 +156,13 @@ def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Acti
     return actions
 
 
-def _removals(observed: Observed, wanted: Sequence[Manifest], *, keeps_pods: bool) -> list[Action]:
+def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     """Objects of ours that are no longer wanted: an account, workers of a job that is suspended or over."""
     kept = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
-    removed = [live for kind, live in observed.mine.items() if kind not in kept and not live.deleting]
     return [
-        Delete(live.kind, live.name, live.uid, "no longer needed", orphan=keeps_pods)
-        for live in removed
-        if live.kind != kinds.STATEFUL_SET or not keeps_pods or may_go(observed, live)
+        Delete(kind, live.name, live.uid, "no longer needed")
+        for kind, live in observed.mine.items()
+        if kind not in kept and not live.deleting
     ]
 
 

@@ -15,11 +15,10 @@ from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status, invalid_status
-from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Delete, Plan, earliest
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_finished
+from mpirt.controller.observed.facts import RUN, is_finished
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
@@ -52,10 +51,10 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
 
 def plan_of_rerun(observed: Observed) -> Plan:
     """The run that is over goes first, with its pods."""
-    job = observed.live(kinds.JOB)
-    if job is None:
-        return Plan()
-    return Plan((Delete(kinds.JOB, job.name, job.uid, "the job is to run again", foreground=True),))
+    before = [live for kind in RUN if (live := observed.live(kind)) is not None]
+    return Plan(
+        tuple(Delete(one.kind, one.name, one.uid, "the job is to run again", foreground=True) for one in before)
+    )
 
 
 def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:

@@ -22,7 +22,7 @@ from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.reading import table, text
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_behind, is_of_revision
+from mpirt.controller.observed.facts import is_behind, is_of_revision, job_end
 from mpirt.controller.observed.observe import Observed
 
 # One question for all: who may not label one pod may label none.
@@ -37,7 +37,7 @@ def replaced_workers(spec: JobSpec, observed: Observed, changes: Iterable[Action
     before it costs a worker.
     """
     workers = observed.live(kinds.STATEFUL_SET)
-    if spec.workers.elastic is not None or workers is None or is_behind(workers):
+    if spec.workers.elastic is not None or workers is None or is_behind(workers) or job_end(observed) is not None:
         return []
     knows_its_revision = bool(text(table(workers.body, "status"), "updateRevision"))
     if not knows_its_revision or any(_concerns(change, kinds.STATEFUL_SET) for change in changes):

@@ -27,11 +27,6 @@ def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = No
     return {"apiVersion": kinds.RESOURCES[kind].api_version, "kind": kind, "metadata": metadata}
 
 
-def plain_owner_reference(owner: Owner) -> dict[str, Any]:
-    """The job as an owner that controls nothing: with it, and all other owners, the object goes."""
-    return {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.key.name, "uid": owner.uid}
-
-
 def owner_reference(owner: Owner) -> dict[str, Any]:
     """The job as the one controller of an object."""
     return {

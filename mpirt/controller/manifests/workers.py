@@ -30,17 +30,27 @@ from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 _FIRST_GENERATION = "1"
 
+# In the place of a digest: made for no more workers.
+OVER = "over"
+# Its name is what an event says of a worker that is not made again.
+NO_PRIORITY_CLASS = "mpirt-job-is-over"
 
-def stateful_set(spec: JobSpec, settings: Settings, *, has_previous: bool = False) -> dict[str, Any]:
+
+def stateful_set(
+    spec: JobSpec, settings: Settings, *, has_previous: bool = False, over: bool = False
+) -> dict[str, Any]:
     """
-    The job's StatefulSet, as it is to be created.
+    The job's StatefulSet, as it is to be created, or as it is to be when the job is over and keeps its workers.
 
     `has_previous`: pods of one that is gone still have the names of its pods. Kubernetes tries again ever more
     seldom, after five minutes in the end, unless the object changes: so it does when they are gone.
+
+    `over`: its pods stay, and no other takes the place of one that goes, because of a drain for example. A
+    StatefulSet has no field for that; but the API server takes no pod with an unknown priority class.
     """
     labels = pod_labels(spec.key.name, names.WORKER)
     annotations = {
-        TEMPLATE_ANNOTATION: worker_digest(spec),
+        TEMPLATE_ANNOTATION: OVER if over else worker_digest(spec),
         GENERATION_ANNOTATION: _FIRST_GENERATION,
         EARLIER_ANNOTATION: "ending" if has_previous else "gone",
         **pods.gang_annotations(spec),
@@ -51,11 +61,15 @@ def stateful_set(spec: JobSpec, settings: Settings, *, has_previous: bool = Fals
             "replicas": spec.workers.replicas,
             "serviceName": object_name(kinds.SERVICE, spec.key.name),
             "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
+            "updateStrategy": {"type": "OnDelete" if over else "RollingUpdate"},
             "selector": {"matchLabels": labels},
-            "template": worker_template(spec, settings),
+            "template": _over(worker_template(spec, settings)) if over else worker_template(spec, settings),
         },
     }
+
+
+def _over(template: dict[str, Any]) -> dict[str, Any]:
+    return {**template, "spec": {**template["spec"], "priorityClassName": NO_PRIORITY_CLASS}}
 
 
 def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:

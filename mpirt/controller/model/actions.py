@@ -69,8 +69,8 @@ class Delete:
     """
     Delete the object with this uid, and none that has taken its name; 404 and 409 are fine.
 
-    `foreground`: it stays visible until all that it owns is gone. `orphan`: what it owns stays. `grace`: seconds
-    that its processes get; None leaves that to them, 0 doesn't wait for the node's word.
+    `foreground`: it stays visible until all that it owns is gone. `grace`: seconds that its processes get; None
+    leaves that to them, 0 doesn't wait for the node's word.
     """
 
     kind: str
@@ -78,7 +78,6 @@ class Delete:
     uid: str
     why: str
     foreground: bool = False
-    orphan: bool = False
     grace: int | None = None
 
 

@@ -19,6 +19,9 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 
+RUN = (kinds.JOB, kinds.STATEFUL_SET)
+"""What a run of a job is made of: the next run has others."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
@@ -83,8 +86,8 @@ def _has_new_rerun(observed: Observed) -> bool:
 
 
 def is_reopened(observed: Observed) -> bool:
-    """Whether it runs again from now on: what was its launcher Job is gone."""
-    return asks_for_rerun(observed) and kinds.JOB not in observed.mine
+    """Whether it runs again from now on: nothing of the run that is over is there any more."""
+    return asks_for_rerun(observed) and not any(kind in observed.mine for kind in RUN)
 
 
 def is_finished(status: JobStatus) -> bool:
@@ -146,6 +149,5 @@ def launcher_counts(observed: Observed) -> Counts:
 
 def worker_counts(observed: Observed) -> Counts:
     """How the workers are doing."""
-    pods = (*observed.workers, *observed.kept)
-    active = sum(pod.is_usable for pod in pods)
-    return Counts(active, 0, sum(pod.phase == "Failed" for pod in pods))
+    active = sum(pod.is_usable for pod in observed.workers)
+    return Counts(active, 0, sum(pod.phase == "Failed" for pod in observed.workers))

@@ -105,11 +105,6 @@ class Observed:
     claimed: bool = False
     """Whether the job names this controller, so that others keep off it."""
 
-    @property
-    def kept(self) -> tuple[Pod, ...]:
-        """Workers of a run that is over, which nothing would make again."""
-        return tuple(pod for pod in self.previous_workers if not pod.owner and self.owner.uid in pod.owners)
-
     def live(self, kind: str) -> Live | None:
         """Our object of that kind, unless it is on its way out."""
         found = self.mine.get(kind)

@@ -60,8 +60,6 @@ class Pod:
     """The uid of what controls it."""
     owner_name: str
     """Kind and name of that; empty if nothing does."""
-    owners: frozenset[str]
-    """The uids of all that it belongs to."""
     role: str
     index: str
     """Its rank, as a label says it to others; empty without the label."""
@@ -135,7 +133,6 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         uid=uid,
         owner=text(owner, "uid"),
         owner_name=kind_and_name(owner),
-        owners=frozenset(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),

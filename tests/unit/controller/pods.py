@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.controller.jobs import REVISION, UID, Body, time
+from tests.unit.controller.jobs import REVISION, Body, time
 
 MADE_BY = {
     "worker": {"kind": "StatefulSet", "name": "train-worker"},
     "launcher": {"kind": "Job", "name": "train-launcher"},
 }
-
-# As a job's workers have it once nothing controls them any more.
-JOB_AS_OWNER = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "train", "uid": UID}
 
 
 def pod(

@@ -121,13 +121,16 @@ class TestTheConfigMap:
         assert one["binaryData"] == KEEPERS
         assert all(one["binaryData"][name] is other["binaryData"][name] for name in KEEPERS)
 
-    @pytest.mark.parametrize("policy", ["None", "Running", "All"])
-    def test_of_a_finished_job_has_them_no_more(self, policy: str) -> None:
+    @pytest.mark.parametrize(
+        ("policy", "kept"),
+        [pytest.param("None", True, id="they stay"), pytest.param("Running", False, id="they go")],
+    )
+    def test_of_a_finished_job_has_them_as_long_as_it_has_workers(self, policy: str, *, kept: bool) -> None:
         world = started(runPolicy={"cleanPodPolicy": policy})
 
         world.finish(succeeded=1)
 
-        assert "binaryData" not in world.get("ConfigMap")
+        assert ("binaryData" in world.get("ConfigMap"), "StatefulSet" in world.kinds()) == (kept, kept)
 
     def test_of_a_suspended_job_gets_them_when_it_is_resumed(self) -> None:
         world = started()

@@ -127,16 +127,9 @@ class World:
         assert self.objects[action.kind, action.name]["metadata"]["uid"] == action.uid
         body = self.objects.pop((action.kind, action.name))
         uid = body["metadata"]["uid"]
-        if action.orphan:
-            self._orphan(uid)
         for key, other in list(self.objects.items()):
             if any(owner["uid"] == uid for owner in other["metadata"].get("ownerReferences", [])):
                 del self.objects[key]
-
-    def _orphan(self, uid: str) -> None:
-        for other in self.objects.values():
-            owners = other["metadata"].get("ownerReferences", [])
-            other["metadata"]["ownerReferences"] = [owner for owner in owners if owner["uid"] != uid]
 
     def _patch(self, body: Body, operations: Sequence[Any]) -> None:
         before = copy.deepcopy(body.get("spec"))
@@ -196,17 +189,10 @@ class World:
             "updateRevision": revision,
             "replicas": len(bodies),
         }
-        self._replace_workers(bodies, pods.owner_of("worker", workers))
-
-    def kept_are(self, *bodies: Body) -> None:
-        """The workers that a job has kept when it was over."""
-        self._replace_workers(bodies, pods.JOB_AS_OWNER)
-
-    def _replace_workers(self, bodies: Sequence[Body], owner: Body) -> None:
         for key in [key for key, body in self.objects.items() if _has_role(body, "worker")]:
             del self.objects[key]
         for body in bodies:
-            body["metadata"]["ownerReferences"] = [owner]
+            body["metadata"]["ownerReferences"] = [pods.owner_of("worker", workers)]
             self.put(body)
 
     def worker_went(self, body: Body) -> None:

@@ -92,44 +92,41 @@ class TestAnEndIsFinal:
 
 
 class TestAFinishedJobNeverGetsAPodAgain:
-    def test_workers_that_are_kept_lose_what_would_make_them_again(self) -> None:
+    def test_workers_that_are_kept_have_a_template_of_which_no_pod_can_be_made(self) -> None:
         world = succeeded("None")
 
-        assert "StatefulSet" not in world.kinds()
+        workers = world.get("StatefulSet")["spec"]
+        assert workers["template"]["spec"]["priorityClassName"] == "mpirt-job-is-over"
+        assert workers["updateStrategy"] == {"type": "OnDelete"}
         there = sorted(name for kind, name in world.objects if kind == "Pod")
         assert there == ["train-launcher-1", "train-worker-0", "train-worker-1"]
 
-    def test_workers_that_are_kept_go_with_the_job(self) -> None:
-        world = succeeded("None")
-
-        for name in ("train-worker-0", "train-worker-1"):
-            owners = world.objects["Pod", name]["metadata"]["ownerReferences"]
-            assert owners == [pods.JOB_AS_OWNER]
-
-    def test_the_statefulset_stays_until_all_its_pods_are_known(self) -> None:
+    def test_it_costs_one_write(self) -> None:
         world = World()
         world.start()
-        world.get("StatefulSet")["status"]["replicas"] = 3
-
-        world.finish(succeeded=1)
-        assert "StatefulSet" in world.kinds()
-        world.get("StatefulSet")["status"]["replicas"] = 2
-        world.settle()
-
-        assert "StatefulSet" not in world.kinds()
-
-    def test_a_worker_that_is_on_its_way_out_is_not_kept(self) -> None:
-        world = World()
-        world.start()
-        world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
 
         world.finish(succeeded=1)
 
-        assert len(world.objects["Pod", "train-worker-1"]["metadata"]["ownerReferences"]) == 0
+        assert writes(world.done)[-3:] == ["patch StatefulSet", "tell MPIJobSucceeded", "status"]
 
-    def test_a_worker_of_a_drained_node_does_not_come_back(self) -> None:
+    def test_workers_that_are_kept_are_not_rolled(self) -> None:
         world = succeeded("None")
-        del world.objects["Pod", "train-worker-1"]
+
+        world.workers_are(pods.worker(0), pods.worker(1), revision="train-worker-over")
+
+        assert "delete Pod" not in writes(world.later(60))
+
+    def test_an_edit_of_the_job_makes_no_worker_possible(self) -> None:
+        world = succeeded("None")
+
+        world.change(**mpi_job(worker=template(container("worker", image="mpi:5")))["spec"])
+        world.later(60)
+
+        assert world.get("StatefulSet")["spec"]["template"]["spec"]["priorityClassName"] == "mpirt-job-is-over"
+
+    def test_their_statefulset_does_not_come_back(self) -> None:
+        world = succeeded("None")
+        del world.objects["StatefulSet", "train-worker"]
 
         assert "create StatefulSet" not in writes(world.later(60))
 
@@ -145,9 +142,9 @@ class TestAFinishedJobNeverGetsAPodAgain:
         world = succeeded("None")
 
         world.change(runPolicy={"cleanPodPolicy": "Running"})
-        done = world.settle()
+        world.settle()
 
-        assert writes(done)[:2] == ["delete Pod", "delete Pod"]
+        assert "StatefulSet" not in world.kinds()
 
 
 class TestItRunsAgain:
@@ -203,7 +200,8 @@ class TestItRunsAgain:
 
         done = world.later(10)
 
-        assert writes(done).count("delete Pod") == 2
+        assert writes(done)[:2] == ["delete Job", "delete StatefulSet"]
+        assert "create StatefulSet" in writes(done)
 
     def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
         world = succeeded("Running", **{WHEN_DELETED: "true"})

@@ -619,11 +619,14 @@ class TestFailure:
         assert world.condition("Restarting")[2] == "launcher pod train-launcher-1 is gone"
 
 
+NOTHING_GOES = ["train-launcher-1", "train-worker", "train-worker-0", "train-worker-1"]
+
+
 class TestTheEnd:
     @pytest.mark.parametrize(
         ("policy", "left"),
         [
-            pytest.param("None", ["train-launcher-1", "train-worker-0", "train-worker-1"], id="nothing goes"),
+            pytest.param("None", NOTHING_GOES, id="nothing goes"),
             pytest.param("Running", ["train-launcher-1"], id="workers go"),
             pytest.param("All", [], id="all pods go"),
         ],

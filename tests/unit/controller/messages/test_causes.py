@@ -307,8 +307,7 @@ class TestWhenTheLauncherStartsAgain:
         assert world.state() == state
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
-        there = world.kept_are if state == "Succeeded" else world.workers_are
-        there(pods.worker(0), dead)
+        world.workers_are(pods.worker(0), dead)
         world.later(15)
 
         assert world.condition("Restarting") == (
@@ -422,7 +421,7 @@ class TestWhenTheJobHasFailed:
         assert world.condition("Failed")[2] == "Limit; launcher pod train-launcher-1 ended with code 1: last words"
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=died)])
-        world.kept_are(pods.worker(0), dead)
+        world.workers_are(pods.worker(0), dead)
         world.later(15)
 
         message = f"Limit; {told}launcher pod train-launcher-1 ended with code 1: last words"
@@ -493,7 +492,7 @@ class TestWhenTheJobHasFailed:
         said = world.condition("Failed")
 
         dead = pods.worker(1, containers=[pods.restarted("worker", 137, "OOMKilled", at=17)])
-        world.kept_are(pods.worker(0), dead)
+        world.workers_are(pods.worker(0), dead)
         world.later(15)
 
         assert world.condition("Failed") == said
@@ -557,7 +556,7 @@ class TestWhenTheJobHasFailed:
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
         said = world.condition("Failed")
 
-        world.kept_are(pods.worker(0), pods.worker(1, deleted=60))
+        world.workers_are(pods.worker(0), pods.worker(1, deleted=60))
         world.later(15)
 
         assert world.condition("Failed") == said
