@@ -19,6 +19,8 @@ KUBEXEC_PATH = "/etc/mpi/kubexec.sh"
 # What pods of a job carry, and what may be written on them. Everything of ours in a cluster has this prefix.
 PREFIX = "mpirt.dev"
 JOB_LABEL = f"{PREFIX}/job"
+# Of what kind the job object is that kubeflow's label below names; where it is missing, an MPIJob.
+JOB_KIND_LABEL = f"{PREFIX}/job-kind"
 ROLE_LABEL = f"{PREFIX}/role"
 WORKER = "worker"
 LAUNCHER = "launcher"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -71,33 +71,29 @@ class Daemon:
     """The controller."""
 
     def __init__(
-        self, dialect: Dialect, options: Options, link: Link, metrics: Metrics, log: Log, *, identity: str
+        self,
+        dialects: Sequence[Dialect],
+        options: Options,
+        link: Link,
+        metrics: Metrics,
+        log: Log,
+        *,
+        identity: str,
     ) -> None:
         self._log = log
         self._metrics = metrics
         clock = partial(datetime.now, UTC)
         self._made = clock()
-        self._store = Store(dialect.resource.kind, clock=clock, lock=threading.Lock())
+        self._jobs = {one.resource.kind: _discovery(one, link, log) for one in dialects}
+        self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
-        remedy = f"{dialect.remedy}; waiting until it is served"
-        self._jobs = Discovery(link, dialect.versions, log, remedy=remedy)
         self._informers = self._make_informers(options, link)
         self._elector = (
             Elector(link, options.lease_namespace, options.lease_name, identity, log, terms=options.terms)
             if options.lease
             else None
         )
-        self._reconciler = Reconciler(
-            dialect,
-            options.settings,
-            store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, lambda: self._jobs.resource),
-            log=log,
-            witness=metrics,
-            clock=clock,
-            heard=self._heard_since,
-            may_act=self.leads,
-        )
+        self._reconciler = self._make_reconciler(dialects, options, link, clock)
         self._workers = [
             threading.Thread(target=self._work, name=f"worker {n}", daemon=True) for n in range(options.workers)
         ]
@@ -145,7 +141,7 @@ class Daemon:
         unlisted = [
             f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
         ]
-        return [*filter(None, [self._jobs.problem()]), *unlisted]
+        return [*filter(None, (one.problem() for one in self._jobs.values())), *unlisted]
 
     def unhealthy(self) -> list[str]:
         """What only a restart can mend."""
@@ -160,12 +156,27 @@ class Daemon:
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:
         feed = Feed(self._store, self._queue)
         mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
-        watched: list[tuple[Source, Where]] = [(self._jobs, Where(options.namespace))]
+        watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in self._jobs.values()]
         watched += [(Fixed(kinds.RESOURCES[kind]), mine) for kind in kinds.OWNED]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
         for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
         return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
+
+    def _make_reconciler(
+        self, dialects: Sequence[Dialect], options: Options, link: Link, clock: Callable[[], datetime]
+    ) -> Reconciler:
+        return Reconciler(
+            dialects,
+            options.settings,
+            store=self._store,
+            cluster=Writer(link, kinds.RESOURCES, {kind: one.now for kind, one in self._jobs.items()}),
+            log=self._log,
+            witness=self._metrics,
+            clock=clock,
+            heard=self._heard_since,
+            may_act=self.leads,
+        )
 
     def _heard_since(self) -> datetime:
         """Since when the API server is known to have been heard of without a break."""
@@ -203,6 +214,11 @@ class Daemon:
         except Exception as error:  # noqa: BLE001  a mistake of ours in one job must not stop the others
             report_mistake(self._log, error, job=str(key))
             return Turn(Result.FAILED)
+
+
+def _discovery(dialect: Dialect, link: Link, log: Log) -> Discovery:
+    remedy = f"{dialect.remedy}; waiting until it is served"
+    return Discovery(link, dialect.versions, log, remedy=remedy)
 
 
 def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:

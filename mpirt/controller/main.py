@@ -53,7 +53,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     keepers = keeper_files()
     report_missing(keepers, log)
     chosen = replace(options, settings=replace(options.settings, keepers=keepers))
-    daemon = Daemon(MPI_JOB, chosen, link, metrics, log, identity=_identity(environment))
+    daemon = Daemon([MPI_JOB], chosen, link, metrics, log, identity=_identity(environment))
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),

@@ -126,7 +126,7 @@ class TestTheApiServersAnswer:
     @pytest.fixture
     def writer(self, plane: Plane) -> Iterator[Writer]:
         link = connect(str(plane.site.kubeconfig("admin")), count=Metrics().called)
-        yield Writer(link, kinds.RESOURCES, lambda: MPI_JOB.resource)
+        yield Writer(link, kinds.RESOURCES, {"MPIJob": lambda: MPI_JOB.resource})
         link.close()
 
     def test_to_a_patch_of_another_object_or_of_a_path_that_is_not_there_is_a_conflict(
@@ -140,7 +140,7 @@ class TestTheApiServersAnswer:
             test = {"op": "test", "path": "/metadata/uid", "value": guard}
             patch = Patch("ConfigMap", "it", (test, operation), "")
 
-            assert isinstance(writer.carry_out(patch, JobKey(namespace.name, "it")), Conflict)
+            assert isinstance(writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it")), Conflict)
 
     def test_to_a_patch_that_a_policy_denies_is_a_refusal_that_is_not_final(
         self, namespace: Namespace, writer: Writer
@@ -149,7 +149,7 @@ class TestTheApiServersAnswer:
         guard = {"op": "test", "path": "/metadata/uid", "value": uid}
         patch = Patch("ConfigMap", "it", (guard, {"op": "add", "path": "/data/a", "value": "c"}), "")
         with no_config_map_is_changed_by(namespace, "admin", "it"):
-            came = writer.carry_out(patch, JobKey(namespace.name, "it"))
+            came = writer.carry_out(patch, JobKey("MPIJob", namespace.name, "it"))
 
         assert isinstance(came, Refused)
         assert not came.final
@@ -158,11 +158,15 @@ class TestTheApiServersAnswer:
         namespace.kubectl.apply(job_object())
         body = namespace.kubectl.get("mpijobs.kubeflow.org", "it")
         status: dict[str, Any] = {"conditions": [], "replicaStatuses": {}}
-        write = WriteStatus(body["metadata"]["uid"], status, "", version=body["metadata"]["resourceVersion"])
-        key = JobKey(namespace.name, "it")
+        write = WriteStatus(
+            "MPIJob", "it", body["metadata"]["uid"], status, "", version=body["metadata"]["resourceVersion"]
+        )
+        key = JobKey("MPIJob", namespace.name, "it")
 
         assert isinstance(writer.carry_out(write, key), Done)
-        later = WriteStatus(write.uid, {**status, "startTime": "2026-01-01T00:00:00Z"}, "", version=write.version)
+        later = WriteStatus(
+            "MPIJob", "it", write.uid, {**status, "startTime": "2026-01-01T00:00:00Z"}, "", version=write.version
+        )
         assert isinstance(writer.carry_out(later, key), Conflict)
 
     def test_says_who_set_a_field(self, namespace: Namespace) -> None:

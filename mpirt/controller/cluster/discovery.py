@@ -72,6 +72,10 @@ class Discovery:
         self.resource, self._has_found, self._problem = found, True, ""
         return found
 
+    def now(self) -> Resource:
+        """The version that is served, as far as is known."""
+        return self.resource
+
     def problem(self) -> str:
         """Why there is no version to use; empty if there is one, or nobody has asked yet."""
         return self._problem

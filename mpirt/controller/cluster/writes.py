@@ -26,11 +26,13 @@ _MANAGER = {"fieldManager": names.CONTROLLER}
 class Writer:
     """Writes to one API server. Every method may be called from any thread."""
 
-    def __init__(self, link: Link, resources: Mapping[str, Resource], job: Callable[[], Resource]) -> None:
-        """`job`: the job object's resource, in the version that is served at that moment."""
+    def __init__(
+        self, link: Link, resources: Mapping[str, Resource], jobs: Mapping[str, Callable[[], Resource]]
+    ) -> None:
+        """`jobs`: by kind, the resource of job objects in the version that is served at that moment."""
         self._link = link
         self._resources = resources
-        self._job = job
+        self._jobs = jobs
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
         """Do it for the job, in its namespace."""
@@ -61,12 +63,12 @@ class Writer:
                 where = path(resource, key.namespace, action.name)
                 return self._patch(where, resource.plural, [dict(each) for each in action.operations])
             case WriteStatus():
-                job = self._job()
-                where = path(job, key.namespace, key.name, below="status")
-                return self._patch(where, f"{job.plural}/status", _status_patch(action))
+                resource = self._resource(action.kind)
+                where = path(resource, key.namespace, action.name, below="status")
+                return self._patch(where, f"{resource.plural}/status", _status_patch(action))
 
     def _resource(self, kind: str) -> Resource:
-        return self._resources.get(kind) or self._job()
+        return self._jobs[kind]() if kind in self._jobs else self._resources[kind]
 
     def _create(self, action: Create, key: JobKey) -> Request:
         resource = self._resource(action.kind)

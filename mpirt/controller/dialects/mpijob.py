@@ -20,7 +20,7 @@ from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
+from mpirt.controller.model.objectnames import LONGEST_JOB_NAME, worker_names
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import (
     NO_WORKERS,
@@ -80,7 +80,7 @@ class MpiJob:
     def owner(self, body: Body) -> Owner:
         """The job, as what it owns names it: in the version in which it was read, which is served."""
         metadata = table(body, "metadata")
-        key = JobKey(text(metadata, "namespace"), text(metadata, "name"))
+        key = JobKey(self.resource.kind, text(metadata, "namespace"), text(metadata, "name"))
         api_version = text(body, "apiVersion") or self.resource.api_version
         return Owner(api_version, self.resource.kind, key, text(metadata, "uid"))
 
@@ -102,7 +102,7 @@ class MpiJob:
         launcher = replicas.needed("Launcher")
         worker = replicas.table("Worker") if replicas.has("Worker") else None
         run = spec.table("runPolicy")
-        workers = NO_WORKERS if worker is None else _workers(spec, worker)
+        workers = NO_WORKERS if worker is None else _workers(spec, worker, owner.key.name)
         return JobSpec(
             owner=owner,
             implementation=spec.choice("mpiImplementation", Implementation, Implementation.OPEN_MPI),
@@ -140,14 +140,14 @@ def _check_name(name: str) -> None:
         )
 
 
-def _workers(spec: Fields, worker: Fields) -> Workers:
+def _workers(spec: Fields, worker: Fields, job: str) -> Workers:
     main = spec.text("mainContainer")
     template = read_template(worker, main)
     if main and template.main != main:
         problem = f"no container of the workers is called {shown(main)}"
         raise SpecError(spec.at("mainContainer"), problem)
     replicas = _or(worker.number("replicas", least=1, most=_MOST_WORKERS), 1)
-    return Workers(replicas, template, _elastic(spec, worker, replicas))
+    return Workers(worker_names(job, replicas), template, _elastic(spec, worker, replicas))
 
 
 def _elastic(spec: Fields, worker: Fields, replicas: int) -> Elastic | None:

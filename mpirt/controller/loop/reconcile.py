@@ -7,7 +7,7 @@ handed in, and so are the clock and the leave to act.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -91,7 +91,7 @@ class Reconciler:
 
     def __init__(
         self,
-        dialect: Dialect,
+        dialects: Iterable[Dialect],
         settings: Settings,
         *,
         store: Store,
@@ -102,7 +102,7 @@ class Reconciler:
         heard: Callable[[], datetime],
         may_act: Callable[[], bool],
     ) -> None:
-        self._dialect = dialect
+        self._dialects = {one.resource.kind: one for one in dialects}
         self._settings = settings
         self._store = store
         self._cluster = cluster
@@ -122,9 +122,9 @@ class Reconciler:
         self._forget_all_but(key, body)
         if body is None:
             return Turn(Result.SETTLED)
-        seen = _Seen(key, {**self._store.around(key, now), self._dialect.resource.kind: [body]})
+        seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
         plan = decide(
-            self._dialect,
+            self._dialects[key.kind],
             body,
             seen.objects,
             self._rejections.of(key, now),
@@ -191,11 +191,11 @@ class Reconciler:
         if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
             return None
         found = self._cluster.read(action.kind, seen.key.namespace, action.name)
-        [job] = seen.objects[self._dialect.resource.kind]
-        return edit_undone(self._dialect.owner(job), action, found or {}, now=now)
+        [job] = seen.objects[seen.key.kind]
+        return edit_undone(self._dialects[seen.key.kind].owner(job), action, found or {}, now=now)
 
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
-        kind = self._kind(action)
+        kind = action.kind
         if isinstance(action, Create | Patch) and action.digest:
             self._rejections.accepted(key, kind, action.digest)
             if not (isinstance(action, Create) and action.dry_run):
@@ -237,12 +237,11 @@ class Reconciler:
 
     def _has_read(self, action: Patch | WriteStatus, seen: _Seen, message: str) -> bool:
         """Read the object. If it is still the one that the plan saw, the answer was a rejection of the change."""
-        kind, name = self._kind(action), seen.key.name if isinstance(action, WriteStatus) else action.name
-        found = self._cluster.read(kind, seen.key.namespace, name)
+        found = self._cluster.read(action.kind, seen.key.namespace, action.name)
         if found is None:
             return False
-        self._store.put(kind, found)
-        is_another = text(table(found, "metadata"), "resourceVersion") != seen.version(kind, name)
+        self._store.put(action.kind, found)
+        is_another = text(table(found, "metadata"), "resourceVersion") != seen.version(action.kind, action.name)
         return is_another or self._is_news(action, seen.key, message, final=False)
 
     def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:
@@ -257,15 +256,12 @@ class Reconciler:
         """A status is written to the object that it was made for, or not at all."""
         if not isinstance(action, WriteStatus):
             return action
-        return replace(action, version=seen.version(self._kind(action), seen.key.name))
-
-    def _kind(self, action: Action) -> str:
-        return self._dialect.resource.kind if isinstance(action, WriteStatus) else action.kind
+        return replace(action, version=seen.version(action.kind, action.name))
 
     def _tell(self, action: Action, key: JobKey, came: Outcome) -> None:
         self._witness.acted(action, came)
-        verb, name = type(action).__name__.lower(), key.name if isinstance(action, WriteStatus) else action.name
-        about = {"job": str(key), "action": verb, "kind": self._kind(action), "name": name}
+        verb = type(action).__name__.lower()
+        about = {"job": str(key), "action": verb, "kind": action.kind, "name": action.name}
         match came:
             case Done():
                 self._log.info(action.why, **about)

@@ -14,7 +14,7 @@ from typing import Any
 from mpirt import names
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.model import kinds
-from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector, worker_names
+from mpirt.controller.model.objectnames import NEEDED_KEY, object_name, pod_labels, selector
 from mpirt.controller.model.spec import JobSpec
 from mpirt.hosts import Form, Host, render
 
@@ -49,7 +49,7 @@ def hostfile(spec: JobSpec) -> str:
     They have the names of their pods, which Open MPI's launcher can't find in the DNS: so it can't take one for
     itself, on the host's network neither, and waits for no name server.
     """
-    workers = worker_names(spec.key.name, spec.workers.replicas)
+    workers = spec.workers.names
     hosts = [launcher_host(spec), *workers] if spec.launcher.works_too else workers
     form = spec.implementation.form
     if spec.slots:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.model import kinds
-from mpirt.controller.model.objectnames import object_name, worker_names
+from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.spec import JobSpec
 
 
@@ -36,7 +36,7 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
 
 def role(spec: JobSpec) -> dict[str, Any]:
     """What the launcher may do."""
-    workers = worker_names(spec.key.name, spec.workers.replicas)
+    workers = list(spec.workers.names)
     start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
     look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     # Without names a rule is about all pods there are.

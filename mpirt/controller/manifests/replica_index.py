@@ -10,7 +10,6 @@ workers have apps.kubernetes.io/pod-index, which Kubernetes writes itself.
 from __future__ import annotations
 
 from mpirt import names
-from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.reading import rows, text
 from mpirt.controller.model.spec import JobSpec
 
@@ -28,5 +27,5 @@ def worker_indices(spec: JobSpec) -> dict[str, str]:
     if not any(text(row, "name") == _KUEUE_GATE for row in rows(spec.workers.template.spec, "schedulingGates")):
         return {}
     first = 1 if spec.launcher.works_too else 0
-    workers = worker_names(spec.key.name, spec.workers.replicas)
+    workers = spec.workers.names
     return {name: str(index) for index, name in enumerate(workers, start=first)}

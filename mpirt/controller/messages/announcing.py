@@ -50,7 +50,10 @@ def status_actions(
     body = write(replace(status, written=now), owner.key)
     events = announcements(owner, before, status, spec, now=now)
     came_true = frozenset(kind for kind in status.conditions if status.is_true(kind) and not before.is_true(kind))
-    return [*events, WriteStatus(owner.uid, body, "the status has changed", came_true)], None
+    return [
+        *events,
+        WriteStatus(owner.kind, owner.key.name, owner.uid, body, "the status has changed", came_true),
+    ], None
 
 
 def announcements(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mpirt.controller.messages.sentences import listed, trouble
 from mpirt.controller.model import kinds
 from mpirt.controller.model.digests import worker_digest
-from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_names
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
 from mpirt.controller.observed.observe import Live, Observed, digest_of
@@ -45,7 +45,7 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
         return Readiness(0, wanted, ())
     if digest_of(live, TEMPLATE_ANNOTATION) != worker_digest(spec):
         return Readiness(0, wanted, ("their template is about to be changed",))
-    names = worker_names(spec.key.name, wanted)
+    names = spec.workers.names
     missing = _missing(names, observed, live)
     if is_behind(live) and not any(missing.values()):
         return Readiness(0, wanted, ())

@@ -84,11 +84,14 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
     """
-    Replace the job object's status. Always the last action of a plan, at most one, and only if it changed.
+    Replace the status of the job object, or of one that asks for a change of it. The last actions of a plan, one
+    for each object, and only if it changed.
 
     Answered 409 if the object has changed since the plan was made: read it and plan again.
     """
 
+    kind: str
+    name: str
     uid: str
     status: Manifest
     why: str

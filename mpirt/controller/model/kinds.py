@@ -26,6 +26,7 @@ class Resource:
         return self.api_version.rpartition("/")[0]
 
 
+MPI_JOB = "MPIJob"
 CONFIG_MAP = "ConfigMap"
 SERVICE_ACCOUNT = "ServiceAccount"
 ROLE = "Role"

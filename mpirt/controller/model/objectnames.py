@@ -63,9 +63,9 @@ def job_of(kind: str, name: str) -> str:
     return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), "")
 
 
-def worker_names(job: str, replicas: int) -> list[str]:
+def worker_names(job: str, replicas: int) -> tuple[str, ...]:
     """The names of the workers' pods, in order, which are their host names, too."""
-    return [f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}" for ordinal in range(replicas)]
+    return tuple(f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}" for ordinal in range(replicas))
 
 
 def job_labels(job: str) -> dict[str, str]:

@@ -49,8 +49,14 @@ class Creation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """What a job is called in the cluster."""
+    """
+    What a job is called in the cluster.
 
+    Not its uid: what a previous job of the name has left concerns the next one, and events name no uid of a job.
+    Every write tests the uid, and what is remembered of a job ends with it.
+    """
+
+    kind: str
     namespace: str
     name: str
 
@@ -90,11 +96,16 @@ class Elastic:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The pods that are waited for and in which ranks run."""
+    """The pods that are waited for and in which ranks run: a set of names, whatever makes the pods."""
 
-    replicas: int
+    names: tuple[str, ...]
+    """In the order of their ranks. They are the host names, too."""
     template: Template
     elastic: Elastic | None = None
+
+    @property
+    def replicas(self) -> int:
+        return len(self.names)
 
     @property
     def needed(self) -> int:
@@ -102,7 +113,7 @@ class Workers:
         return self.replicas if self.elastic is None else min(self.elastic.least, self.replicas)
 
 
-NO_WORKERS = Workers(0, Template({}, {}, {"containers": []}, ""))
+NO_WORKERS = Workers((), Template({}, {}, {"containers": []}, ""))
 """Of a job that runs in its launcher alone."""
 
 

@@ -14,7 +14,6 @@ from datetime import datetime
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
 from mpirt.controller.model.conditions import Condition, Reason, Type
-from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.deaths import container_death, launcher_end, shortened, worker_death
 from mpirt.controller.observed.facts import (
@@ -171,7 +170,7 @@ def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     workers = observed.mine.get(kinds.STATEFUL_SET)
     if workers is None or not pod.was_deleted:
         return False
-    is_wanted = pod.name in worker_names(spec.key.name, spec.workers.replicas)
+    is_wanted = pod.name in spec.workers.names
     # A StatefulSet rolls its pods first, and says then that it has seen the change.
     return is_behind(workers) or not is_wanted or not is_of_revision(workers, pod)
 

@@ -201,8 +201,10 @@ def read_live(kind: str, body: Body) -> Live:
 def job_key(body: Body) -> JobKey | None:
     """The job that an object with our labels concerns, whoever owns it; None if it doesn't say."""
     metadata = table(body, "metadata")
-    name = text(table(metadata, "labels"), names.KUBEFLOW_JOB_LABEL)
-    return JobKey(text(metadata, "namespace"), name) if name else None
+    labels = table(metadata, "labels")
+    name = text(labels, names.KUBEFLOW_JOB_LABEL)
+    kind = text(labels, names.JOB_KIND_LABEL) or kinds.MPI_JOB
+    return JobKey(kind, text(metadata, "namespace"), name) if name else None
 
 
 # What nobody here reads, by far the most of what an object weighs.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import job_of
 from mpirt.controller.model.reading import Body, moment, table, text
 from mpirt.controller.model.spec import JobKey
@@ -44,7 +45,7 @@ def event_job(body: Body) -> JobKey | None:
     """The job that an event concerns, by the name of what it is about; there need not be one."""
     about = table(body, "involvedObject")
     name = job_of(text(about, "kind"), text(about, "name"))
-    return JobKey(text(about, "namespace"), name) if name else None
+    return JobKey(kinds.MPI_JOB, text(about, "namespace"), name) if name else None
 
 
 def read_unmade(body: Body) -> Unmade:

@@ -11,10 +11,12 @@ brought it. Resource versions are compared as numbers, which is what they are.
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 
+from mpirt import podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text
@@ -22,6 +24,9 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.departed import Departed
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job
+
+# An answer is under way for seconds; a cluster deletes thousands of pods in such a time at most.
+_REMEMBERED_REMOVALS = 10_000
 
 _Place = tuple[str, str, str]
 """Kind, namespace, name."""
@@ -31,14 +36,20 @@ class Store:
     """All objects that are known. What is handed out must not be changed."""
 
     def __init__(
-        self, job_kind: str, *, clock: Callable[[], datetime], lock: AbstractContextManager[object] | None = None
+        self,
+        job_kinds: Iterable[str],
+        *,
+        clock: Callable[[], datetime],
+        lock: AbstractContextManager[object] | None = None,
     ) -> None:
-        self._job_kind = job_kind
+        self._job_kinds = frozenset(job_kinds)
         self._lock = lock if lock is not None else contextlib.nullcontext()
         self._jobs: dict[JobKey, dict[str, dict[str, Body]]] = {}
         self._of: dict[_Place, JobKey] = {}
         # Uids of what we have deleted: an event that was under way must not bring it back.
         self._deleted: dict[str, str] = {}
+        # Uids of what watches have told to be gone, and as of which version: nor must a late answer to our write.
+        self._removed: OrderedDict[str, int] = OrderedDict()
         # Objects that no watch brings, for a while.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
         self._departed = Departed(clock)
@@ -70,6 +81,9 @@ class Store:
         with self._lock:
             place, uid = _place(kind, body), _uid(body)
             self._deleted.pop(uid, None)
+            self._removed[uid] = _number(_version(body))
+            if len(self._removed) > _REMEMBERED_REMOVALS:
+                self._removed.popitem(last=False)
             if place not in self._of or _uid(self._at(place)) != uid:
                 return set()
             return {self._lose(place)}
@@ -105,12 +119,12 @@ class Store:
     def job(self, key: JobKey) -> Body | None:
         """The job object."""
         with self._lock:
-            return self._jobs.get(key, {}).get(self._job_kind, {}).get(key.name)
+            return self._jobs.get(key, {}).get(key.kind, {}).get(key.name)
 
     def jobs(self) -> list[JobKey]:
         """All job objects."""
         with self._lock:
-            return [key for key, objects in self._jobs.items() if key.name in objects.get(self._job_kind, {})]
+            return [key for key, objects in self._jobs.items() if key.name in objects.get(key.kind, {})]
 
     def around(self, key: JobKey, now: datetime) -> Mapping[str, list[Body]]:
         """All objects that concern a job, by kind."""
@@ -147,7 +161,7 @@ class Store:
     def _put(self, kind: str, body: Body) -> set[JobKey]:
         place, key = _place(kind, body), self._key(kind, body)
         known = self._of.get(place)
-        if _uid(body) in self._deleted:
+        if _uid(body) in self._deleted or _number(_version(body)) < self._removed.get(_uid(body), 0):
             return set()
         if known is not None and self._is_known(place, body):
             return set()
@@ -165,16 +179,19 @@ class Store:
         """Whether what is known is as new, and was read in the same version of the API: fields may differ."""
         known = self._at(place)
         ahead = _number(_version(known)) - _number(_version(body))
-        is_another_version = place[0] == self._job_kind and known.get("apiVersion") != body.get("apiVersion")
+        is_another_version = place[0] in self._job_kinds and known.get("apiVersion") != body.get("apiVersion")
         return ahead >= 0 and not (ahead == 0 and is_another_version)
 
     def _key(self, kind: str, body: Body) -> JobKey | None:
         if kind in (kinds.EVENT, kinds.EVICTION):
             return event_job(body)
-        if kind != self._job_kind:
-            return job_key(body)
         _, namespace, name = _place(kind, body)
-        return JobKey(namespace, name)
+        if kind in self._job_kinds:
+            return JobKey(kind, namespace, name)
+        owner = podobjects.controller(table(body, "metadata"))
+        if text(owner, "kind") in self._job_kinds:
+            return JobKey(text(owner, "kind"), namespace, text(owner, "name"))
+        return job_key(body)
 
     def _at(self, place: _Place) -> Body:
         return self._jobs[self._of[place]][place[0]][place[2]]

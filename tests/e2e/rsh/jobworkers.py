@@ -44,7 +44,7 @@ def start(
     namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))
     found = f"statefulset/{workers['metadata']['name']}"
     namespace.kubectl("rollout", "status", found, f"--timeout={_READY_WITHIN}", timeout=180)
-    return worker_names(name, count)
+    return list(worker_names(name, count))
 
 
 def _job(namespace: Namespace, name: str, count: int, worker: Manifest) -> JobSpec:

@@ -207,7 +207,7 @@ class TestTheSchema:
         condition = Condition(Type.CREATED, True, Reason.CREATED, "", NOON, NOON)  # noqa: FBT003  as it is defined
         status = JobStatus({Type.CREATED: condition}, Counts(), Counts(), NOON, NOON, NOON, HISTORY)
 
-        written = MPI_JOB.write_status(status, JobKey("ml", "train"))
+        written = MPI_JOB.write_status(status, JobKey("MPIJob", "ml", "train"))
 
         properties = SCHEMA["status"]["properties"]
         assert written.keys() == properties.keys()
@@ -226,7 +226,7 @@ class TestTheSchema:
     def test_scaling_reads_and_writes_fields_that_exist(self, version: str) -> None:
         scale = VERSIONS[version]["subresources"]["scale"]
         job = copy.deepcopy(mpi_job())
-        job["status"] = MPI_JOB.write_status(JobStatus(workers=Counts(2)), JobKey("ml", "train"))
+        job["status"] = MPI_JOB.write_status(JobStatus(workers=Counts(2)), JobKey("MPIJob", "ml", "train"))
 
         def at(path: str) -> object:
             place: Any = job

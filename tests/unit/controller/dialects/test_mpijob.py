@@ -29,7 +29,7 @@ class TestWhatIsRead:
     def test_a_plain_job(self) -> None:
         spec = parsed()
 
-        assert spec.owner == Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("ml", "train"), UID)
+        assert spec.owner == Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("MPIJob", "ml", "train"), UID)
         assert str(spec.key) == "ml/train"
         assert (spec.implementation, spec.slots, spec.notices) == (Implementation.OPEN_MPI, 1, ())
         assert (spec.workers.replicas, spec.workers.elastic, spec.workers.needed) == (2, None, 2)

@@ -8,7 +8,7 @@ from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at, mpi_job, time
 
-KEY = JobKey("ml", "train")
+KEY = JobKey("MPIJob", "ml", "train")
 
 
 def condition(kind: Type, *, status: bool, reason: str = "Because") -> Condition:

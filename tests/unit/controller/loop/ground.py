@@ -18,7 +18,7 @@ from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
 from tests.unit.controller.world import World
 
-KEY = JobKey("ml", "train")
+KEY = JobKey("MPIJob", "ml", "train")
 
 
 class Ground:
@@ -32,9 +32,9 @@ class Ground:
         self.there: dict[tuple[str, str], Body] = {}
         """By kind and name what is read."""
         self.metrics = Metrics()
-        self._store = Store("MPIJob", clock=self._clock)
+        self._store = Store(["MPIJob"], clock=self._clock)
         self._reconciler = Reconciler(
-            MPI_JOB,
+            [MPI_JOB],
             SETTINGS,
             store=self._store,
             cluster=self,

@@ -7,7 +7,7 @@ from mpirt.controller.model.actions import Create, Patch
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at
 
-KEY = JobKey("ml", "train")
+KEY = JobKey("MPIJob", "ml", "train")
 CREATE = Create({"kind": "Role", "metadata": {"name": "train-launcher"}}, "missing", "wanted")
 PATCH = Patch("Role", "train-launcher", (), "has drifted", "wanted")
 CHANGE = Patch("Role", "train-launcher", (), "the job has changed", "other")
@@ -68,7 +68,7 @@ def test_each_object_has_a_count_of_its_own() -> None:
     limits.written(KEY, CREATE, NOON)
     fought(limits, 3)
 
-    for key, name in ((KEY, "other"), (JobKey("ml", "other"), "train-launcher")):
+    for key, name in ((KEY, "other"), (JobKey("MPIJob", "ml", "other"), "train-launcher")):
         assert limits.not_before(key, Patch("Role", name, (), "has drifted", "wanted"), at(3)) is None
 
 

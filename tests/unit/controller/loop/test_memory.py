@@ -118,7 +118,7 @@ class TestResync:
         assert timedelta(minutes=7) <= turn.again - at(60) <= timedelta(minutes=10)
 
     def test_jobs_are_spread_over_three_minutes(self) -> None:
-        times = [resync(JobKey("ml", f"train-{number}")).total_seconds() for number in range(500)]
+        times = [resync(JobKey("MPIJob", "ml", f"train-{number}")).total_seconds() for number in range(500)]
 
         assert max(times) <= 600
         assert all(sum(1 for each in times if int(each / 20) == slot) < 100 for slot in range(21, 30))

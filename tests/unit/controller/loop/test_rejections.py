@@ -7,7 +7,7 @@ from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at
 
-KEY = JobKey("ml", "train")
+KEY = JobKey("MPIJob", "ml", "train")
 NO = Rejection("Job", "abc", "no such field", final=True)
 
 
@@ -46,7 +46,7 @@ def test_a_yes_makes_the_next_no_a_first_one() -> None:
     rejections = Rejections()
     rejections.remember(KEY, NO, NOON)
     rejections.accepted(KEY, "Job", "abc")
-    rejections.accepted(JobKey("ml", "other"), "Job", "abc")
+    rejections.accepted(JobKey("MPIJob", "ml", "other"), "Job", "abc")
     rejections.remember(KEY, NO, NOON)
 
     assert rejections.next(KEY, NOON) == at(30)

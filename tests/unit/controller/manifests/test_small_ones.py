@@ -104,7 +104,7 @@ def test_pods_have_names_before_they_are_ready() -> None:
 
 
 class TestEvents:
-    OWNER = Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("ml", "train"), UID)
+    OWNER = Owner("kubeflow.org/v2beta1", "MPIJob", JobKey("MPIJob", "ml", "train"), UID)
 
     def test_one_is_about_the_job(self) -> None:
         made = event(self.OWNER, "abc", warning=True, reason="Why", message="So.", now=NOON)

@@ -13,7 +13,7 @@ OBJECT = {"kind": "Service", "metadata": {"name": "train"}}
 CREATE = Create(OBJECT, "why")
 PATCH = Patch("Service", "train", (), "why")
 DELETE = Delete("Service", "train", "uid", "why")
-STATUS = WriteStatus("uid", {}, "why")
+STATUS = WriteStatus("MPIJob", "train", "uid", {}, "why")
 
 
 # As API servers of 1.37 say it where a test of a JSON patch fails, or where a path of it is not there.

@@ -109,7 +109,7 @@ class TestWhichJobAnEventConcerns:
         "about", [WORKERS, LAUNCHER, ("Pod", "train-worker-12"), ("Pod", "train-launcher-x7k2p")]
     )
     def test_the_name_of_what_it_is_about_says(self, about: tuple[str, str]) -> None:
-        assert event_job(failed_create(about, "")) == JobKey("ml", "train")
+        assert event_job(failed_create(about, "")) == JobKey("MPIJob", "ml", "train")
 
     @pytest.mark.parametrize(
         "about",

@@ -122,7 +122,7 @@ class TestPods:
 
 class TestWhichJobAnObjectConcerns:
     def test_its_label_says(self) -> None:
-        assert job_key(pods.worker(0)) == JobKey("ml", "train")
+        assert job_key(pods.worker(0)) == JobKey("MPIJob", "ml", "train")
 
     def test_or_nothing_does(self) -> None:
         assert job_key(owned("ConfigMap", "train-config")) is None

@@ -12,8 +12,8 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON, at
 
-KEY = JobKey("ml", "train")
-OTHER = JobKey("ml", "other")
+KEY = JobKey("MPIJob", "ml", "train")
+OTHER = JobKey("MPIJob", "ml", "other")
 
 
 def thing(name: str = "train-config", version: str = "5", *, job: str = "train", uid: str = "u") -> dict[str, Any]:
@@ -29,11 +29,62 @@ def job(name: str = "train", version: str = "5") -> dict[str, Any]:
 
 @pytest.fixture
 def store() -> Store:
-    return Store("MPIJob", clock=lambda: NOON)
+    return Store(["MPIJob"], clock=lambda: NOON)
 
 
 def versions(found: Mapping[str, list[Any]]) -> dict[str, list[str]]:
     return {kind: [body["metadata"]["resourceVersion"] for body in bodies] for kind, bodies in found.items()}
+
+
+def owned(kind: str, name: str = "train-config", **fields: Any) -> dict[str, Any]:
+    """An object that a job of that kind controls."""
+    body = thing(name, **fields)
+    body["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train", "uid": "x", "controller": True}]
+    return body
+
+
+class TestJobsOfSeveralKinds:
+    def test_of_one_name_are_told_apart_by_the_owners_of_their_objects(self) -> None:
+        store = Store(["MPIJob", "TrainingJob"], clock=lambda: NOON)
+        store.put("MPIJob", job())
+        store.put("TrainingJob", job())
+
+        assert store.put("ConfigMap", owned("MPIJob")) == {KEY}
+        assert store.put("Role", owned("TrainingJob")) == {JobKey("TrainingJob", "ml", "train")}
+        assert sorted(each.kind for each in store.jobs()) == ["MPIJob", "TrainingJob"]
+
+    def test_an_object_whose_owner_is_no_job_is_found_by_its_labels(self) -> None:
+        store = Store(["MPIJob", "TrainingJob"], clock=lambda: NOON)
+        pod = owned("StatefulSet", "train-worker-0")
+        pod["metadata"]["labels"]["mpirt.dev/job-kind"] = "TrainingJob"
+
+        assert store.put("Service", pod) == {JobKey("TrainingJob", "ml", "train")}
+
+    def test_an_object_is_its_owners_whatever_its_labels_say(self, store: Store) -> None:
+        assert store.put("ConfigMap", owned("MPIJob", job="other")) == {KEY}
+
+
+class TestAnAnswerThatComesLate:
+    def test_brings_nothing_back_that_a_watch_has_told_to_be_gone(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="5"))
+        store.remove("ConfigMap", thing(version="7"))
+
+        assert store.put("ConfigMap", thing(version="6")) == set()
+        assert store.around(KEY, NOON) == {}
+
+    def test_is_taken_if_it_is_later_than_that(self, store: Store) -> None:
+        store.put("ConfigMap", thing(version="5"))
+        store.remove("ConfigMap", thing(version="7"))
+
+        assert store.put("ConfigMap", thing(version="8")) == {KEY}
+
+    def test_is_known_for_late_as_long_as_it_may_be_under_way(self, store: Store) -> None:
+        store.remove("ConfigMap", thing(version="7"))
+        for number in range(10_000):
+            store.remove("ConfigMap", thing(version="7", uid=f"uid-{number}"))
+
+        assert store.put("ConfigMap", thing(version="6", uid="uid-0")) == set()
+        assert store.put("ConfigMap", thing(version="6")) == {KEY}
 
 
 class TestWhatWatchesTell:
@@ -251,7 +302,7 @@ class TestPodsThatWent:
 
     def test_for_half_a_minute(self) -> None:
         seconds = iter([0.0, 20.0, 31.0])
-        store = Store("MPIJob", clock=lambda: at(next(seconds)))
+        store = Store(["MPIJob"], clock=lambda: at(next(seconds)))
         for uid in ("first", "second"):
             store.put("Pod", pod(uid))
             store.remove("Pod", pod(uid))
