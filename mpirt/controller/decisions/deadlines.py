@@ -24,7 +24,7 @@ def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
     """Until when nothing is told of an end, for one half of what makes it is still on its way."""
     end = job_end(observed)
     if end is None:
-        since, within = _exhausted_since(spec, observed), END_WITHIN
+        since, within = _succeeded_since(observed) or _exhausted_since(spec, observed), END_WITHIN
     else:
         since, within = _unexplained_since(observed, end), CAUSE_WITHIN
     return None if since is None else since + within
@@ -48,6 +48,14 @@ def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
     pods = observed.launchers
     is_seen = any(pod.phase == "Failed" for pod in pods) and all(pod.is_over for pod in pods)
     return None if end.succeeded or is_over(observed) or is_seen else end.at
+
+
+def _succeeded_since(observed: Observed) -> datetime | None:
+    """When the launcher's pod ended well, if its Job has not taken note of that yet."""
+    if not observed.launchers or observed.live(kinds.JOB) is None:
+        return None
+    last = observed.launchers[-1]
+    return last.ended if last.phase == "Succeeded" else None
 
 
 def _exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:

@@ -61,7 +61,9 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
     """What puts the object right; nothing if it is."""
     sections = _SECTIONS[live.kind]
     if any(_at(wanted, path) != _at(live.body, path) for path in sections.fixed) or live.body.get("immutable"):
-        return Delete(live.kind, live.name, live.uid, f"{live.kind} {live.name} can't be made what it is to be")
+        return Delete(
+            live.kind, live.name, live.uid, f"an immutable field of {live.kind} {live.name} differs; recreating"
+        )
     operations = [
         *_section_changes(wanted, live, sections),
         *(_template_changes(wanted, live) if live.kind == kinds.STATEFUL_SET else ()),
@@ -72,7 +74,7 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
         return None
     changed = ", ".join(str(operation["path"]) for operation in operations)
     guard: Operation = {"op": "test", "path": "/metadata/uid", "value": live.uid}
-    why = f"{live.kind} {live.name} is not what it is to be: {changed}"
+    why = f"{live.kind} {live.name} has drifted: {changed}"
     return Patch(live.kind, live.name, (guard, *operations), why, digest(wanted))
 
 

@@ -41,7 +41,7 @@ def _pod_trouble(pod: Pod) -> str:
     if pod.phase == "Failed" or pod.reason == EVICTED:
         return _went(failure(pod))
     if pod.cut_off is not None:
-        return f"is on node {pod.node}, which is not heard of"
+        return f"is on node {pod.node}, which is unreachable"
     return f"is not scheduled: {pod.unscheduled}" if pod.unscheduled else ""
 
 

@@ -203,11 +203,15 @@ def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Att
 
 
 def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
-    """The attempt with the deaths of pods that are not among its dead yet."""
+    """The attempt with the deaths of pods that are not among its dead yet, nor in what an earlier version told."""
     known = {one.pod: one for one in attempt.deaths}
-    kept = len(known)
+    kept, told = (
+        len(known),
+        [one.message for one in (*attempt.deaths, attempt.ended) if one and one.how is How.TOLD],
+    )
     for death in deaths:
-        known.setdefault(death.pod, death)
+        if not any(death.pod in words for words in told):
+            known.setdefault(death.pod, death)
     found = list(known.values())
     room = max(KEPT_DEATHS, kept)
     return replace(attempt, deaths=tuple(found[:room]), more=max(attempt.more, len(found) - room))

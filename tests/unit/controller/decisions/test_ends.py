@@ -380,6 +380,16 @@ class TestWaitingForTheCauseOfAnEnd:
 
         assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
 
+    def test_of_a_launcher_that_ended_well_is_no_write_of_its_own(self) -> None:
+        world = World()
+        world.start()
+        world.seconds = 60
+        done = pods.ended("mpi", 0, "Completed", at=59)
+        world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), active=1)
+
+        assert world.settle() == []
+        assert world.plan().again == at(59 + 15)
+
     def test_holds_up_the_cleaning_which_would_look_like_the_cause(self) -> None:
         world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
         world.start()

@@ -47,7 +47,7 @@ class TestWhyAPodIsNotReady:
             pytest.param(pods.worker(0, conditions={}, phase="Failed"), "train-worker-0 failed", id="failed"),
             pytest.param(
                 pods.worker(0, conditions=pods.lost(3)),
-                "train-worker-0 is on node node-1, which is not heard of",
+                "train-worker-0 is on node node-1, which is unreachable",
                 id="node lost",
             ),
             pytest.param(

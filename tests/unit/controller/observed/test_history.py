@@ -333,6 +333,18 @@ class TestAnUpgradeOfTheController:
         assert world.condition("Restarting")[2] == f"The launcher had to start again: {self.TOLD}"
         assert world.later(60) == []
 
+    def test_tells_nothing_twice_that_shows_still(self) -> None:
+        world = self.restarting()
+        dead = pods.restarted("worker", 137, "OOMKilled", at=17)
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[dead]))
+        world.seconds = 40
+        second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=35)])
+
+        world.launcher_is(failed(code=205), second, failed=1, active=1)
+        world.settle()
+
+        assert world.condition("Restarting")[2] == f"The launcher had to start again: {self.TOLD}"
+
     def test_while_a_launcher_runs_keeps_what_died_beside_it(self) -> None:
         world = started()
         told = "Launcher pod train-launcher-1 runs on node node-1; train-worker-1 was evicted: low on disk"
