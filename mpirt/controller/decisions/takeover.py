@@ -62,7 +62,8 @@ def left_alone(observed: Observed, manager: str, *, now: datetime) -> JobStatus:
     what = made_by_another(observed)[0]
     message = (
         f"{what} was made by another controller, such as mpi-operator or training-operator, and no launcher has "
-        f"started; the job is left to that controller. If that one no longer runs, set {manager} to have the job run here"
+        "started; the job is left to that controller. If that one no longer runs, set "
+        f"{manager} to have the job run here"
     )
     return _with_running(observed, Reason.RUN_BY_ANOTHER, message, now=now)
 

@@ -205,10 +205,8 @@ def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Att
 def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
     """The attempt with the deaths of pods that are not among its dead yet, nor in what an earlier version told."""
     known = {one.pod: one for one in attempt.deaths}
-    kept, told = (
-        len(known),
-        [one.message for one in (*attempt.deaths, attempt.ended) if one and one.how is How.TOLD],
-    )
+    kept, ends = len(known), (*attempt.deaths, attempt.ended)
+    told = [one.message for one in ends if one is not None and one.how is How.TOLD]
     for death in deaths:
         if not any(death.pod in words for words in told):
             known.setdefault(death.pod, death)

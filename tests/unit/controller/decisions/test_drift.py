@@ -132,7 +132,8 @@ class TestWhatNobodyCanChange:
     def test_is_made_again(self, kind: str, change: Callable[[Body], None]) -> None:
         name = WANTED[kind]["metadata"]["name"]
 
-        assert found(kind, change) == Delete(kind, name, "u", f"{kind} {name} can't be made what it is to be")
+        why = f"an immutable field of {kind} {name} differs; recreating"
+        assert found(kind, change) == Delete(kind, name, "u", why)
 
 
 class TestTheWorkersTemplate:

@@ -16,8 +16,8 @@ CLAIM = {"managedBy": "mpirt.dev/controller"}
 CONFIG = "ConfigMap train-config"
 LEFT = (
     " was made by another controller, such as mpi-operator or training-operator, and no launcher has started; "
-    "the job is left to that controller. If that one no longer runs, set spec.runPolicy.managedBy to mpirt.dev/controller "
-    "to have the job run here"
+    "the job is left to that controller. If that one no longer runs, set spec.runPolicy.managedBy to "
+    "mpirt.dev/controller to have the job run here"
 )
 
 
