@@ -15,6 +15,7 @@ import pytest
 
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
+from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
 from tests.e2e.controller.mpijobs import MpiJob, manifest
 from tests.e2e.ground import Ground
 from tests.kube import programs
@@ -24,6 +25,7 @@ from tests.kube.shell import run
 from tests.kube.wait import until
 from tests.plane import plane, shared
 from tests.plane.plane import Plane
+from tests.plane.stages import ENDS, NEVER
 
 CRD = "mpijobs.kubeflow.org"
 OURS = str(PROJECT / "crds")
@@ -144,6 +146,29 @@ def test_the_status_of_an_ended_job_is_not_written_again_where_a_crd_cuts_fields
     submit(theirs, version).wait_for_end()
 
     assert resource_version(job) == before
+
+
+def test_what_died_is_told_after_a_restart_of_the_controller_where_the_crd_drops_the_attempts(
+    theirs: Controller, version: str
+) -> None:
+    job = submit(theirs, version, annotations={"Launcher": {ENDS: NEVER}})
+    job.wait_for("Running")
+    worker = f"{job.name}-worker-1"
+    have(job, worker, OUT_OF_MEMORY)
+    until(lambda: worker in job.condition("Running")["message"], within=WITHIN, what="a dead worker in Running")
+    have(job, launcher(job), FAILS)
+    job.wait_for("Restarting")
+    told = job.condition("Restarting")["message"]
+
+    [replica] = theirs.replicas
+    replica.end()
+    replica.start()
+    have(job, launcher(job), SUCCEEDS)
+    job.wait_for_end()
+
+    assert f"{worker}: container mpi ended with code 137 (OOMKilled)" in told
+    assert job.condition("Restarting")["message"] == f"The launcher had to start again: {told}"
+    assert "attempts" not in job.status()
 
 
 def test_a_job_goes_with_all_that_it_owns_where_one_version_is_served(theirs: Controller, version: str) -> None:
