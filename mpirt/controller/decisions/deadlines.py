@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import JobEnd, is_over, job_end
+from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
 from mpirt.controller.observed.observe import Observed
 
 # A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
@@ -33,7 +33,7 @@ def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
 def due(spec: JobSpec, observed: Observed) -> datetime | None:
     """When the time that the job may take is over, if it is limited; waiting for workers is a part of it."""
     started = observed.status.started
-    if spec.run.deadline is None or spec.run.suspended or started is None or is_over(observed):
+    if spec.run.deadline is None or spec.run.suspended or started is None or is_finished(observed.status):
         return None
     return started + timedelta(seconds=spec.run.deadline)
 

@@ -65,7 +65,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     if is_taken_over(observed):
         return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
-        return plan_of_rerun(observed)
+        return plan_of_rerun(observed, now=now)
     end = job_end(observed)
     expires = expiry(spec, end)
     # However short its time, its end is told first.

@@ -49,12 +49,13 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
     return Plan(tuple(status_actions(dialect.write_status, None, observed, status, now=now)[0]))
 
 
-def plan_of_rerun(observed: Observed) -> Plan:
-    """The run that is over goes first, with its pods."""
+def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
+    """The run that is over goes first, with its pods: also those whose node can't confirm it."""
+    why = "the job is to run again"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
-    return Plan(
-        tuple(Delete(one.kind, one.name, one.uid, "the job is to run again", foreground=True) for one in before)
-    )
+    removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
+    healed, heal_again = healing(observed, now=now)
+    return Plan((*removed, *healed), heal_again)
 
 
 def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:

@@ -228,6 +228,15 @@ class TestItRunsAgain:
         assert world.later(60) == []
         assert world.state() == "Succeeded"
 
+    def test_pods_of_the_run_before_on_lost_nodes_do_not_keep_it_from_running(self) -> None:
+        world = succeeded("None")
+        world.workers_are(pods.worker(0), pods.worker(1, node="node-2", conditions=pods.given_up(30), deleted=60))
+        world.get("StatefulSet")["metadata"]["deletionTimestamp"] = time(40)
+        world.get("Job")["metadata"]["deletionTimestamp"] = time(40)
+        annotate(world, **{RERUN: "1"})
+
+        assert writes(world.later(60)) == ["delete Pod"]
+
     def test_not_where_nothing_tells_which_value_is_new(self) -> None:
         world = succeeded("Running")
         assert world.job is not None
@@ -349,6 +358,17 @@ class TestADeadline:
         world.settle()
 
         assert world.later(200) == []
+
+    def test_counts_anew_when_the_job_runs_again(self) -> None:
+        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100, "cleanPodPolicy": "Running"}))
+        world.start()
+        world.finish(succeeded=1)
+        annotate(world, **{RERUN: "1"})
+
+        world.later(200)
+
+        assert world.condition("Running")[1] == "MPIJobWorkersNotReady"
+        assert world.plan().again == at(world.seconds + 100)
 
     def test_is_no_matter_once_the_job_is_over(self) -> None:
         world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
