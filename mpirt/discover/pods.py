@@ -48,6 +48,8 @@ class Pod(Value):
     name: str
     labels: Mapping[str, str]
     owner: Owner | None
+    generated: bool
+    """Whether a controller made it and gave it its name, which shows when that is gone, too."""
     deleting: bool
     draining: bool
     disruption: str
@@ -85,6 +87,7 @@ def read_pod(body: Object, *, container: str = "") -> Pod:
         name=name,
         labels={label: found for label, found in table(metadata, "labels").items() if isinstance(found, str)},
         owner=_owner(metadata),
+        generated=bool(text(metadata, "generateName")),
         deleting=bool(text(metadata, "deletionTimestamp")),
         draining=annotations.get(names.DRAINING_ANNOTATION, "false") != "false",
         disruption=podobjects.disruption(conditions),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,8 +25,15 @@ def misspelled(program: Program) -> Ended:
     return program.run("--job", "trian", "--timeout", ROOMY)
 
 
+def launcher(name: str, *, phase: str = "Running") -> dict[str, Any]:
+    """As a Job makes it."""
+    body = pod(name, labels={"role": "launcher"}, phase=phase)
+    body["metadata"]["generateName"] = "l-"
+    return body
+
+
 def an_older_launcher(program: Program) -> Ended:
-    program.server.world.put(pod("l-1", labels={"role": "launcher"}), pod("l-2", labels={"role": "launcher"}))
+    program.server.world.put(launcher("l-1"), launcher("l-2"))
     return program.job("--wait=3", "--timeout", ROOMY, "--after=role=launcher", env={"MPIRT_POD": "l-2"})
 
 
@@ -190,8 +198,7 @@ class TestWaiting:
         assert ended.last == "pod l-1 came before this one and has not ended yet"
 
     def test_ends_when_the_older_launcher_has_ended(self, program: Program) -> None:
-        program.server.world.put(pod("l-1", labels={"role": "launcher"}, phase="Failed"))
-        program.server.world.put(pod("l-2", labels={"role": "launcher"}))
+        program.server.world.put(launcher("l-1", phase="Failed"), launcher("l-2"))
 
         ended = program.job("--wait=3", "--timeout=30", "--after=role=launcher", env={"MPIRT_POD": "l-2"})
 

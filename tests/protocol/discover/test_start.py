@@ -7,10 +7,11 @@ from tests.protocol.imports import imported_by_a_run
 from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
-    "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.values",
+    "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
+    "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
         "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".http",
-        ".jsontext", ".objects", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
+        ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
     )),
     *(f"mpirt.discover{name}" for name in (
         "", ".alarm", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods", ".progress",

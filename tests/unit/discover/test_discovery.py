@@ -206,7 +206,13 @@ class TestOlderPods:
 
         check_older_have_ended(pods, "l-2")
 
-    def test_that_nothing_controls_are_copies_and_not_waited_for(self) -> None:
+    def test_that_were_orphaned_are_waited_for(self) -> None:
+        metadata = {"creationTimestamp": "2026-05-04T12:00:01Z", "ownerReferences": [], "generateName": "l-"}
+
+        with pytest.raises(NotReady, match="pod l-1 came before this one"):
+            check_older_have_ended([pod("l-1", metadata=metadata), launcher("l-2", "2026-05-04T12:00:09Z")], "l-2")
+
+    def test_that_no_controller_has_made_are_copies_and_not_waited_for(self) -> None:
         copy = pod("l-1", metadata={"creationTimestamp": "2026-05-04T12:00:01Z", "ownerReferences": []})
 
         check_older_have_ended([copy, launcher("l-2", "2026-05-04T12:00:09Z")], "l-2")
