@@ -70,8 +70,8 @@ def check_older_have_ended(pods: Iterable[Pod], own: str) -> None:
     """
     Raises NotReady while a pod that is older than our own has not ended.
 
-    Of two that wait for each other one would wait for ever: the younger one waits. A pod that no controller has made
-    is not waited for: it is a copy, made for debugging, that has kept its labels.
+    Of two that wait for each other one would wait for ever: the younger one waits. A pod that no controller has
+    made is not waited for: it is a copy, made for debugging, that has kept its labels.
     """
     made = [pod for pod in pods if pod.owner is not None or pod.generated or pod.name == own]
     waited = [pod for pod in made if not pod.ended]
