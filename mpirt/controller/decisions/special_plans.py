@@ -53,7 +53,7 @@ def plan_of_rerun(observed: Observed) -> Plan:
     """The run that is over goes first, with its pods."""
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     return Plan(
-        tuple(Delete(one.kind, one.name, one.uid, "the job is to run again", foreground=True) for one in before)
+        tuple(Delete(one.kind, one.name, one.uid, "a rerun was requested", foreground=True) for one in before)
     )
 
 
