@@ -146,8 +146,8 @@ class Daemon:
     def unhealthy(self) -> list[str]:
         """What only a restart can mend."""
         now = time.monotonic()
-        dead = [f"the watch of {each.resource.plural} hangs" for each in self._informers if not each.is_alive()]
-        stuck = [f"{name} hangs" for name, since in list(self._busy.items()) if now - since > _STUCK_AFTER]
+        dead = [f"the watch of {each.resource.plural} is stuck" for each in self._informers if not each.is_alive()]
+        stuck = [f"{name} is stuck" for name, since in list(self._busy.items()) if now - since > _STUCK_AFTER]
         ended = [
             f"{each.name} has ended" for each in self._workers if each.ident is not None and not each.is_alive()
         ]

@@ -23,4 +23,4 @@ def report_missing(files: Mapping[str, str], log: Log) -> None:
     """Say once which files workers won't have. The agent brings them one, if it has it itself."""
     names = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
     if missing := [name for name in names if name not in files]:
-        log.warning("keeper not installed; workers go without it", missing=",".join(missing))
+        log.warning("keeper not installed; workers run without it", missing=",".join(missing))

@@ -21,15 +21,15 @@ _PORTS = range(65536)
 
 _EPILOG = """\
 Examples:
-  mpirt-controller --runtime-image registry.example.com/mpirt/runtime:1.0         all namespaces, in a cluster
+  mpirt-controller --runtime-image registry.example.com/mpirt/runtime:1.0         all namespaces, in the cluster
   mpirt-controller --namespace ml --lease-namespace ml --runtime-image ...        one namespace, with a Role
-  mpirt-controller --kubeconfig ~/.kube/config --no-lease --log-format logfmt     at a desk, alone
+  mpirt-controller --kubeconfig ~/.kube/config --no-lease --log-format logfmt     on a workstation
 
-Environment: each option has a variable, MPIRT_ and its name, as MPIRT_RUNTIME_IMAGE; the option wins. POD_NAME and
-POD_NAMESPACE, where a Deployment sets them, name the holder of the lease and its namespace.
+Environment: every option can also be set by a variable MPIRT_NAME, such as MPIRT_RUNTIME_IMAGE; the option takes
+precedence. POD_NAME is part of the identity of the lease holder, POD_NAMESPACE is the default lease namespace.
 
-Exit code: 0 after SIGTERM or SIGINT; 241 for options or a configuration that can't be, 244 when the lease was
-lost: somebody else leads, and this process is to be started anew. See docs/exit-codes.md.
+Exit code: 0 after SIGTERM or SIGINT; 241 for an invalid configuration; 244 when the lease was lost: another
+process may lead, and this one must be restarted. See docs/exit-codes.md.
 """
 
 
@@ -60,9 +60,9 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
     """The options. Raises UsageError."""
     found = _parser(environment).parse_args(_from_environment(environment) + list(words))
     if found.metrics_port not in _PORTS:
-        raise UsageError(f"--metrics-port: {found.metrics_port} is no port")
+        raise UsageError(f"--metrics-port: invalid port {found.metrics_port} (0 to 65535)")
     if found.workers < 1:
-        raise UsageError(f"--workers: at least 1, got {found.workers}")
+        raise UsageError(f"--workers: must be at least 1, got {found.workers}")
     try:
         settings = Settings(runtime_image=found.runtime_image, cluster_domain=found.cluster_domain)
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
@@ -124,29 +124,44 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         "--runtime-image",
         default="",
         metavar="IMAGE",
-        help="brings mpirt-rsh into launcher pods; without it the jobs' own images must have it",
+        help="image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it",
     )
-    add("--cluster-domain", default="cluster.local", metavar="DOMAIN", help="of the cluster's DNS (cluster.local)")
-    add("--namespace", default="", metavar="NAME", help="look at no other namespace (all)")
-    add("--kubeconfig", default="", metavar="FILE", help="without it the pod's own account, or ~/.kube/config")
-    add("--workers", type=int, default=4, metavar="N", help="jobs that are looked at side by side (4)")
+    add(
+        "--cluster-domain",
+        default="cluster.local",
+        metavar="DOMAIN",
+        help="DNS domain of the cluster (cluster.local)",
+    )
+    add("--namespace", default="", metavar="NAME", help="watch only this namespace (all)")
+    add(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="kubeconfig (the pod's service account, or ~/.kube/config)",
+    )
+    add("--workers", type=int, default=4, metavar="N", help="jobs reconciled in parallel (4)")
     _add_lease(add, environment)
-    add("--metrics-address", default="", metavar="IP", help="for /metrics, /healthz and /readyz (all)")
-    add("--metrics-port", type=int, default=8080, metavar="PORT", help="their port (8080); 0 for any")
-    add("--log-format", choices=sorted(FORMS), default="logfmt", help="one line a decision (logfmt)")
+    add("--metrics-address", default="", metavar="IP", help="address for /metrics, /healthz and /readyz (all)")
+    add("--metrics-port", type=int, default=8080, metavar="PORT", help="port for them (8080); 0: any free port")
+    add("--log-format", choices=sorted(FORMS), default="logfmt", help="format of the log (logfmt)")
     add("--version", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
 def _add_lease(add: Callable[..., object], environment: Mapping[str, str]) -> None:
     namespace = environment.get("POD_NAMESPACE") or "mpirt-system"
-    add("--no-lease", dest="lease", action="store_false", help="act without a lease: nobody else may")
-    add("--lease-name", default=names.CONTROLLER, metavar="NAME", help=f"({names.CONTROLLER})")
-    add("--lease-namespace", default=namespace, metavar="NAME", help=f"({namespace})")
+    add(
+        "--no-lease",
+        dest="lease",
+        action="store_false",
+        help="run without leader election; only for a single process",
+    )
+    add("--lease-name", default=names.CONTROLLER, metavar="NAME", help=f"name of the lease ({names.CONTROLLER})")
+    add("--lease-namespace", default=namespace, metavar="NAME", help=f"its namespace ({namespace})")
     terms = Terms()
-    help_of = "seconds until others may take a lease that is not renewed"
+    help_of = "seconds after which others may take a lease that was not renewed"
     add("--lease-duration", type=int, default=terms.duration, metavar="S", help=f"{help_of} ({terms.duration})")
-    help_of = "seconds without a renewal after which this process stops acting"
+    help_of = "seconds without a renewal after which the leader stops"
     add(
         "--lease-renew-deadline",
         type=float,
@@ -159,5 +174,5 @@ def _add_lease(add: Callable[..., object], environment: Mapping[str, str]) -> No
         type=float,
         default=terms.retry,
         metavar="S",
-        help=f"seconds between attempts ({terms.retry:g})",
+        help=f"seconds between attempts to take or renew it ({terms.retry:g})",
     )

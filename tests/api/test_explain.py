@@ -42,7 +42,7 @@ ANSWERS = {
     "what a TTL removes": (".spec.runPolicy.ttlSecondsAfterFinished", "after its end the job is deleted"),
     "how often it is tried": (".spec.runPolicy.backoffLimit", "Default is 6."),
     "whether ssh is needed": (".spec.sshAuthMountPath", "Nothing here needs ssh."),
-    "what is not honoured": (".spec.mpiReplicaSpecs.Worker.restartPolicy", "told by an event and not kept"),
+    "what is not honoured": (".spec.mpiReplicaSpecs.Worker.restartPolicy", "have no effect, and an event says so"),
     "what a template may hold": (".spec.mpiReplicaSpecs.Worker.template.spec", "see: kubectl explain pod.spec"),
     "what holds now": (".status.conditions", "The last one is what holds now."),
 }

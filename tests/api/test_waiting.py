@@ -29,7 +29,7 @@ QUOTA = {
 }
 
 REASONS = {
-    "quota": f" can't be made: {FORBIDDEN}",
+    "quota": f" can't be created: {FORBIDDEN}",
     "unschedulable": " is not scheduled: Unschedulable: ",
 }
 
@@ -79,7 +79,7 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
 
 def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
     job = waiting["launcher"]
-    words = f"the launcher's pod can't be made: {FORBIDDEN}"
+    words = f"the launcher's pod can't be created: {FORBIDDEN}"
 
     wait_for_words(job, words)
 

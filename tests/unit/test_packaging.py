@@ -110,5 +110,5 @@ def test_the_controller_without_a_cluster_says_so_in_one_line(tmp_path: Path) ->
     done = start("mpirt-controller", f"--kubeconfig={missing}")
 
     assert done.returncode == 241
-    assert done.stderr.startswith("mpirt-controller: no way to an API server: ")
+    assert done.stderr.startswith("mpirt-controller: no API server configured: ")
     assert done.stderr.count("\n") == 1

@@ -123,7 +123,7 @@ class Informer:
                 self._watch()
             except Expired:
                 self._version = ""
-                self._pause("its version has expired; listing again")
+                self._pause("the resourceVersion has expired; listing again")
             except Unserved as error:
                 self._version = ""
                 self._pause(str(error))
@@ -165,7 +165,7 @@ class Informer:
             # Whole objects of all pages together are many times what is kept of them in the end.
             pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
             if not version:
-                raise BadAnswer(f"a list of {self.resource.plural} without a resourceVersion")
+                raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
         self._version = version
         self.synced.set()
@@ -205,7 +205,7 @@ class Informer:
             self._stream = None
             stream.close()
         if time.monotonic() - begun < 1:
-            raise BadAnswer("the watch ended as soon as it had begun")
+            raise BadAnswer("the watch ended as soon as it started")
 
     def _read(self, lines: Iterator[bytes]) -> None:
         for line in lines:
@@ -221,7 +221,7 @@ class Informer:
                 case "BOOKMARK":
                     pass
                 case _:
-                    raise BadAnswer(text(body, "message") or f"a watch event of type {kind!r}")
+                    raise BadAnswer(text(body, "message") or f"unknown watch event type {kind!r}")
             self._version = text(table(body, "metadata"), "resourceVersion") or self._version
 
     def _query(self, **words: str) -> dict[str, str]:
@@ -255,7 +255,7 @@ def _event(line: bytes) -> tuple[str, Body]:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise BadAnswer(f"a watch sent a line that is no JSON: {line[:80]!r}") from error
+        raise BadAnswer(f"malformed watch event, not JSON: {line[:80]!r}") from error
     if not isinstance(found, dict):
-        raise BadAnswer(f"a watch sent a line that is no event: {line[:80]!r}")
+        raise BadAnswer(f"malformed watch event, not an object: {line[:80]!r}")
     return text(found, "type"), table(found, "object")

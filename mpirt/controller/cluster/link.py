@@ -192,7 +192,7 @@ def connect(kubeconfig: str, *, count: Count) -> Link:
             _load_default(configuration)
     except (ConfigException, OSError, ValueError, TypeError) as error:
         raise ConfigError(
-            f"no way to an API server: {_said(error)}; set --kubeconfig or run in a cluster"
+            f"no API server configured: {_said(error)}; set --kubeconfig or run in a cluster"
         ) from error
     configuration.retries = False
     configuration.connection_pool_maxsize = _CONNECTIONS

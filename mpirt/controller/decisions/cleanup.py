@@ -31,7 +31,7 @@ def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> l
     if end is None or spec.run.clean is not CleanPods.ALL:
         return []
     return [
-        Delete(kinds.POD, pod.name, pod.uid, "the job is over: cleanPodPolicy All")
+        Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")
         for pod in observed.launchers
         if pod.deleted is None
     ]

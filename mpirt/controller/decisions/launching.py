@@ -43,9 +43,7 @@ def _is_time(spec: JobSpec, workers: Readiness) -> bool:
 
 
 def _why(spec: JobSpec, workers: Readiness) -> str:
-    return (
-        str(workers) if spec.launcher.creation is Creation.WHEN_READY else "the launcher is to be there at startup"
-    )
+    return str(workers) if spec.launcher.creation is Creation.WHEN_READY else "launcherCreationPolicy is AtStartup"
 
 
 def _removal(job: Live, why: str) -> Delete:
@@ -55,7 +53,7 @@ def _removal(job: Live, why: str) -> Delete:
 def _ended_previous(observed: Observed) -> list[Action]:
     """Pods whose Job was deleted without them."""
     return [
-        Delete(kinds.POD, pod.name, pod.uid, "its launcher Job is gone")
+        Delete(kinds.POD, pod.name, pod.uid, "its launcher Job was deleted")
         for pod in observed.previous_launchers
         if not pod.is_over and pod.deleted is None
     ]

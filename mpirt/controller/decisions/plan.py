@@ -70,7 +70,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     expires = expiry(spec, end)
     # However short its time, its end is told first.
     if expires is not None and expires <= now and is_finished(observed.status):
-        why = f"it ended {spec.run.ttl} s ago: ttlSecondsAfterFinished"
+        why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
     deadline = due(spec, observed)
     is_overdue = deadline is not None and deadline <= now
@@ -194,7 +194,7 @@ def _obstacle(observed: Observed, rejection: Rejection | None, wanted: Sequence[
             continue
         owner = live.owner_name
         if owner == f"{observed.owner.kind} {observed.owner.key.name}":
-            message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting until it is gone"
+            message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting for its deletion"
             return Obstacle(Reason.WORKERS_NOT_READY, message)
         whose = f"belongs to {owner}" if owner else "belongs to nobody"
         message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"

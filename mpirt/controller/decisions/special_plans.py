@@ -51,7 +51,7 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
 
 def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
     """The run that is over goes first, with its pods: also those whose node can't confirm it."""
-    why = "the job is to run again"
+    why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
     healed, heal_again = healing(observed, now=now)

@@ -135,8 +135,8 @@ def _check_name(name: str) -> None:
     if not _JOB_NAME.fullmatch(name) or len(name) > LONGEST_JOB_NAME:
         raise SpecError(
             "metadata.name",
-            "must be lower-case letters, digits and hyphens, begin with a letter and have at most "
-            f"{LONGEST_JOB_NAME} characters, for names of pods and labels are made of it; got {shown(name)}",
+            "must consist of lower-case letters, digits and hyphens, begin with a letter and have at most "
+            f"{LONGEST_JOB_NAME} characters, because it is part of pod names and labels; got {shown(name)}",
         )
 
 
@@ -144,7 +144,7 @@ def _workers(spec: Fields, worker: Fields, job: str) -> Workers:
     main = spec.text("mainContainer")
     template = read_template(worker, main)
     if main and template.main != main:
-        problem = f"no container of the workers is called {shown(main)}"
+        problem = f"no container of the workers is named {shown(main)}"
         raise SpecError(spec.at("mainContainer"), problem)
     replicas = _or(worker.number("replicas", least=1, most=_MOST_WORKERS), 1)
     return Workers(worker_names(job, replicas), template, _elastic(spec, worker, replicas))
@@ -166,7 +166,7 @@ def _elastic(spec: Fields, worker: Fields, replicas: int) -> Elastic | None:
 def _launcher(spec: Fields, launcher: Fields, *, has_workers: bool) -> Launcher:
     replicas = launcher.number("replicas", least=1)
     if replicas not in (None, 1):
-        raise SpecError(launcher.at("replicas"), f"there is one launcher, got {replicas}")
+        raise SpecError(launcher.at("replicas"), f"must be 1, got {replicas}")
     template = read_template(launcher, spec.text("mainContainer"))
     if not has_workers:
         _check_without_workers(spec, template)
@@ -177,7 +177,7 @@ def _launcher(spec: Fields, launcher: Fields, *, has_workers: bool) -> Launcher:
 def _check_without_workers(spec: Fields, launcher: Template) -> None:
     main = spec.text("mainContainer")
     if main and launcher.main != main:
-        raise SpecError(spec.at("mainContainer"), f"no container of the launcher is called {shown(main)}")
+        raise SpecError(spec.at("mainContainer"), f"no container of the launcher is named {shown(main)}")
     if spec.has("elastic"):
         raise SpecError(spec.at("elastic"), "needs workers; add spec.mpiReplicaSpecs.Worker or remove it")
 
@@ -197,16 +197,17 @@ def _launcher_notices(launcher: Fields) -> list[str]:
     notices = []
     policy = launcher.choice("restartPolicy", _Restart, _Restart.ON_FAILURE)
     if policy is _Restart.ALWAYS:
-        raise SpecError(launcher.at("restartPolicy"), "must be Never or OnFailure: a launcher comes to an end")
+        raise SpecError(launcher.at("restartPolicy"), "must be Never or OnFailure: a launcher runs to completion")
     if policy is _Restart.EXIT_CODE:
         notices.append(
-            f"{launcher.at('restartPolicy')}: ExitCode is taken for OnFailure: every failure is tried again, "
-            "as often as runPolicy.backoffLimit says"
+            f"{launcher.at('restartPolicy')}: ExitCode is treated as OnFailure: every failure is retried, "
+            "up to runPolicy.backoffLimit times"
         )
     pod = launcher.table("template").table("spec")
     if pod.flag("automountServiceAccountToken") is False:
         notices.append(
-            f"{pod.at('automountServiceAccountToken')}: the launcher gets a token, to start commands in workers"
+            f"{pod.at('automountServiceAccountToken')}: the launcher gets a token, "
+            "because it starts commands in workers"
         )
     return notices
 
@@ -218,14 +219,16 @@ def _worker_notices(worker: Fields, template: Template) -> list[str]:
         policy = fields.choice("restartPolicy", _Restart, _Restart.ALWAYS)
         if policy is not _Restart.ALWAYS:
             notices.append(
-                f"{fields.at('restartPolicy')}: {policy} can't be kept: workers are pods of a StatefulSet, "
-                "which are always started again"
+                f"{fields.at('restartPolicy')}: {policy} has no effect: workers are pods of a StatefulSet, "
+                "which are always restarted"
             )
     main, place = main_container(template), f"{pod.at('containers')}, {template.main}"
     if starts_sshd(main):
-        notices.append(f"{place}: sshd is not started: nothing connects by ssh; the worker waits instead")
+        notices.append(f"{place}: sshd is not started: nothing connects by ssh; the container waits instead")
     for name, asked in unanswered_probes(main, containers_beside(template)).items():
-        notices.append(f"{place}: {name} of {asked} is left out: only sshd would answer it, which is not started")
+        notices.append(
+            f"{place}: {name} of {asked} is removed: only sshd would answer it, and sshd is not started"
+        )
     return notices
 
 

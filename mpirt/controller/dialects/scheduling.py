@@ -40,11 +40,11 @@ def scheduling_notices(run: Fields, workers: Template) -> list[str]:
     """What has no effect, each in a sentence that begins with its path."""
     policy = run.table(_POLICY)
     silent = {
-        "scheduleTimeoutSeconds": "no PodGroup is made",
-        "minResources": "Volcano adds up what the workers request, and no PodGroup is made",
+        "scheduleTimeoutSeconds": "no PodGroup is created",
+        "minResources": "Volcano adds up what the workers request, and no PodGroup is created",
     }
     if not is_for_volcano(workers):
-        alone = "only Volcano is told it (schedulerName: volcano), and no PodGroup is made"
+        alone = "only Volcano uses it (schedulerName: volcano), and no PodGroup is created"
         silent |= {"minAvailable": alone, "queue": alone}
     policy.number("scheduleTimeoutSeconds", least=0)
     return [f"{policy.at(name)}: has no effect: {why}" for name, why in silent.items() if policy.values.get(name)]

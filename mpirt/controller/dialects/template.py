@@ -46,7 +46,7 @@ def read_template(replica: Fields, main: str) -> Template:
 def _names_of_containers(spec: Fields) -> list[str]:
     rows = spec.rows("containers")
     if not rows:
-        raise SpecError(spec.at("containers"), "at least one container is needed")
+        raise SpecError(spec.at("containers"), "at least one container is required")
     _check_unique([*spec.rows("initContainers"), *rows], _OUR_CONTAINERS)
     for row in rows:
         _check_container(row)
@@ -91,7 +91,7 @@ def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:
         if not name:
             raise SpecError(row.at("name"), "is missing")
         if name in ours:
-            raise SpecError(row.at("name"), f"{shown(name)} is the name of one that mpirt adds; take another")
+            raise SpecError(row.at("name"), f"{shown(name)} is reserved for mpirt; choose another name")
         if name in taken:
-            raise SpecError(row.at("name"), f"{shown(name)} is taken by another one of this pod")
+            raise SpecError(row.at("name"), f"{shown(name)} is used twice in this pod; choose another name")
         taken.add(name)

@@ -52,9 +52,9 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     pods, troubles = {pod.name: pod for pod in observed.workers}, []
     for name in names:
         if name in missing:
-            troubles.append(f"{name} {missing[name] or 'is not there yet'}")
+            troubles.append(f"{name} {missing[name] or 'does not exist yet'}")
         elif not _is_current(live, pods[name]):
-            troubles.append(f"{name} is about to be replaced, for its template was changed")
+            troubles.append(f"{name} is about to be replaced because its template was changed")
         elif found := trouble(pods[name], spec.workers.template.main):
             troubles.append(found)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
@@ -71,7 +71,7 @@ def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[st
     there, previous = {pod.name for pod in observed.workers}, {pod.name for pod in observed.previous_workers}
     made = (*observed.workers, *observed.departed)
     return {
-        name: "waits until the one before it is gone"
+        name: "is waiting for the previous pod of this name to terminate"
         if name in previous
         else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
         for name in names

@@ -32,7 +32,7 @@ def trouble(pod: Pod, main: str = "") -> str:
     found = next((words for look in _LOOKS for one in _main_first(pod, main) if (words := look(one))), "")
     if found:
         return f"{pod.name}: {found}"
-    return f"{pod.name} is starting on node {pod.node}" if pod.node else f"{pod.name} waits for a node"
+    return f"{pod.name} is starting on node {pod.node}" if pod.node else f"{pod.name} is waiting for a node"
 
 
 def _pod_trouble(pod: Pod) -> str:

@@ -139,7 +139,7 @@ def invalid_status(
     if end is not None:
         said |= {**_past(observed, history), **_finished(observed, history, end)}
     elif kinds.JOB in observed.mine:
-        message = f"The changed spec is not acted on, what ran before goes on: {problem}"
+        message = f"The changed spec is ignored, and the job runs on with the previous one: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
         said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
@@ -301,8 +301,8 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     elif current:
         told = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
     elif job.deleting:
-        told = "the launcher is being removed"
+        told = "the launcher Job is being deleted"
     else:
         why = why_unmade(observed.unmade, job.uid, observed.launchers)
-        told = f"the launcher's pod {why or 'is not there yet'}"
+        told = f"the launcher's pod {why or 'does not exist yet'}"
     return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"

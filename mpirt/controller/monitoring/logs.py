@@ -82,7 +82,7 @@ class LineLog:
 
 def report_mistake(log: Log, error: BaseException, **fields: Value) -> None:
     """Tell of an error that only a change of this program can mend, in a line."""
-    log.error("our mistake; please report it", **fields, error=_where(error))
+    log.error("internal error; please report it", **fields, error=_where(error))
 
 
 def _where(error: BaseException) -> str:

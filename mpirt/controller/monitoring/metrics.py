@@ -38,7 +38,9 @@ class _Launchers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """What a scrape sees."""
-        info = GaugeMetricFamily("mpi_operator_job_info", "Launchers that exist", labels=["launcher", "namespace"])
+        info = GaugeMetricFamily(
+            "mpi_operator_job_info", "Launcher Jobs that exist", labels=["launcher", "namespace"]
+        )
         for namespace, name in self._launchers():
             info.add_metric([name, namespace], 1.0)
         yield info
@@ -60,14 +62,14 @@ class Metrics:
         }
         self._looks = Histogram(
             "mpirt_controller_reconcile_seconds",
-            "Time of a look at a job, the writes included",
+            "Duration of one reconciliation of a job, including its writes",
             ["result"],
             buckets=_SECONDS,
             registry=registry,
         )
         self._calls = Counter(
             "mpirt_controller_api_calls",
-            "Requests to the API server; code 0: no answer came",
+            "Requests to the API server; code 0: no response",
             ["verb", "resource", "code"],
             registry=registry,
         )
@@ -81,11 +83,11 @@ class Metrics:
         leads: Callable[[], bool],
     ) -> None:
         """What is asked at every scrape."""
-        leader = Gauge("mpi_operator_is_leader", "Whether this process leads", registry=self._registry)
+        leader = Gauge("mpi_operator_is_leader", "Whether this process is the leader", registry=self._registry)
         leader.set_function(lambda: float(leads()))
-        queue = Gauge("mpirt_controller_queue_depth", "Jobs that wait for a look at them", registry=self._registry)
+        queue = Gauge("mpirt_controller_queue_depth", "Jobs waiting to be reconciled", registry=self._registry)
         queue.set_function(depth)
-        known = Gauge("mpirt_controller_jobs", "MPIJob objects that are known", registry=self._registry)
+        known = Gauge("mpirt_controller_jobs", "MPIJob objects in the cache", registry=self._registry)
         known.set_function(jobs)
         self._registry.register(_Launchers(launchers))
 

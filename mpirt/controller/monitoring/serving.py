@@ -83,7 +83,9 @@ def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHan
 
         def do_GET(self) -> None:
             page = pages.get(self.path.partition("?")[0])
-            code, kind, body = page() if page else (404, "text/plain", b"there are " + _known(pages) + b"\n")
+            code, kind, body = (
+                page() if page else (404, "text/plain", b"not found; available: " + _known(pages) + b"\n")
+            )
             self.send_response(code)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

@@ -69,7 +69,7 @@ def why_unmade(unmade: Iterable[Unmade], owner: str, made: Iterable[Pod], name: 
     at, message = max((each for each in told if _PASSES not in each[1]), default=(None, ""))
     if at is None or any(pod.created is not None and at < pod.created for pod in made):
         return ""
-    return f"can't be made: {_answer(message)}"
+    return f"can't be created: {_answer(message)}"
 
 
 def _answer(message: str) -> str:

@@ -50,7 +50,6 @@ def test_without_it_jobs_run_and_that_is_reported_once(
 
     wait_until_made(server)
     assert files(server) == {}
-    line = (
-        'level=warning message="keeper not installed; workers go without it" missing=keeper-1-amd64,keeper-1-arm64'
-    )
+    missing = "keeper-1-amd64,keeper-1-arm64"
+    line = f'level=warning message="keeper not installed; workers run without it" missing={missing}'
     assert controller.said().count(line) == 1

@@ -124,7 +124,7 @@ def test_who_is_not_ready_says_what_is_missing(server: Server) -> None:
 
 
 def test_another_path_is_told_which_there_are(server: Server) -> None:
-    assert ask(server, "/") == (404, "there are /metrics, /healthz, /readyz, /slow, /fails\n")
+    assert ask(server, "/") == (404, "not found; available: /metrics, /healthz, /readyz, /slow, /fails\n")
 
 
 def test_a_process_tells_its_memory_and_its_cpu_time(server: Server) -> None:
@@ -163,7 +163,7 @@ def test_a_page_that_fails_is_a_line_in_the_log(
 
     [line] = log.getvalue().splitlines()
     said = json.loads(line)
-    assert (said["level"], said["message"]) == ("error", "our mistake; please report it")
+    assert (said["level"], said["message"]) == ("error", "internal error; please report it")
     assert said["error"].startswith("KeyError: 'worker' at ")
     assert capsys.readouterr().err == ""
 

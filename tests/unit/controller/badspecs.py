@@ -66,7 +66,7 @@ BAD: list[tuple[str, Change, str, str]] = [
     ("no replicas at all", without("spec/mpiReplicaSpecs"), _REPLICAS, "is missing"),
     ("no launcher", without(_L), _LAUNCHER, "is missing"),
     ("workers that are a text", put(_W, "two"), _WORKER, "expected an object, got 'two'"),
-    ("two launchers", put(f"{_L}/replicas", 2), f"{_LAUNCHER}.replicas", "there is one launcher, got 2"),
+    ("two launchers", put(f"{_L}/replicas", 2), f"{_LAUNCHER}.replicas", "must be 1, got 2"),
     ("no launcher wanted", put(f"{_L}/replicas", 0), f"{_LAUNCHER}.replicas", "must be at least 1"),
     ("no worker wanted", put(f"{_W}/replicas", 0), f"{_WORKER}.replicas", "must be at least 1"),
     ("workers as a text", put(f"{_W}/replicas", "4x"), f"{_WORKER}.replicas", "a whole number, got '4x'"),
@@ -182,13 +182,13 @@ BAD: list[tuple[str, Change, str, str]] = [
         "two containers of one name",
         put(f"{_LP}/containers", [container("mpi"), container("mpi")]),
         f"{_LAUNCHER}.template.spec.containers[1].name",
-        "taken by another",
+        "is used twice",
     ),
     (
         "an init container with a name of ours",
         put(f"{_LP}/initContainers", [container("mpirt-wait")]),
         f"{_LAUNCHER}.template.spec.initContainers[0].name",
-        "one that mpirt adds",
+        "is reserved for mpirt",
     ),
     (
         "a command as a text",
@@ -218,7 +218,7 @@ BAD: list[tuple[str, Change, str, str]] = [
         "a volume with a name of ours",
         put(f"{_WP}/volumes", [{"name": "mpi-job-config"}]),
         f"{_WORKER}.template.spec.volumes[0].name",
-        "one that mpirt adds",
+        "is reserved for mpirt",
     ),
     (
         "a host network as a text",

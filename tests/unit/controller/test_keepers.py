@@ -76,7 +76,7 @@ class TestWhatIsInstalled:
         report_missing({}, log)
 
         missing = {"missing": "keeper-1-amd64,keeper-1-arm64"}
-        assert log.lines == [("warning", "keeper not installed; workers go without it", missing)]
+        assert log.lines == [("warning", "keeper not installed; workers run without it", missing)]
 
     def test_a_whole_installation_is_no_news(self) -> None:
         log = Lines()

@@ -35,8 +35,8 @@ def test_but_words_win() -> None:
     [
         (["--frobnicate"], "unrecognized arguments: --frobnicate"),
         (["--names", "ml"], "unrecognized arguments: --names ml"),
-        (["--metrics-port=65536"], "65536 is no port"),
-        (["--workers=0"], "--workers: at least 1"),
+        (["--metrics-port=65536"], "invalid port 65536 (0 to 65535)"),
+        (["--workers=0"], "--workers: must be at least 1"),
         (["--cluster-domain=.local"], "not a domain: '.local'"),
         (["--lease-duration=5"], "longer than the one before"),
         (["--log-format=xml"], "invalid choice: 'xml'"),

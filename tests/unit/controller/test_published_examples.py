@@ -15,8 +15,8 @@ from tests.unit.controller.jobs import SETTINGS, Body
 from tests.unit.controller.mpi_operator_examples import EXAMPLES, stored
 
 _PLACE = "spec.mpiReplicaSpecs.Worker.template.spec.containers, mpi-worker"
-SSHD = f"{_PLACE}: sshd is not started: nothing connects by ssh; the worker waits instead"
-PROBE = f"{_PLACE}: readinessProbe of port 2222 is left out: only sshd would answer it, which is not started"
+SSHD = f"{_PLACE}: sshd is not started: nothing connects by ssh; the container waits instead"
+PROBE = f"{_PLACE}: readinessProbe of port 2222 is removed: only sshd would answer it, and sshd is not started"
 
 NOTICES = {
     "pi/pi.yaml": (SSHD,),

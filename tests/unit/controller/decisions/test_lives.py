@@ -107,7 +107,7 @@ class TestAPlainJob:
         world.workers_are(pods.worker(0), pods.worker(1))
         world.settle()
         world.later(10)
-        assert world.condition("Running")[2] == "the launcher's pod is not there yet; 2 of 2 workers are Ready"
+        assert world.condition("Running")[2] == "the launcher's pod does not exist yet; 2 of 2 workers are Ready"
 
         waits = pods.launcher(
             phase="Pending", conditions=pods.not_ready(), containers=[], inits=[pods.running("mpirt-wait")]
@@ -201,7 +201,8 @@ class TestWorkersThatAreNotReady:
 
         assert "Job" not in world.kinds()
         assert (
-            "train-worker-0 is about to be replaced, for its template was changed" in world.condition("Running")[2]
+            "train-worker-0 is about to be replaced because its template was changed"
+            in world.condition("Running")[2]
         )
 
     def test_nor_do_any_while_the_stateful_set_has_not_been_looked_at(self) -> None:
@@ -248,8 +249,8 @@ class TestWhatIsDeletedComesBack:
         made["status"] = {"observedGeneration": 1}
         world.later(10)
         assert world.condition("Running")[2] == (
-            "0 of 2 workers are Ready: train-worker-0 is not there yet; "
-            "train-worker-1 waits until the one before it is gone"
+            "0 of 2 workers are Ready: train-worker-0 does not exist yet; "
+            "train-worker-1 is waiting for the previous pod of this name to terminate"
         )
 
         del world.objects["Pod", "train-worker-1"]
@@ -406,7 +407,8 @@ class TestChanges:
         is_running, reason, message = world.condition("Running")
         assert (is_running, reason) == (True, "MPIJobFailedValidation")
         assert message == (
-            "The changed spec is not acted on, what ran before goes on: spec.mpiReplicaSpecs.Worker.template: "
+            "The changed spec is ignored, and the job runs on with the previous one: "
+            "spec.mpiReplicaSpecs.Worker.template: "
             "the API server refuses it: image: Required value"
         )
 
@@ -724,7 +726,7 @@ class TestWhatCantBeDone:
         world.settle()
 
         assert world.condition("Running")[2] == (
-            "Role train-launcher belongs to a previous job of this name; waiting until it is gone"
+            "Role train-launcher belongs to a previous job of this name; waiting for its deletion"
         )
         assert world.told() == ["MPIJobCreated"]
 
@@ -880,7 +882,7 @@ class TestSpecsThatCantBe:
         assert world.state() == "Failed"
         status, reason, message = world.condition("Failed")
         assert (status, reason) == (True, "MPIJobInvalidName")
-        assert message.startswith("metadata.name: must be lower-case letters")
+        assert message.startswith("metadata.name: must consist of lower-case letters")
         assert world.condition("Running")[:2] == (False, "MPIJobInvalidName")
         assert world.job is not None
         assert "completionTime" in world.job["status"]
@@ -907,7 +909,9 @@ class TestSpecsThatCantBe:
         assert world.state() == "Running"
         status, reason, message = world.condition("Running")
         assert (status, reason) == (True, "MPIJobFailedValidation")
-        assert message.startswith("The changed spec is not acted on, what ran before goes on: spec.slotsPerWorker")
+        assert message.startswith(
+            "The changed spec is ignored, and the job runs on with the previous one: spec.slotsPerWorker"
+        )
 
     def test_leave_nothing_on_a_node_that_is_lost(self) -> None:
         world = World()

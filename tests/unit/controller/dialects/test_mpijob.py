@@ -21,7 +21,7 @@ from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import BAD, Change, bad_job, put
 from tests.unit.controller.jobs import UID, container, mpi_job, parsed, template
 
-_ALONE = "only sshd would answer it, which is not started"
+_ALONE = "only sshd would answer it, and sshd is not started"
 _MAIN = "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker"
 
 
@@ -156,44 +156,44 @@ class TestWhatCantBeMeant:
             pytest.param(
                 "spec/mpiReplicaSpecs/Worker/restartPolicy",
                 "Never",
-                "spec.mpiReplicaSpecs.Worker.restartPolicy: Never can't be kept: workers are pods of a "
-                "StatefulSet, which are always started again",
+                "spec.mpiReplicaSpecs.Worker.restartPolicy: Never has no effect: workers are pods of a "
+                "StatefulSet, which are always restarted",
                 id="workers that are not restarted",
             ),
             pytest.param(
                 "spec/mpiReplicaSpecs/Worker/template/spec/restartPolicy",
                 "OnFailure",
-                "spec.mpiReplicaSpecs.Worker.template.spec.restartPolicy: OnFailure can't be kept: workers are "
-                "pods of a StatefulSet, which are always started again",
+                "spec.mpiReplicaSpecs.Worker.template.spec.restartPolicy: OnFailure has no effect: workers are "
+                "pods of a StatefulSet, which are always restarted",
                 id="the same in the template",
             ),
             pytest.param(
                 "spec/mpiReplicaSpecs/Launcher/restartPolicy",
                 "ExitCode",
-                "spec.mpiReplicaSpecs.Launcher.restartPolicy: ExitCode is taken for OnFailure: every failure is "
-                "tried again, as often as runPolicy.backoffLimit says",
+                "spec.mpiReplicaSpecs.Launcher.restartPolicy: ExitCode is treated as OnFailure: every failure is "
+                "retried, up to runPolicy.backoffLimit times",
                 id="retries by exit code",
             ),
             pytest.param(
                 "spec/mpiReplicaSpecs/Launcher/template/spec/automountServiceAccountToken",
                 False,
                 "spec.mpiReplicaSpecs.Launcher.template.spec.automountServiceAccountToken: the launcher gets a "
-                "token, to start commands in workers",
+                "token, because it starts commands in workers",
                 id="a launcher without a token",
             ),
             pytest.param(
                 "spec/mpiReplicaSpecs/Worker/template/spec/containers/0/command",
                 ["/usr/sbin/sshd"],
                 "spec.mpiReplicaSpecs.Worker.template.spec.containers, worker: sshd is not started: nothing "
-                "connects by ssh; the worker waits instead",
+                "connects by ssh; the container waits instead",
                 id="sshd",
             ),
             pytest.param(
                 "spec/mpiReplicaSpecs/Worker/template/spec/containers/0",
                 container("worker", args=["sshd"], command=None, readinessProbe={"tcpSocket": {"port": 22}}),
                 (
-                    f"{_MAIN}: sshd is not started: nothing connects by ssh; the worker waits instead",
-                    f"{_MAIN}: readinessProbe of port 22 is left out: {_ALONE}",
+                    f"{_MAIN}: sshd is not started: nothing connects by ssh; the container waits instead",
+                    f"{_MAIN}: readinessProbe of port 22 is removed: {_ALONE}",
                 ),
                 id="sshd and a probe of its port",
             ),
@@ -201,27 +201,27 @@ class TestWhatCantBeMeant:
                 "spec/runPolicy/schedulingPolicy/minResources",
                 {"cpu": "1"},
                 "spec.runPolicy.schedulingPolicy.minResources: has no effect: Volcano adds up what the workers "
-                "request, and no PodGroup is made",
+                "request, and no PodGroup is created",
                 id="resources of a gang",
             ),
             pytest.param(
                 "spec/runPolicy/schedulingPolicy/queue",
                 "gpu",
-                "spec.runPolicy.schedulingPolicy.queue: has no effect: only Volcano is told it (schedulerName: "
-                "volcano), and no PodGroup is made",
+                "spec.runPolicy.schedulingPolicy.queue: has no effect: only Volcano uses it (schedulerName: "
+                "volcano), and no PodGroup is created",
                 id="a queue without Volcano",
             ),
             pytest.param(
                 "spec/runPolicy/schedulingPolicy/minAvailable",
                 3,
-                "spec.runPolicy.schedulingPolicy.minAvailable: has no effect: only Volcano is told it "
-                "(schedulerName: volcano), and no PodGroup is made",
+                "spec.runPolicy.schedulingPolicy.minAvailable: has no effect: only Volcano uses it "
+                "(schedulerName: volcano), and no PodGroup is created",
                 id="a gang without Volcano",
             ),
             pytest.param(
                 "spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds",
                 30,
-                "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: has no effect: no PodGroup is made",
+                "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: has no effect: no PodGroup is created",
                 id="a time-out of pod groups",
             ),
         ],

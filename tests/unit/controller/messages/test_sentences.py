@@ -56,7 +56,9 @@ class TestWhyAPodIsNotReady:
                 id="no room",
             ),
             pytest.param(
-                pods.worker(0, conditions={}, containers=[], node=""), "train-worker-0 waits for a node", id="new"
+                pods.worker(0, conditions={}, containers=[], node=""),
+                "train-worker-0 is waiting for a node",
+                id="new",
             ),
             pytest.param(
                 one(pods.waiting("main", "ContainerCreating")),

@@ -56,12 +56,12 @@ class TestWhyAPodCantBeMade:
         ],
     )
     def test_is_in_the_api_servers_words(self, message: str) -> None:
-        assert why(failed_create(WORKERS, message)) == f"can't be made: {QUOTA}"
+        assert why(failed_create(WORKERS, message)) == f"can't be created: {QUOTA}"
 
     def test_other_words_are_told_as_they_are(self) -> None:
         told = failed_create(WORKERS, "no Pod train-worker-1 for now.")
 
-        assert why(told) == "can't be made: no Pod train-worker-1 for now"
+        assert why(told) == "can't be created: no Pod train-worker-1 for now"
 
     def test_of_several_the_newest_is_told(self) -> None:
         told = [
@@ -69,7 +69,7 @@ class TestWhyAPodCantBeMade:
             failed_create(WORKERS, of_worker(1, "forbidden: first"), at=20, name="1"),
         ]
 
-        assert why(*told) == "can't be made: forbidden: later"
+        assert why(*told) == "can't be created: forbidden: later"
 
     def test_what_an_api_server_says_that_comes_back_stands_in_nobodys_way(self) -> None:
         passes = "The POST operation against Pod could not be completed at this time, please try again."
@@ -79,7 +79,7 @@ class TestWhyAPodCantBeMade:
         ]
 
         assert why(told[1]) == ""
-        assert why(*told) == f"can't be made: {QUOTA}"
+        assert why(*told) == f"can't be created: {QUOTA}"
 
     def test_the_time_may_stand_where_newer_events_have_it(self) -> None:
         told = failed_create(WORKERS, of_worker(1), lastTimestamp=None, eventTime=time(20))
@@ -136,17 +136,17 @@ class TestAJob:
         world.later(25)
         assert world.condition("Running") == (
             *WORKERS_NOT_READY,
-            f"1 of 2 workers are Ready: train-worker-1 can't be made: {QUOTA}",
+            f"1 of 2 workers are Ready: train-worker-1 can't be created: {QUOTA}",
         )
 
         world.workers_are(pods.worker(0, created=5), pods.worker(1, created=30, conditions=pods.not_ready()))
         world.later(10)
-        assert "can't be made" not in world.condition("Running")[2]
+        assert "can't be created" not in world.condition("Running")[2]
 
         world.worker_went(pods.worker(1, created=30))
         world.workers_are(pods.worker(0, created=5))
         world.later(10)
-        assert world.condition("Running")[2] == "1 of 2 workers are Ready: train-worker-1 is not there yet"
+        assert world.condition("Running")[2] == "1 of 2 workers are Ready: train-worker-1 does not exist yet"
 
     def test_names_it_though_the_statefulset_has_said_nothing_yet(self) -> None:
         world = World()
@@ -156,7 +156,10 @@ class TestAJob:
 
         assert world.condition("Running") == (
             *WORKERS_NOT_READY,
-            f"0 of 2 workers are Ready: train-worker-0 can't be made: {QUOTA}; train-worker-1 is not there yet",
+            (
+                f"0 of 2 workers are Ready: train-worker-0 can't be created: {QUOTA}; "
+                "train-worker-1 does not exist yet"
+            ),
         )
 
     @pytest.mark.parametrize(("template", "begins"), [("", True), ("of another", False)])
@@ -189,5 +192,5 @@ class TestAJob:
         assert world.condition("Running") == (
             False,
             "MPIJobLauncherNotRunning",
-            f"the launcher's pod can't be made: {QUOTA}; 2 of 2 workers are Ready",
+            f"the launcher's pod can't be created: {QUOTA}; 2 of 2 workers are Ready",
         )
