@@ -1,10 +1,10 @@
 """
 The parts of the controller, put together and kept running.
 
-Owns: the threads: which there are, in what order they start and end, and what of it is healthy. Opinions are
-elsewhere.
+Owns: the threads: which there are, in what order they start and end, and what of it is healthy. Decisions are
+made elsewhere.
 
-Watches begin at once, on every replica. Workers begin when the caches are true and this replica leads.
+Watches begin at once, on every replica. Workers start when the caches are synced and this replica leads.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Daemon:
         threading.Thread(target=self._begin, name="begin", daemon=True).start()
 
     def _begin(self) -> None:
-        """Start the workers when the caches are true."""
+        """Start the workers when the caches are synced."""
         for informer in self._informers:
             while not informer.synced.wait(1.0):
                 if self._stopping.is_set():
@@ -211,7 +211,7 @@ class Daemon:
     def _look(self, key: JobKey) -> Turn:
         try:
             return self._reconciler.look(key)
-        except Exception as error:  # noqa: BLE001  a mistake of ours in one job must not stop the others
+        except Exception as error:  # noqa: BLE001  an internal error in one job must not stop the others
             report_mistake(self._log, error, job=str(key))
             return Turn(Result.FAILED)
 

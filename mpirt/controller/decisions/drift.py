@@ -1,5 +1,5 @@
 """
-The difference between an object as it is to be and as it is.
+The difference between the desired and the actual state of an object.
 
 Owns: which sections of which kind are ours, how they are compared, and the patch that puts them right. No I/O.
 

@@ -20,7 +20,7 @@ from mpirt.controller.observed.observe import Live, Observed, digest_of
 _ROLE = {kinds.JOB: "Launcher", kinds.STATEFUL_SET: "Worker"}
 
 
-def trials(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
+def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
     """What is to be asked now: both templates of a job that has nothing yet, later those that were changed."""
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
     if spec.run.suspended or job_end(observed) is not None:

@@ -38,7 +38,7 @@ NOT_BEGUN = timedelta(seconds=30)
 BEGUN = timedelta(minutes=5)
 
 
-def healing(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
+def forced_deletions(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
     """The pods whose deletion is to be forced now, and when there may be others."""
     known = (*observed.workers, *observed.previous_workers, *observed.launchers, *observed.previous_launchers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]

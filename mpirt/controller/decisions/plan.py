@@ -18,9 +18,9 @@ from mpirt.controller.decisions.cleanup import (
 )
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.decisions.dry_runs import dry_run_digests, refused_field, trials
+from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.launching import launcher_actions
-from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     plan_of_anothers,
@@ -99,7 +99,7 @@ def _plan_of_run(
     workers = readiness(spec, observed)
     changes: list[Action] = []
     if obstacle is None:
-        changes = [*trials(spec, observed, settings), *_object_actions(observed, wanted)]
+        changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
         changes += replaced_workers(spec, observed, changes)
     # Whatever is in the way of making something: what a suspended or finished job has to give back, it gives back.
     if obstacle is None or _gives_back(spec, end):
@@ -108,12 +108,12 @@ def _plan_of_run(
         changes += launcher_cleanup(spec, observed, end)
     if obstacle is None:
         changes += label_ranks(spec, observed)
-    healed, heal_again = healing(observed, now=now)
+    forced, force_again = forced_deletions(observed, now=now)
     if not is_told:
-        return Plan((*changes, *healed), earliest(told_at, heal_again, look))
+        return Plan((*changes, *forced), earliest(told_at, force_again, look))
     status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
-    return Plan((*changes, *healed, *said), earliest(heal_again, write_again, look))
+    return Plan((*changes, *forced, *said), earliest(force_again, write_again, look))
 
 
 def _wanted(

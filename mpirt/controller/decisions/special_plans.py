@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.lost_nodes import healing, overlooking
+from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
@@ -33,12 +33,12 @@ def plan_of_invalid(
     """The plan for a job whose spec can't be acted on: it is said, and what runs is left alone."""
     if is_run_by_another(observed):
         return Plan()
-    healed, heal_again = healing(observed, now=now)
+    forced, force_again = forced_deletions(observed, now=now)
     seen = overlooking(observed, now=now)
     status = invalid_status(reason, problem, seen, history(None, seen, now=now), now=now)
     said, write_again = status_actions(dialect.write_status, None, observed, status, now=now)
     look = now + LOOK_AGAIN if observed.rejections else None
-    return Plan((*healed, *said), earliest(heal_again, write_again, look))
+    return Plan((*forced, *said), earliest(force_again, write_again, look))
 
 
 def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:

@@ -25,7 +25,7 @@ _STALE_DATES = 100
 
 
 class Queue(Generic[Key]):
-    """Not for several threads at once: see waiting.py. Times are seconds of a clock that never goes back."""
+    """Not for several threads at once: see work_queue.py. Times are seconds of a clock that never goes back."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance

@@ -2,7 +2,7 @@
 The loop: a key out of the queue, a plan for it, the plan carried out, and when to look again.
 
 Owns: what becomes of an outcome. What is to be done is decide.py's, how it is done is cluster/'s; both are
-handed in, and so are the clock and the leave to act.
+handed in, and so are the clock and the permission to write (the lease is held).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """
-What the API server has said no to, so that it isn't asked the same at once.
+What the API server has rejected, so that the same request is not repeated at once.
 
-Owns: how long a no is believed: 30 s, and twice as long each time it is said again, up to ten minutes. An
-admission rule or a quota may change, and nobody tells. Where the server fails for a while, as it does when a
-webhook is down, that is taken for a no, too, so that people are told. The clock is an argument.
+Owns: the back-off after a rejection: 30 s, doubled with each repetition, up to ten minutes. An admission rule or a
+quota may change without a notification. If the server fails for a while, for example because a webhook is down,
+that counts as a rejection, too, so that the job reports it. The clock is an argument.
 """
 
 from __future__ import annotations

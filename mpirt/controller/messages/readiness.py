@@ -16,7 +16,7 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
 from mpirt.controller.observed.observe import Live, Observed, digest_of
-from mpirt.controller.observed.pod_events import why_unmade
+from mpirt.controller.observed.pod_events import why_not_created
 from mpirt.controller.observed.pods import Pod
 
 
@@ -73,7 +73,7 @@ def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[st
     return {
         name: "is waiting for the previous pod of this name to terminate"
         if name in previous
-        else why_unmade(observed.unmade, workers.uid, made, f"Pod {name} ")
+        else why_not_created(observed.failed_creates, workers.uid, made, f"Pod {name} ")
         for name in names
         if name not in there
     }

@@ -15,7 +15,7 @@ from mpirt.controller.observed.pods import EVICTED, Container, Pod
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 _IMAGE_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SHOWN = 3
-"""So many pods are told of, of the others how many they are."""
+"""List at most this many pods; count the rest."""
 LAUNCHER_POD = "launcher pod "
 """How a sentence about a launcher begins."""
 

@@ -35,7 +35,7 @@ from mpirt.controller.observed.facts import (
     worker_counts,
 )
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.pod_events import why_unmade
+from mpirt.controller.observed.pod_events import why_not_created
 from mpirt.controller.observed.pods import Pod
 
 # What a status holds in all stays far below what etcd takes, whatever an admission webhook has to say.
@@ -303,6 +303,6 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     elif job.deleting:
         told = "the launcher Job is being deleted"
     else:
-        why = why_unmade(observed.unmade, job.uid, observed.launchers)
+        why = why_not_created(observed.failed_creates, job.uid, observed.launchers)
         told = f"the launcher's pod {why or 'does not exist yet'}"
     return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"

@@ -66,12 +66,12 @@ def launcher_job_end(observed: Observed) -> JobEnd | None:
 
 
 def is_over(observed: Observed) -> bool:
-    """Whether the job is told to be over, and is not to run again yet."""
+    """Whether the status says that the job is over, and no rerun has begun."""
     return is_finished(observed.status) and not is_reopened(observed)
 
 
 def asks_for_rerun(observed: Observed) -> bool:
-    """Whether a job that is told to be over is to run again."""
+    """Whether a rerun is requested of a job whose status says that it is over."""
     if not is_finished(observed.status):
         return False
     is_deleted = observed.rerun.when_deleted and kinds.JOB not in observed.mine

@@ -30,7 +30,7 @@ from mpirt.controller.model.objectnames import (
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 from mpirt.controller.model.records import load_history
 from mpirt.controller.model.spec import JobKey, Owner
-from mpirt.controller.observed.pod_events import Unmade, evictions, read_unmade
+from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
 from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
 
 Cached = Mapping[str, Iterable[Body]]
@@ -97,7 +97,7 @@ class Observed:
     """Pods of launcher Jobs that exist no more."""
     bare: tuple[Pod, ...] = ()
     """Pods that the job controls by itself: another controller has made them."""
-    unmade: tuple[Unmade, ...] = ()
+    failed_creates: tuple[FailedCreate, ...] = ()
     """What is told of pods that could not be made, for whatever object of such a name."""
     rejections: tuple[Rejection, ...] = ()
     heard: datetime | None = None
@@ -152,7 +152,7 @@ def observe(
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
         previous_launchers=tuple(pod for pod in launchers if _is_previous(kinds.JOB, job, pod, key)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid),
-        unmade=tuple(read_unmade(found) for found in cached.get(kinds.EVENT, ())),
+        failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
         heard=heard,
     )

@@ -31,7 +31,7 @@ _NAME = re.compile(r'^pods "[^"]*" (is )?')
 
 
 @dataclass(frozen=True, slots=True)
-class Unmade:
+class FailedCreate:
     """That a pod could not be made."""
 
     owner: str
@@ -48,10 +48,10 @@ def event_job(body: Body) -> JobKey | None:
     return JobKey(kinds.MPI_JOB, text(about, "namespace"), name) if name else None
 
 
-def read_unmade(body: Body) -> Unmade:
+def read_failed_create(body: Body) -> FailedCreate:
     """An event as the API server has it."""
     at = moment(body, "lastTimestamp") or moment(body, "eventTime")
-    return Unmade(text(table(body, "involvedObject"), "uid"), text(body, "message"), at)
+    return FailedCreate(text(table(body, "involvedObject"), "uid"), text(body, "message"), at)
 
 
 def evictions(events: Iterable[Body]) -> Mapping[str, str]:
@@ -59,13 +59,17 @@ def evictions(events: Iterable[Body]) -> Mapping[str, str]:
     return {text(table(one, "involvedObject"), "uid"): text(one, "message") for one in events}
 
 
-def why_unmade(unmade: Iterable[Unmade], owner: str, made: Iterable[Pod], name: str = "") -> str:
+def why_not_created(
+    failed_creates: Iterable[FailedCreate], owner: str, made: Iterable[Pod], name: str = ""
+) -> str:
     """
     Why the object with that uid could not make a pod, the one that is named so; nothing if it isn't known.
 
     `made` are the pods that it has made: what stood in the way before the last of them does so no longer.
     """
-    told = [(one.at, one.message) for one in unmade if one.owner == owner and one.at and name in one.message]
+    told = [
+        (one.at, one.message) for one in failed_creates if one.owner == owner and one.at and name in one.message
+    ]
     at, message = max((each for each in told if _PASSES not in each[1]), default=(None, ""))
     if at is None or any(pod.created is not None and at < pod.created for pod in made):
         return ""

@@ -40,7 +40,7 @@ class Container:
     ready: bool
     running: bool
     waiting: str
-    """Why it doesn't run yet, as ImagePullBackOff."""
+    """Why it doesn't run yet, such as ImagePullBackOff."""
     told: str
     """What the node has to say about that."""
     image: str
@@ -68,12 +68,12 @@ class Pod:
     """The digest of the template that it was made from, where that is known."""
     phase: str
     reason: str
-    """Why the pod as a whole has failed, as Evicted."""
+    """Why the pod as a whole has failed, such as Evicted."""
     message: str
     node: str
     created: datetime | None
     deleted: datetime | None
-    """When its processes are to be gone at the latest, if it is being deleted."""
+    """The deadline for its processes to end, if it is being deleted."""
     asked_to_end: datetime | None
     """When its deletion was asked for."""
     forced: bool
@@ -84,9 +84,9 @@ class Pod:
     unscheduled: str
     """Why no node takes it."""
     cut_off: datetime | None
-    """Since when its node has not been heard of."""
+    """Since when its node has been unreachable."""
     disruption: str
-    """Why it is about to be disrupted, as PreemptionByScheduler."""
+    """Why it is about to be disrupted, such as PreemptionByScheduler."""
     containers: tuple[Container, ...]
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.pod_events import event_job, read_unmade, why_unmade
+from mpirt.controller.observed.pod_events import event_job, read_failed_create, why_not_created
 from mpirt.controller.observed.pods import read_pod
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, time
@@ -43,8 +43,8 @@ def failed_create(about: tuple[str, str], message: str, *, at: float = 20, name:
 
 
 def why(*events: Body, name: str = "Pod train-worker-1 ", made: tuple[Body, ...] = ()) -> str:
-    found = [read_unmade(one) for one in events]
-    return why_unmade(found, "uid-of-StatefulSet", [read_pod(one) for one in made], name)
+    found = [read_failed_create(one) for one in events]
+    return why_not_created(found, "uid-of-StatefulSet", [read_pod(one) for one in made], name)
 
 
 class TestWhyAPodCantBeMade:
