@@ -54,7 +54,7 @@ def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
     why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
-    healed, heal_again = healing(observed, now=now)
+    healed, heal_again = forced_deletions(observed, now=now)
     return Plan((*removed, *healed), heal_again)
 
 
