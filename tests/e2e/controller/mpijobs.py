@@ -41,7 +41,7 @@ class MpiJob:
         return bool(self.condition(kind).get("status") == "True")
 
     def wait_for(self, kind: str, *, within: float = ENDS_WITHIN) -> None:
-        until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}", instead=self.status)
+        until(lambda: self.holds(kind), within=within, what=f"{kind} of {self.name}", instead=self.surroundings)
 
     def wait_for_end(self) -> None:
         """Wait until it has succeeded; a job that failed is told at once."""
@@ -49,9 +49,25 @@ class MpiJob:
             lambda: self.holds("Succeeded") or self.holds("Failed"),
             within=ENDS_WITHIN,
             what=f"{self.name} to end",
-            instead=self.status,
+            instead=self.surroundings,
         )
         assert self.holds("Succeeded"), self.status()
+
+    def surroundings(self) -> dict[str, Any]:
+        """What a test that has waited in vain wants to know."""
+        selector = f"--selector=training.kubeflow.org/job-name={self.name}"
+        around: list[dict[str, Any]] = self.namespace.kubectl.get("statefulsets,jobs,pods", selector)
+        told = self.namespace.kubectl("get", "events", "--sort-by=.lastTimestamp", "--no-headers", check=False)
+        return {
+            "status": self.status(),
+            "around": {
+                f"{one['kind']} {one['metadata']['name']}": (one["metadata"]["generation"], one["status"])
+                if one["kind"] == "StatefulSet"
+                else one["status"]
+                for one in around
+            },
+            "events": [line for line in told.stdout.splitlines() if self.name in line][-10:],
+        }
 
     def change(self, **spec: Any) -> None:
         """Merge this into its spec."""
