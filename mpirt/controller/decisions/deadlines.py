@@ -1,7 +1,7 @@
 """
 Which moments a job has to wait for.
 
-Owns: until when an end is not told yet, and when the time that a job may take is over.
+Owns: until when an end is not reported yet, and when the time that a job may take is over.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
 from mpirt.controller.observed.observe import Observed
 
-# A Job and its pod come by different watches, either of them first. An end is told once, with its cause.
+# A Job and its pod come by different watches, in any order. An end is reported once, with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
 # From the last container's end until its node has told of it and Kubernetes has seen that it was the last.
 END_WITHIN = timedelta(seconds=15)
 
 
 def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
-    """Until when nothing is told of an end, for one half of what makes it is still on its way."""
+    """Until when an end is not reported yet, because the Job or its pod has not shown it."""
     end = job_end(observed)
     if end is None:
         since, within = _succeeded_since(observed) or _exhausted_since(spec, observed), END_WITHIN

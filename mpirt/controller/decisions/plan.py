@@ -46,9 +46,9 @@ from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.deaths import shortened
 from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
@@ -68,7 +68,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_rerun(observed, now=now)
     end = job_end(observed)
     expires = expiry(spec, end)
-    # However short its time, its end is told first.
+    # Its end is reported first, however short its time to live.
     if expires is not None and expires <= now and is_finished(observed.status):
         why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))

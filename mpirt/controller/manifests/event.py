@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt import names
 from mpirt.controller.model import kinds
-from mpirt.controller.model.reading import write_time
+from mpirt.controller.model.reading import shortened, write_time
 from mpirt.controller.model.spec import Owner
 
 # What the API takes.
@@ -43,8 +43,3 @@ def event(
         "lastTimestamp": time,
         "count": 1,
     }
-
-
-def shortened(message: str, most: int) -> str:
-    """The message, or its beginning."""
-    return message if len(message) <= most else f"{message[: most - 4]} ..."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpirt.controller.messages.sentences import LAUNCHER_POD, SHOWN, pod_end
+from mpirt.controller.messages.sentences import LAUNCHER_POD, listed, pod_end
 from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
 from mpirt.controller.observed.facts import JobEnd
 
@@ -27,9 +27,7 @@ STOPS: Mapping[Stop, str] = {
 
 def while_running(attempt: Attempt) -> str:
     """The workers that died since the launcher began; nothing if none did."""
-    shown = [pod_end(death) for death in attempt.deaths[:SHOWN]]
-    more = len(attempt.deaths) - len(shown) + attempt.more
-    return "; ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
+    return listed([pod_end(death) for death in attempt.deaths], attempt.more)
 
 
 def of_attempt(attempt: Attempt) -> str:

@@ -29,7 +29,7 @@ def trouble(pod: Pod, main: str = "") -> str:
         return ""
     if found := _pod_trouble(pod):
         return f"{pod.name} {found}"
-    found = next((words for look in _LOOKS for one in _main_first(pod, main) if (words := look(one))), "")
+    found = next((words for look in _LOOKS for one in pod.main_first(main) if (words := look(one))), "")
     if found:
         return f"{pod.name}: {found}"
     return f"{pod.name} is starting on node {pod.node}" if pod.node else f"{pod.name} is waiting for a node"
@@ -57,9 +57,9 @@ def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
             return f"{end.pod} {_went(end)}"
 
 
-def listed(sentences: list[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = len(sentences) - SHOWN
+def listed(sentences: list[str], others: int = 0) -> str:
+    """The first of them, and how many more there are, with `others` that are only counted."""
+    more = max(len(sentences) - SHOWN, 0) + others
     return "; ".join([*sentences[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
 
@@ -82,10 +82,6 @@ def _ended(code: int, reason: str) -> str:
     # Kubernetes calls everything that isn't 0 an Error: the code says it.
     words = reason if reason not in ("", "Error") else _SIGNALS.get(code, "")
     return f"ended with code {code}{f' ({words})' if words else ''}"
-
-
-def _main_first(pod: Pod, main: str) -> list[Container]:
-    return sorted(pod.containers, key=lambda one: one.name != main)
 
 
 def _waits(one: Container) -> str:

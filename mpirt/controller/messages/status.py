@@ -20,8 +20,8 @@ from mpirt.controller.messages.sentences import trouble
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, How, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.deaths import shortened
 from mpirt.controller.observed.facts import (
     JobEnd,
     failures,
@@ -134,8 +134,7 @@ def invalid_status(
     That fails no job: a spec may be edited, and a policy changed. What runs runs on, and its end is told as ever.
     """
     before, end = observed.status, job_end(observed)
-    said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
-    said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
+    said = _said_before(observed)
     if end is not None:
         said |= {**_past(observed, history), **_finished(observed, history, end)}
     elif kinds.JOB in observed.mine:
@@ -155,8 +154,7 @@ def invalid_status(
 def failed_status(reason: str, problem: str, observed: Observed, history: History, *, now: datetime) -> JobStatus:
     """The status of a job that has failed without a launcher, for good."""
     before = observed.status
-    said: dict[Type, Said] = {kind: _as_it_was(one) for kind, one in before.conditions.items()}
-    said.setdefault(Type.CREATED, (True, Reason.CREATED, f"{_title(observed)} is created."))
+    said = _said_before(observed)
     said |= _past(observed, history)
     said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
     return replace(
@@ -227,6 +225,12 @@ def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -
 
 def _title(observed: Observed) -> str:
     return f"{observed.owner.kind} {observed.owner.key}"
+
+
+def _said_before(observed: Observed) -> dict[Type, Said]:
+    """All conditions as they are; that the job is created is said in any case."""
+    created = (True, Reason.CREATED, f"{_title(observed)} is created.")
+    return {Type.CREATED: created, **{kind: _as_it_was(one) for kind, one in observed.status.conditions.items()}}
 
 
 def _as_it_was(one: Condition) -> Said:

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from mpirt.controller.model.attempts import How, PodEnd
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
 
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 # The most that a kubelet keeps of a container's last lines, and more than it says of an eviction.
-_LONGEST = 2048
+LONGEST_WORDS = 2048
 # By this mpirt-rsh begins its lines; among a launcher's it is the one that names a cause.
 _AGENT = "mpirt-rsh: "
 
@@ -27,7 +28,7 @@ def launcher_end(pod: Pod, main: str) -> PodEnd | None:
         return found
     if not pod.is_over:
         return None
-    ends = [(one, one.ended) for one in _main_first(pod, main) if one.ended is not None]
+    ends = [(one, one.ended) for one in pod.main_first(main) if one.ended is not None and not one.sidecar]
     if pod.phase == "Succeeded":
         return next((_exited(pod, one, end) for one, end in ends), PodEnd(pod.name, How.EXITED, pod.node, code=0))
     failed = next((_exited(pod, one, end) for one, end in ends if end.code != 0), None)
@@ -54,12 +55,8 @@ def failure(pod: Pod) -> PodEnd:
     """How a pod failed as a whole, or was evicted."""
     how = How.EVICTED if pod.reason == EVICTED else How.FAILED
     reason = "" if how is How.EVICTED else pod.reason
-    return PodEnd(pod.name, how, pod.node, reason=reason, message=shortened(pod.message), at=pod.ended)
-
-
-def shortened(message: str, most: int = _LONGEST) -> str:
-    """The message, or its beginning."""
-    return message if len(message) <= most else f"{message[: most - 4]} ..."
+    message = shortened(pod.message, LONGEST_WORDS)
+    return PodEnd(pod.name, how, pod.node, reason=reason, message=message, at=pod.ended)
 
 
 def _pod_end(pod: Pod) -> PodEnd | None:
@@ -81,11 +78,6 @@ def _decisive(pod: Pod, main: str) -> list[Container]:
     return [one for one in own if one.name == main] or own
 
 
-def _main_first(pod: Pod, main: str) -> list[Container]:
-    own = (one for one in pod.containers if not one.sidecar)
-    return sorted(own, key=lambda one: one.name != main)
-
-
 def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
     return PodEnd(
         pod.name,
@@ -94,7 +86,7 @@ def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
         one.name,
         end.code,
         end.reason,
-        shortened(_cause_first(end.message)),
+        shortened(_cause_first(end.message), LONGEST_WORDS),
         end.at,
     )
 

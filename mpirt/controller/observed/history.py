@@ -14,8 +14,9 @@ from datetime import datetime
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
 from mpirt.controller.model.conditions import Condition, Reason, Type
+from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.deaths import container_death, launcher_end, shortened, worker_death
+from mpirt.controller.observed.deaths import LONGEST_WORDS, container_death, launcher_end, worker_death
 from mpirt.controller.observed.facts import (
     is_behind,
     is_of_revision,
@@ -40,9 +41,7 @@ def history(spec: JobSpec | None, observed: Observed, *, now: datetime) -> Histo
         return History(rerun=observed.rerun.value)
     known = _known(observed)
     if is_over(observed):
-        return (
-            replace(known, attempts=_with_late_news(spec, observed, known.attempts)) if observed.history else known
-        )
+        return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
     attempts = _with_stop(spec, observed, _with_launchers(spec, observed, known, now), known)
     if attempts and spec is not None and attempts[-1].stopped is None:
         attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
@@ -63,12 +62,10 @@ def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
     What a version without a history said that is worth keeping: why a launcher has to start again, or what died
     while one runs. It is kept as it is: nobody reads such a sentence but people.
     """
-    conditions, ended = (
-        observed.status.conditions,
-        [pod for pod in observed.launchers if launcher_end(pod, "") is not None],
-    )
+    conditions = observed.status.conditions
     restarting = conditions.get(Type.RESTARTING)
     if restarting is not None and restarting.status:
+        ended = [pod for pod in observed.launchers if launcher_end(pod, "") is not None]
         pod = next((pod for pod in reversed(ended) if pod.name in restarting.message), None)
         return (_told_attempt(pod, ended=_told(restarting)),)
     running = conditions.get(Type.RUNNING)
@@ -85,7 +82,7 @@ def _told_attempt(pod: Pod | None, *, ended: PodEnd | None = None, deaths: tuple
 
 
 def _told(condition: Condition) -> PodEnd:
-    return PodEnd("", How.TOLD, message=shortened(condition.message), at=condition.changed)
+    return PodEnd("", How.TOLD, message=shortened(condition.message, LONGEST_WORDS), at=condition.changed)
 
 
 def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:

@@ -114,6 +114,10 @@ class Pod:
         """Whether it is on its way out, or no more."""
         return self.deleted is not None or self.gone is not None
 
+    def main_first(self, main: str) -> list[Container]:
+        """Its containers, the one of that name before the others."""
+        return sorted(self.containers, key=lambda one: one.name != main)
+
     @property
     def is_usable(self) -> bool:
         """Whether commands may be started in it."""
