@@ -1,6 +1,6 @@
 """
 mpirt-controller: MPIJob objects in, ordinary Kubernetes objects out.
 
-decisions/decide.py is the way in for whoever watches a cluster: what is known goes in, a plan comes out. The rooms
-that it uses compute; only cluster/ talks to an API server.
+decisions/decide.py is the entry point: it turns everything known about a job into a plan. The packages that it
+uses only compute; only cluster/ talks to an API server.
 """

@@ -1,10 +1,10 @@
 """
-The parts of the controller, put together and kept running.
+Assembles the parts of the controller and keeps them running.
 
-Owns: the threads: which there are, in what order they start and end, and what of it is healthy. Decisions are
+Owns: the threads: which there are, in what order they start and stop, and whether they are healthy. Decisions are
 made elsewhere.
 
-Watches begin at once, on every replica. Workers start when the caches are synced and this replica leads.
+Informers start at once, on every replica. Workers start when the caches are synced and this replica leads.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
 
-# A look at a job is a few writes, each with a time limit. One that takes longer hangs.
+# One reconciliation is a few writes, each with a time limit. A worker that takes longer is stuck.
 _STUCK_AFTER = 180.0
 _ENDS_WITHIN = 8.0
-# A date that has passed while nothing was to be done must not keep a worker busy.
+# Shortest delay until the time that a plan asks for: one that has passed must not keep a worker busy.
 _SOONEST = 0.2
 
 
 class Feed:
-    """What informers tell goes into the store, and the jobs that it concerns into the queue."""
+    """Puts the objects that informers report into the store, and the jobs that they concern into the queue."""
 
     def __init__(self, store: Store, queue: WaitingQueue[JobKey]) -> None:
         self._store = store
         self._queue = queue
 
     def needed(self, kind: str, body: Body) -> Body:
-        """What has to be kept of an object."""
+        """Return the part of an object that has to be kept."""
         return slim(kind, body)
 
     def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """All there are, as of a version."""
+        """Replace all objects of a kind with a list, as of a resourceVersion."""
         self._queue.add(self._store.replace(kind, bodies, version))
 
     def changed(self, kind: str, body: Body) -> None:
-        """Made or changed."""
+        """An object was created or changed."""
         self._queue.add(self._store.put(kind, body))
 
     def removed(self, kind: str, body: Body) -> None:
-        """No more."""
+        """An object was deleted, or no longer matches the selector."""
         self._queue.add(self._store.remove(kind, body))
 
 
@@ -112,7 +112,7 @@ class Daemon:
         return self._elector is None or self._elector.leads()
 
     def start(self, *, lost: Callable[[], None]) -> None:
-        """Begin. `lost` is called when this process led and may no longer: it has to end."""
+        """Start the threads. `lost` is called when this process has lost the lease and has to exit."""
         for informer in self._informers:
             informer.start()
         if self._elector is None:
@@ -121,7 +121,7 @@ class Daemon:
             self._elector.start(gained=self._begin_aside, lost=lost)
 
     def stop(self) -> None:
-        """End: the workers first, so that nothing is done without the lease, which is given back then."""
+        """Stop the threads: the workers first, so that nothing is written once the lease is released."""
         self._stopping.set()
         self._queue.close()
         until = time.monotonic() + _ENDS_WITHIN
@@ -137,14 +137,14 @@ class Daemon:
             informer.join(max(0.0, until - time.monotonic()))
 
     def unready(self) -> list[str]:
-        """What this process is still waiting for; a replica that doesn't lead is ready, too."""
+        """Return what this process is still waiting for. A replica that does not lead can be ready, too."""
         unlisted = [
             f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
         ]
         return [*filter(None, (one.problem() for one in self._jobs.values())), *unlisted]
 
     def unhealthy(self) -> list[str]:
-        """What only a restart can mend."""
+        """Return the failures that only a restart can fix."""
         now = time.monotonic()
         dead = [f"the watch of {each.resource.plural} is stuck" for each in self._informers if not each.is_alive()]
         stuck = [f"{name} is stuck" for name, since in list(self._busy.items()) if now - since > _STUCK_AFTER]
@@ -179,11 +179,11 @@ class Daemon:
         )
 
     def _heard_since(self) -> datetime:
-        """Since when the API server is known to have been heard of without a break."""
+        """Return since when the API server is known to have answered without interruption."""
         return self._made if self._elector is None else self._elector.heard_since
 
     def _begin_aside(self) -> None:
-        # The elector's thread must go on renewing.
+        # Waiting for the caches must not keep the elector's thread from renewing the lease.
         threading.Thread(target=self._begin, name="begin", daemon=True).start()
 
     def _begin(self) -> None:

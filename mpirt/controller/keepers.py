@@ -1,7 +1,7 @@
 """
-The keeper's files, as the jobs' ConfigMaps hold them.
+The keeper's files, encoded as the jobs' ConfigMaps hold them.
 
-Owns: reading and encoding them, once when the controller starts, and reporting those that this installation lacks.
+Owns: reading and encoding them once, when the controller starts, and reporting those that are not installed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from mpirt.controller.monitoring.logs import Log
 
 
 def keeper_files() -> dict[str, str]:
-    """By name, in base64: the files that are installed."""
+    """Return the installed files by name, in base64."""
     programs = {keeper.file_name(one): keeper.read(one) for one in keeper.ARCHITECTURES}
     return {name: b64encode(program).decode("ascii") for name, program in programs.items() if program}
 
 
 def report_missing(files: Mapping[str, str], log: Log) -> None:
-    """Say once which files workers won't have. The agent brings them one, if it has it itself."""
+    """Log once which files workers will lack. The agent then sends a keeper itself, if it has one."""
     names = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
     if missing := [name for name in names if name not in files]:
         log.warning("keeper not installed; workers run without it", missing=",".join(missing))

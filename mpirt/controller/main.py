@@ -1,7 +1,7 @@
 """
 mpirt-controller: MPIJob objects in, running MPI jobs out.
 
-Owns: the assembly, the signals, and the one place where an error becomes a line and a code.
+Owns: the assembly, the signals, and the one place where an error becomes a message and an exit code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mpirt.errors import ExitCode, MpirtError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until a signal comes or the lease is lost. Returns the code to exit with."""
+    """Run until a signal arrives or the lease is lost. Return the exit code."""
     words = sys.argv[1:] if argv is None else argv
     if any(word in ("-h", "--help") for word in words):
         sys.stdout.write(usage(os.environ))
@@ -71,10 +71,10 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
 
 def _allow_for_deep_objects() -> None:
     """
-    An API server takes objects of 10,000 levels, from anybody who may make a job.
+    Raise Python's limits for deeply nested objects.
 
-    One that Python's own limits don't let through would keep a whole list from being read. Of the stack only what
-    is used is memory.
+    An API server accepts 10,000 levels of nesting, from anybody who may create a job. One object beyond Python's
+    limits would keep a whole list from being read. Only the used part of a stack takes memory.
     """
     sys.setrecursionlimit(20_000)
     threading.stack_size(64 << 20)
@@ -82,10 +82,10 @@ def _allow_for_deep_objects() -> None:
 
 class _End:
     """
-    What ends this process: a signal from the moment that this is made, or the loss of the lease.
+    Waits for the end of this process: a signal that arrives once this object exists, or the loss of the lease.
 
-    A pipe, not a lock or a queue: Python handles a signal that arrives just before it waits for one of those only
-    after that wait, which may never end.
+    A pipe, not a lock or a queue: if a signal arrives just before Python waits for one of those, Python handles it
+    only after that wait, which may never end.
     """
 
     _LOST = b"\0"
@@ -98,11 +98,11 @@ class _End:
             signal.signal(number, lambda *_: None)
 
     def lose(self) -> None:
-        """The lease is lost."""
+        """Report that the lease is lost."""
         os.write(self._write, self._LOST)
 
     def wait(self) -> ExitCode:
-        """Wait for it. Python writes the number of each signal."""
+        """Wait, and return the exit code. Python writes the number of each signal into the pipe."""
         return ExitCode.UNREACHABLE if os.read(self._read, 1) == self._LOST else ExitCode.OK
 
 
@@ -115,6 +115,6 @@ def _until_the_end(daemon: Daemon, end: _End, log: Log) -> ExitCode:
 
 
 def _identity(environment: Mapping[str, str]) -> str:
-    """A name that no other process has, not even the next one of this pod."""
+    """Return a name that no other process has, not even the next one in this pod."""
     host = environment.get("POD_NAME") or socket.gethostname()
     return f"{host}_{os.urandom(4).hex()}"

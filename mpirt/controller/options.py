@@ -1,7 +1,7 @@
 """
-What the controller is told: words and environment in, a value out.
+The controller's configuration, read from the command line and the environment.
 
-Owns: the options, their defaults and the help.
+Owns: the options, their defaults and the help text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ process may lead, and this one must be restarted. See docs/exit-codes.md.
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """All that can be chosen."""
+    """All settings of the controller."""
 
     settings: Settings
     namespace: str
-    """The only one that is looked at; empty for all."""
+    """The only namespace that is watched; empty for all."""
     kubeconfig: str
     lease: bool
     lease_name: str
@@ -57,7 +57,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """The options. Raises UsageError."""
+    """Return the options. Raises UsageError."""
     found = _parser(environment).parse_args(_from_environment(environment) + list(words))
     if found.metrics_port not in _PORTS:
         raise UsageError(f"--metrics-port: invalid port {found.metrics_port} (0 to 65535)")
@@ -84,7 +84,7 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
 
 
 def usage(environment: Mapping[str, str]) -> str:
-    """The help."""
+    """Return the help text."""
     return _parser(environment).format_help().replace("usage:", "Usage:", 1)
 
 

@@ -1,7 +1,7 @@
 """
-The controller's way to the API server.
+The controller's access to the API server.
 
-link.py is the only file that knows the kubernetes package; writes.py carries out actions, informer.py keeps caches
-synced, lease.py says who of several controllers may act. Objects are plain dictionaries throughout: turned into
-the package's models five hundred jobs take several times the memory, and nobody here needs them.
+link.py is the only file that imports the kubernetes package; writes.py carries out actions, informer.py keeps the
+caches synced, lease.py knows whether this replica may write. Objects are plain dictionaries throughout: as the
+package's models, five hundred jobs would take several times the memory, and nothing here needs models.
 """

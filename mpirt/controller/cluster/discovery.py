@@ -1,8 +1,8 @@
 """
-Under which version the API server serves the job object.
+Finds the version in which the API server serves the job object.
 
-Owns: asking it, by API discovery, and keeping the last answer. CRDs come and go and change their versions while a
-controller runs: an informer asks again whenever the version that it lists or watches is no longer there.
+Owns: API discovery, and the last answer. CRDs come and go and change their versions while the controller runs: an
+informer asks again whenever the version that it lists or watches is no longer served.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOT_ALLOWED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
 class BadAnswer(Exception):
-    """The API server answers, but not with what was asked for."""
+    """The API server has answered, but not with what was requested."""
 
     def __init__(self, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
@@ -28,31 +28,31 @@ class BadAnswer(Exception):
 
 
 class Unserved(BadAnswer):
-    """There is no such resource: its CRD is missing, or no longer serves that version."""
+    """The resource is not served: its CRD is missing, or no longer serves that version."""
 
 
 class Fixed:
-    """A resource that every Kubernetes serves under one version."""
+    """A built-in resource, which every Kubernetes serves in the same version."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
 
     def find(self) -> Resource:
-        """The resource."""
+        """Return the resource."""
         return self.resource
 
     def problem(self) -> str:
-        """Nothing."""
+        """Return an empty text: the resource is always served."""
         return ""
 
 
 class Discovery:
-    """One kind that may be served under several versions. Every method may be called from any thread."""
+    """A kind that may be served in several versions. Every method may be called from any thread."""
 
     def __init__(self, link: Link, versions: Sequence[Resource], log: Log, *, remedy: str) -> None:
-        """`versions`: the best one first, at least one; `remedy`: what to do where none is served."""
+        """`versions`: at least one, the preferred one first; `remedy`: what the user can do if none is served."""
         self.resource = versions[0]
-        """The version that is served, as far as is known; before the first answer the best one."""
+        """The version that was served last; before the first answer, the preferred one."""
         self._link = link
         self._versions = versions
         self._log = log
@@ -61,7 +61,7 @@ class Discovery:
         self._has_found = False
 
     def find(self) -> Resource:
-        """Ask for the best version that is served. Raises BadAnswer, of which Unserved is one, or Away."""
+        """Ask for the preferred version among those served. Raises BadAnswer (also as Unserved) or Away."""
         found = self._served()
         if found is None:
             groups = " or ".join(each.api_version for each in self._versions)
@@ -73,11 +73,11 @@ class Discovery:
         return found
 
     def now(self) -> Resource:
-        """The version that is served, as far as is known."""
+        """Return the version that was served last, without asking."""
         return self.resource
 
     def problem(self) -> str:
-        """Why there is no version to use; empty if there is one, or nobody has asked yet."""
+        """Return why no version can be used; empty if one can, or nobody has asked yet."""
         return self._problem
 
     def _served(self) -> Resource | None:
@@ -88,7 +88,7 @@ class Discovery:
                 unknown.append(resource)
             elif any(text(row, "name") == resource.plural for row in rows(answer.body, "resources")):
                 return resource
-        # Clusters that hide discovery tell by the list itself.
+        # Where discovery is not permitted, listing the objects will show whether the version is served.
         return unknown[0] if unknown else None
 
     def _answer(self, resource: Resource) -> Answer:

@@ -1,11 +1,11 @@
 """
-Who of several controllers acts: what a Lease says, and what to write into it.
+Leader election: which replica may hold the Lease, and what it writes into it.
 
-Owns: the terms and the decision. No I/O, no clock: cluster/lease.py has both.
+Owns: the durations and the decision. No I/O, no clock: cluster/lease.py has both.
 
-A holder that can't renew stops acting `deadline` after the last time it began to do so; others wait `duration`
-from when they last saw the Lease change, by their own clock. Clocks of different machines are never compared,
-and no two act at a time as long as a write takes less than the difference.
+A holder that can't renew stops writing `deadline` after it began its last successful renewal; others wait
+`duration` from when they last saw the Lease change, by their own clock. Clocks of different machines are never
+compared. No two replicas write at a time, as long as a write takes less than the difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mpirt.errors import SpecError
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds."""
+    """The durations of the lease, in seconds."""
 
     duration: int = 14
     deadline: float = 8.0
@@ -33,17 +33,17 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A Lease as it was when it last looked different."""
+    """The Lease as it was when this process last saw it change."""
 
     version: str
     holder: str
     duration: int
     at: float
-    """By the clock of who looks."""
+    """When that was, by this process's own clock."""
 
 
 def seen(body: Body, before: Seen | None, now: float) -> Seen:
-    """What a Lease says, and since when."""
+    """Return what the Lease says, and since when; `before` if its resourceVersion has not changed."""
     version = text(table(body, "metadata"), "resourceVersion")
     if before is not None and before.version == version:
         return before
@@ -52,12 +52,12 @@ def seen(body: Body, before: Seen | None, now: float) -> Seen:
 
 
 def is_free(lease: Seen, identity: str, now: float) -> bool:
-    """Whether this identity may take it, or has it."""
+    """Whether this identity holds the Lease or may take it."""
     return lease.holder in ("", identity) or now >= lease.at + lease.duration
 
 
 def fresh(name: str, namespace: str, identity: str, terms: Terms, when: datetime) -> dict[str, Any]:
-    """A Lease that nobody had before."""
+    """Return a new Lease, held by this identity."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -73,7 +73,7 @@ def fresh(name: str, namespace: str, identity: str, terms: Terms, when: datetime
 
 
 def held(body: Body, identity: str, terms: Terms, when: datetime) -> dict[str, Any]:
-    """The Lease, taken or renewed. Its resourceVersion stays: nobody else may have written in between."""
+    """Return the Lease, taken or renewed. It keeps its resourceVersion, so a write in between is a conflict."""
     spec = table(body, "spec")
     mine = text(spec, "holderIdentity") == identity
     taken = {} if mine else {"acquireTime": _micro(when), "leaseTransitions": number(spec, "leaseTransitions") + 1}
@@ -82,7 +82,7 @@ def held(body: Body, identity: str, terms: Terms, when: datetime) -> dict[str, A
 
 
 def released(body: Body, when: datetime) -> dict[str, Any]:
-    """The Lease, free for the next."""
+    """Return the Lease without a holder, so that another replica can take it at once."""
     spec = {**table(body, "spec"), "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro(when)}
     return {**body, "spec": spec}
 

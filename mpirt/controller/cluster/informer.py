@@ -1,11 +1,12 @@
 """
-One kind of object, listed once and watched from then on.
+Lists the objects of one kind and watches them from then on.
 
-Owns: when to list again and when to go on from where the last watch ended, and how long to wait after a failure.
-What is seen goes to a sink; nothing is kept here but the version that was seen last.
+Owns: when to list again and when to resume the watch where it ended, and the back-off after a failure. Objects go
+to a sink; only the last resourceVersion is kept here.
 
-The package's own SharedInformer was looked at first. It reconnects without a pause, sets no time limit on silence,
-turns every object into a model, keeps it whole, and loses its place where objects stay dictionaries.
+The kubernetes package's own SharedInformer was considered. It reconnects without a pause, sets no time limit on
+silence, turns every object into a model, keeps it whole, and loses track of the resourceVersion where objects stay
+dictionaries.
 """
 
 from __future__ import annotations
@@ -24,35 +25,36 @@ from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, number, rows, table, text
 from mpirt.controller.monitoring.logs import Log
 
-# The server ends a watch after this time, give or take; then one goes on from its last version.
+# The server ends a watch after this time, varied by 20 %; the next one resumes from the last resourceVersion.
 _WATCH_SECONDS = 300
-# A bookmark comes every minute. A connection that has been silent for longer may be half-open.
+# A bookmark arrives every minute. A connection that has been silent for longer may be half-open.
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# Longer than a list, a silence and a pause together: a thread that did nothing for so long hangs.
+# Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
+# stuck.
 _ALIVE_WITHIN = 240.0
 
 
 class Sink(Protocol):
-    """Where objects go."""
+    """Receives the objects."""
 
     def needed(self, kind: str, body: Body) -> Body:
-        """What has to be kept of an object until all there are have been listed."""
+        """Return the part of an object that has to be kept until the list is complete."""
 
     def replaced(self, kind: str, bodies: Iterable[Body], version: str) -> None:
-        """All there are, as of a version; of each what is needed."""
+        """Replace all objects of a kind with a list, as of a resourceVersion. `bodies` come from needed()."""
 
     def changed(self, kind: str, body: Body) -> None:
-        """Made or changed."""
+        """An object was created or changed."""
 
     def removed(self, kind: str, body: Body) -> None:
-        """No more."""
+        """An object was deleted, or no longer matches the selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What is watched: all namespaces if none is named, all objects if neither labels nor fields are."""
+    """The selection to watch: without a namespace all of them, without labels and fields all objects."""
 
     namespace: str = ""
     labels: str = ""
@@ -60,23 +62,23 @@ class Where:
 
 
 class Source(Protocol):
-    """What is watched: a resource, of which the version may change."""
+    """The resource to watch, whose served version may change."""
 
     @property
     def resource(self) -> Resource:
-        """As it was found last."""
+        """The resource as it was found last."""
         ...
 
     def find(self) -> Resource:
-        """As it is served now. Raises BadAnswer or Away."""
+        """Return the resource as it is served now. Raises BadAnswer or Away."""
 
 
 class Expired(Exception):
-    """What came after the version that was seen last isn't known any more."""
+    """The API server no longer has the changes since the last resourceVersion (410 Gone)."""
 
 
 class Informer:
-    """A thread that watches a kind."""
+    """A thread that lists and watches one kind."""
 
     def __init__(
         self, link: Link, source: Source, where: Where, sink: Sink, log: Log, *, chance: Callable[[], float]
@@ -97,22 +99,22 @@ class Informer:
         self._thread = threading.Thread(target=self._run, name=f"watch {self.resource.plural}", daemon=True)
 
     def start(self) -> None:
-        """Begin. The objects come, then the changes."""
+        """Start the thread: it delivers the list first, then the changes."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Ask the thread to stop."""
         self._stopping.set()
         stream = self._stream
         if stream is not None:
             stream.close()
 
     def join(self, within: float) -> None:
-        """Wait for the end. A request that hangs is left to the end of the process."""
+        """Wait for the thread to end. A request that hangs ends with the process."""
         self._thread.join(within)
 
     def is_alive(self) -> bool:
-        """Whether it still does something, if only trying."""
+        """Whether the thread makes progress; retrying counts as progress."""
         return self._thread.is_alive() and time.monotonic() - self._heard < _ALIVE_WITHIN
 
     def _run(self) -> None:
@@ -142,7 +144,7 @@ class Informer:
         self._wait(pause(self._failures, self._chance(), at_least))
 
     def _wait(self, seconds: float) -> None:
-        """Wait, and count as alive meanwhile, however long the API server asks to wait."""
+        """Wait, and stay alive for the liveness check, however long the API server asks to wait."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(left, _LONGEST_PAUSE)):
             self._heard = time.monotonic()
@@ -159,10 +161,10 @@ class Informer:
         while not version or more:
             said = self._page(more)
             metadata = table(said, "metadata")
-            # Of a list in several pages the first one's version counts: all are as of that moment.
+            # All pages of a list show the state at the first page's resourceVersion.
             version = version or text(metadata, "resourceVersion")
             more = text(metadata, "continue")
-            # Whole objects of all pages together are many times what is kept of them in the end.
+            # Whole objects of all pages together would take many times the memory of what is kept in the end.
             pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
             if not version:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
@@ -198,7 +200,7 @@ class Informer:
             self._well()
             self._read(stream.lines())
         except Away:
-            # Silence is no failure: without bookmarks a quiet kind is silent.
+            # A silent watch is not a failure: without bookmarks, nothing arrives for a kind that does not change.
             if time.monotonic() - begun < _SILENT:
                 raise
         finally:
@@ -230,7 +232,7 @@ class Informer:
 
 
 def pause(failures: int, chance: float, at_least: float) -> float:
-    """Seconds before the next attempt, after so many failures. Informers that fail together come back spread."""
+    """Return the seconds until the next attempt, with jitter, so that informers do not come back all at once."""
     longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 32))
     return max(longest * (0.5 + chance / 2), at_least * (1 + chance / 5))
 

@@ -1,9 +1,9 @@
 """
-Holding a Lease.
+Takes the Lease and renews it.
 
-Owns: reading and writing it in time. What it says is election.py's. The package's own leader election was looked
-at first: it can't be stopped or release what it holds, an API server that is away ends it by an exception, and
-it goes on acting until its renewal has failed.
+Owns: reading and writing it in time. election.py decides what to write. The kubernetes package's own leader
+election was considered: it can't be stopped or release the lease, ends with an exception when the API server is
+unreachable, and goes on writing until its renewal has failed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ class Elector:
     """
     A thread that takes the Lease when it is free and renews it from then on.
 
-    `leads` is true while this process may act. Once it was true and no longer is, the process has to end.
+    `leads` is true while this process may write. Once it was true and no longer is, the process has to exit.
 
-    `heard_since` is since when every question was answered; of the time before it was made, it knows nothing. No
-    other thread asks as often, whether this process leads or waits.
+    `heard_since` is the time since which every request was answered, an error other than a conflict counting as no
+    answer. It starts when the elector is created. No other thread sends requests as often, whether this process
+    leads or waits.
     """
 
     def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
@@ -50,16 +51,16 @@ class Elector:
         self._thread: threading.Thread | None = None
 
     def leads(self) -> bool:
-        """Whether this process may act now."""
+        """Whether this process may write now."""
         return _now() < self._until
 
     def start(self, *, gained: Callable[[], None], lost: Callable[[], None]) -> None:
-        """Begin to try. Each is called at most once, on a thread of the elector's."""
+        """Start the thread, which calls `gained` and `lost`, each at most once."""
         self._thread = threading.Thread(target=self._run, args=(gained, lost), name="lease", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop trying and renewing; give the Lease back if it is held. Nothing may act any more by then."""
+        """Stop renewing, and release the Lease if it is held. By then nothing may write any more."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(self._terms.deadline)
@@ -85,7 +86,7 @@ class Elector:
         left = self._until - _now()
         if left <= 0 or not self._trouble:
             return self._terms.retry
-        # What is held is about to end: try more often, and don't sleep through the end.
+        # The last renewal failed: retry more often, and don't sleep past the deadline.
         return min(self._terms.retry / 4, left)
 
     def _turn(self) -> None:
@@ -100,7 +101,7 @@ class Elector:
             self._log.warning("lease not renewed", lease="/".join(self._where), error=self._trouble)
 
     def _try(self, now: float) -> bool:
-        # Who holds it knows its version, and need not read it first.
+        # The holder knows the resourceVersion and need not read the Lease first.
         if not self.leads() or not self._body:
             answer = self._ask("get", "GET")
             if answer.code == _NOT_FOUND:
@@ -111,7 +112,7 @@ class Elector:
             self._look(answer.body, now)
         lease = self._seen
         if lease is not None and lease.holder not in ("", self._identity):
-            # Whoever gave it to another: from here on that one acts.
+            # Another replica is the holder, whoever wrote that: it may write from now on.
             self._until = float("-inf")
         if lease is None or not election.is_free(lease, self._identity, now):
             return False
@@ -133,7 +134,7 @@ class Elector:
         if answer.is_good:
             self._look(answer.body, now)
             return True
-        # Somebody was faster, or changed it by hand: read it before the next attempt.
+        # Another replica was faster, or somebody edited the Lease: read it before the next attempt.
         self._body = {}
         if answer.code != _CONFLICT:
             self._note(answer.message)
@@ -161,5 +162,5 @@ class Elector:
 
 
 def _now() -> float:
-    """Seconds by a clock that goes on while the machine sleeps, where there is one: others go on, too."""
+    """Return seconds by a clock that also counts suspend, where there is one: other replicas' clocks go on."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

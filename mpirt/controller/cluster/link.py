@@ -1,8 +1,9 @@
 """
-Requests to the API server, and what becomes of them.
+Sends requests to the API server.
 
-Owns: connections, credentials and time-outs, all of which are the kubernetes package's; the addresses of objects.
-An answer of any code is an Answer; that none came is Away. Repeats nothing: who asks knows whether that is safe.
+Owns: connections, credentials and time-outs, all by means of the kubernetes package; the paths of objects. A
+response with any status code is returned as an Answer; without a response, Away is raised. Nothing is retried
+here: the caller knows whether that is safe.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from mpirt.errors import ConfigError
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 
-# A watch for each kind, a connection for each worker, one for the lease.
+# Enough for a watch of each kind, each worker and the lease.
 _CONNECTIONS = 32
 _CONNECT_WITHIN = 3.0
 _READ_AT_ONCE = 1 << 16
-# Something between us and the API server may ask for more than is reasonable.
+# A proxy in front of the API server may ask for an unreasonably long wait.
 _LONGEST_RETRY_AFTER = 300.0
 
 
 class Away(Exception):
-    """No answer came: whether the request was carried out is not known."""
+    """No response arrived: whether the request was carried out is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the API server said."""
+    """A response of the API server."""
 
     code: int
     body: Mapping[str, Any]
-    """An object, a list or a Status; empty if it was not JSON."""
+    """An object, a list or a Status; a text that is not JSON becomes its `message`."""
     retry_after: float = 0.0
     """Seconds that it asks clients to wait before the next request (Retry-After)."""
 
@@ -59,16 +60,16 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """What it said with a no."""
+        """The message of an error response."""
         return str(self.body.get("message") or f"the API server answered {self.code}")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for."""
+    """A request to the API server."""
 
     verb: str
-    """Kubernetes' word for it, which is counted."""
+    """The Kubernetes verb, for the metrics."""
     method: str
     path: str
     resource: str
@@ -76,15 +77,15 @@ class Request:
     body: object = None
     content: str = JSON
     within: float = 10.0
-    """Seconds without a byte after which no answer will come."""
+    """Seconds without a byte after which the request is given up."""
 
 
 Count = Callable[[str, str, int], None]
-"""Told of every request: verb, plural, code (0 for none)."""
+"""Called after each request with the verb, the resource and the status code (0: no response)."""
 
 
 def path(resource: Resource, namespace: str = "", name: str = "", *, below: str = "") -> str:
-    """Where objects of a kind live, or one of them, or what is `below` it."""
+    """Return the URL path of a kind's objects, of the one with `name`, or of its subresource `below`."""
     words = ["apis" if resource.group else "api", *resource.api_version.split("/")]
     words += ["namespaces", namespace] if namespace else []
     words += [resource.plural, *filter(None, (name, below))]
@@ -92,36 +93,36 @@ def path(resource: Resource, namespace: str = "", name: str = "", *, below: str 
 
 
 class Stream:
-    """The lines of a watch. close() may be called from any thread, and ends lines() elsewhere."""
+    """The lines of a watch. close() may be called from any thread; it ends lines() in the thread that reads."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
-        # What a response is read from is a detail of the library's; without it close() has to wait for a time-out.
+        # The socket is an internal detail of urllib3; where it isn't found, a read ends only by its time-out.
         connection = getattr(response, "connection", None)
         self._socket: socket.socket | None = getattr(connection, "sock", None)
 
     def lines(self) -> Iterator[bytes]:
-        """What comes, line by line, until the server ends it. Raises Away if it ends otherwise."""
+        """Yield lines until the server ends the watch. Raises Away if the connection breaks."""
         rest = b""
         try:
             for piece in self._response.stream(_READ_AT_ONCE, decode_content=True):
                 *whole, rest = (rest + piece).split(b"\n")
                 yield from filter(None, whole)
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
-            # The last two are how the library stumbles over a socket that was shut down under it.
+            # urllib3 raises the last two when the socket is shut down while it reads.
             raise Away(_said(error)) from error
         finally:
             self._response.close()
 
     def close(self) -> None:
-        """End it."""
+        """Shut the connection down."""
         with contextlib.suppress(OSError):
             if self._socket is not None:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Link:
-    """One API server. Every method may be called from any thread."""
+    """Access to one API server. Every method may be called from any thread."""
 
     def __init__(self, configuration: client.Configuration, count: Count) -> None:
         self._configuration = configuration
@@ -130,7 +131,7 @@ class Link:
         self._credentials = threading.Lock()
 
     def ask(self, request: Request) -> Answer:
-        """One request and its answer."""
+        """Send a request and return the answer. Raises Away."""
         response = self._send(request)
         try:
             said = response.data
@@ -141,7 +142,11 @@ class Link:
         return Answer(response.status, _table(said), _retry_after(response))
 
     def watch(self, request: Request) -> Stream | Answer:
-        """The lines of a watch, or the no to it. It is given up when no byte comes for the request's time."""
+        """
+        Start a watch. Return its lines, or the answer if the API server rejects it. Raises Away.
+
+        The watch is given up when no byte arrives for the request's `within`.
+        """
         response = self._send(request)
         if response.status == HTTPStatus.OK:
             return Stream(response)
@@ -150,7 +155,7 @@ class Link:
         return said
 
     def close(self) -> None:
-        """Give back all connections."""
+        """Close all connections."""
         self._rest.close()
 
     def _send(self, request: Request) -> urllib3.BaseHTTPResponse:
@@ -174,7 +179,7 @@ class Link:
 
     def _headers(self, content: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content, "User-Agent": names.CONTROLLER}
-        # Reading a renewed token writes into the configuration.
+        # Reading the token may refresh it, which changes the configuration.
         with self._credentials:
             token = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         if token:
@@ -183,7 +188,7 @@ class Link:
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:
-    """The API server that a kubeconfig names, or with none this pod's own, or that of ~/.kube/config."""
+    """Return a link to the API server of the kubeconfig; without one, of this pod, else of ~/.kube/config."""
     configuration = client.Configuration()
     try:
         if kubeconfig:
@@ -207,7 +212,7 @@ def _load_default(configuration: client.Configuration) -> None:
 
 
 def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
-    """Seconds. API servers never send the other form, a date."""
+    """Return the seconds of Retry-After. API servers never send the other form, a date."""
     written = response.headers.get("Retry-After", "")
     return min(float(written), _LONGEST_RETRY_AFTER) if written.isascii() and written.isdigit() else 0.0
 

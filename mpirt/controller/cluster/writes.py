@@ -1,7 +1,7 @@
 """
-Carrying out actions.
+Carries out actions.
 
-Owns: the request that each action is. Has no opinions: what to do about an outcome is the caller's matter.
+Owns: the request for each kind of action. Decides nothing: the caller reacts to the outcome.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 
-# Less than the time between a lease that can't be renewed and somebody else's: what was sent is over by then.
+# Shorter than the time from the leader's deadline until another replica may take the lease (6 s by default): a
+# request that was sent is over by then.
 WRITE_WITHIN = 5.0
 
 _MANAGER = {"fieldManager": names.CONTROLLER}
@@ -29,13 +30,13 @@ class Writer:
     def __init__(
         self, link: Link, resources: Mapping[str, Resource], jobs: Mapping[str, Callable[[], Resource]]
     ) -> None:
-        """`jobs`: by kind, the resource of job objects in the version that is served at that moment."""
+        """`jobs`: by kind, a function that returns the job object's resource in the version served now."""
         self._link = link
         self._resources = resources
         self._jobs = jobs
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
-        """Do it for the job, in its namespace."""
+        """Carry out the action in the job's namespace, and return the outcome."""
         try:
             answer = self._link.ask(self._request(action, key))
         except Away as error:
@@ -43,7 +44,7 @@ class Writer:
         return outcome(action, answer.code, answer.body, retry_after=answer.retry_after)
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        """One object as it is now; None if that can't be said."""
+        """Return an object as it is now; None if it can't be read or does not exist."""
         resource = self._resource(kind)
         where = path(resource, namespace, name)
         try:
@@ -103,7 +104,11 @@ class Writer:
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:
-    """A resourceVersion in a patch is a condition: where the object has another one by now, the answer is 409."""
+    """
+    Return the patch of a status.
+
+    The resourceVersion in it is a precondition: if the object has another one by now, the answer is 409.
+    """
     return [
         {"op": "test", "path": "/metadata/uid", "value": action.uid},
         {"op": "add", "path": "/metadata/resourceVersion", "value": action.version},
