@@ -1,1 +1,1 @@
-"""What is looked at next, and what becomes of it."""
+"""The reconcile loop: which job is reconciled next, and what happens to its plan."""

@@ -1,8 +1,8 @@
 """
-How often edits by others are undone, so that two controllers that disagree don't write as fast as events come.
+Limits how often edits by others are undone, so that two controllers that disagree don't write at event speed.
 
-Owns: the delay before a field is changed back once more: none at first, then 1 s, and twice as long each time, at
-most 5 min. After 10 min without an edit of it the next one is a first one. The clock is an argument.
+Owns: the delay before a field is changed back again: none at first, then 1 s, doubled each time, at most 5 min.
+After 10 min without an edit of the field, the count starts anew. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _QUIET = timedelta(minutes=10)
 _Object = tuple[str, str]
 """Kind and name."""
 _Fields = frozenset[str]
-"""What an edit has changed, as paths in the object: who edits another field starts another dispute."""
+"""The paths in the object that a patch changes. Edits of other fields are counted separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Undone:
-    """How often an edit of these fields was undone in a row, and when it was the last time."""
+    """How often edits of these fields were undone in a row, and when the last one was."""
 
     times: int
     at: datetime
@@ -33,7 +33,7 @@ class _Undone:
 
 @dataclass(slots=True)
 class _Written:
-    """What was written last, and what was undone since."""
+    """The digest of the last write of an object, and the edits undone since."""
 
     digest: str
     undone: dict[_Fields, _Undone] = field(default_factory=dict)
@@ -41,16 +41,16 @@ class _Written:
 
 class EditLimits:
     """
-    By job, object and field. One thread at a time for each job.
+    The edits undone so far, by job, object and field. Not for several threads at once on the same job.
 
-    A patch undoes an edit if it asks for the same object as the last write did: the job has not changed since.
+    A patch undoes an edit if its digest is that of the last write: the job has not changed since.
     """
 
     def __init__(self) -> None:
         self._by_job: dict[JobKey, dict[_Object, _Written]] = {}
 
     def times(self, key: JobKey, patch: Patch, now: datetime) -> int:
-        """How many edits in a row will have been undone with this patch; 0 if it undoes none."""
+        """Return how many edits in a row are undone, including by this patch; 0 if it undoes none."""
         last = self._last(key, patch)
         if last is None:
             return 0
@@ -58,17 +58,17 @@ class EditLimits:
         return 1 if before is None or before.at + _QUIET <= now else before.times + 1
 
     def not_before(self, key: JobKey, patch: Patch, now: datetime) -> datetime | None:
-        """When the patch may be sent; None if now."""
+        """Return when the patch may be sent; None if it may be sent now."""
         last = self._last(key, patch)
         before = last.undone.get(_fields(patch)) if last is not None else None
         if before is None:
             return None
-        # A number of times beyond any sense would overflow.
+        # The exponent is capped because timedelta overflows.
         due = before.at + min(_LONGEST, _FIRST * 2 ** min(before.times - 1, 30))
         return due if now < due else None
 
     def written(self, key: JobKey, action: Create | Patch, now: datetime) -> None:
-        """It was done."""
+        """Record that the action was carried out."""
         times = self.times(key, action, now) if isinstance(action, Patch) else 0
         if isinstance(action, Patch) and (last := self._last(key, action)) is not None:
             last.undone[_fields(action)] = _Undone(times, now)
@@ -76,7 +76,7 @@ class EditLimits:
             self._by_job.setdefault(key, {})[action.kind, action.name] = _Written(action.digest)
 
     def forget(self, key: JobKey) -> None:
-        """The job is gone."""
+        """Drop the records of a job that is gone."""
         self._by_job.pop(key, None)
 
     def _last(self, key: JobKey, patch: Patch) -> _Written | None:

@@ -1,8 +1,8 @@
 """
-Which job is looked at next.
+The work queue: which job is reconciled next.
 
-Owns: the order: a key that is added many times is looked at once, no key by two workers at a time, one that fails
-ever more seldom, one that has a date then. The clock is an argument, and so is chance.
+Owns: the order. A key that is added many times is handed out once, and never to two workers at a time; a key that
+fails is requeued with back-off; a key with a date is handed out then. Clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 15.0
-# Turns in a row that changed something and want another look at once. A plan that settles needs one or two; one
-# that never does must not become a storm of writes.
+# After this many turns in a row that changed something, the key is requeued with a delay. A plan that settles
+# needs one or two; one that never does must not cause a storm of writes.
 TURNS_AT_ONCE = 5
 _SPREAD = 0.2
-# Dates that no longer count are kept until they come up, but not without end.
+# Superseded dates stay in the heap until they are due; when there are more than about this many, it is rebuilt.
 _STALE_DATES = 100
 
 
 class Queue(Generic[Key]):
-    """Not for several threads at once: see work_queue.py. Times are seconds of a clock that never goes back."""
+    """Not thread-safe: see work_queue.py. Times are seconds of a monotonic clock."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
         self._ready: OrderedDict[Key, None] = OrderedDict()
         self._due: dict[Key, float] = {}
-        # Dates as they come; one that is not in _due any more is skipped.
+        # A heap of dates; one that is no longer in _due is skipped.
         self._dates: list[tuple[float, int, Key]] = []
         self._count = 0
         self._taken: set[Key] = set()
-        # Were added while somebody had them.
+        # Keys that were added while a worker had them.
         self._again: set[Key] = set()
         self._failures: dict[Key, int] = {}
         self._turns: dict[Key, int] = {}
         self._not_before: dict[Key, float] = {}
 
     def add(self, key: Key) -> None:
-        """Look at it as soon as may be."""
+        """Queue the key now, or once the worker that has it gives it back."""
         if key in self._taken:
             self._again.add(key)
         else:
             self._ready[key] = None
 
     def add_at(self, key: Key, date: float) -> None:
-        """Look at it then, if not before. Of several dates the first counts."""
+        """Queue the key at this date. Of several dates the earliest counts."""
         if date < self._due.get(key, float("inf")):
             self._due[key] = date
             self._count += 1
@@ -59,14 +59,14 @@ class Queue(Generic[Key]):
                 heapq.heapify(self._dates)
 
     def take(self, now: float) -> Key | None:
-        """The next key, which is the caller's until done(); None if there is none yet."""
+        """Return the next key, which is the caller's until done(), changed() or failed(); None if none is due."""
         self._wake(now)
         while self._ready:
             key, _ = self._ready.popitem(last=False)
             if (date := self._not_before.get(key, now)) > now:
                 self.add_at(key, date)
                 continue
-            # Whoever looks now sees what the date was for, and sets another if it still matters.
+            # This turn sees whatever the date was set for, and sets a new one if it is still needed.
             self._due.pop(key, None)
             self._not_before.pop(key, None)
             self._taken.add(key)
@@ -74,13 +74,13 @@ class Queue(Generic[Key]):
         return None
 
     def done(self, key: Key) -> None:
-        """It was looked at, and all is as it should be."""
+        """Give back a key that needed no change. Resets its back-off."""
         self._failures.pop(key, None)
         self._turns.pop(key, None)
         self._release(key)
 
     def changed(self, key: Key, now: float) -> None:
-        """Something was done about it: look again, at once unless that happens too often."""
+        """Give back a key for which something was done, and requeue it; with a delay if that happens too often."""
         self._failures.pop(key, None)
         turns = self._turns[key] = self._turns.get(key, 0) + 1
         if turns < TURNS_AT_ONCE:
@@ -91,35 +91,36 @@ class Queue(Generic[Key]):
 
     def failed(self, key: Key, now: float, *, at_least: float = 0.0) -> float:
         """
-        It could not be done: look again after a while that grows. Returns the while.
+        Give back a key that failed, and requeue it with back-off. Return the delay.
 
-        `at_least`: seconds that the API server has asked for. Until then nothing makes it come.
+        `at_least`: seconds that the API server has asked to wait. Until then take() does not return the key, even
+        if it is added.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = self._delay(failures)
         if at_least > 0:
-            # All that were sent away together must not come back together.
+            # Keys that were told to wait together must not all come back at once.
             asked = at_least * (1 + _SPREAD * self._chance())
             self._not_before[key] = now + asked
             delay = max(delay, asked)
         self.add_at(key, now + delay)
-        # What was added meanwhile must not go around the delay.
+        # Adding the key meanwhile must not bypass the delay.
         self._again.discard(key)
         self._release(key)
         return delay
 
     def next_date(self) -> float | None:
-        """When the first of the dates is due."""
+        """Return the earliest date; None if there is none."""
         self._forget_old_dates()
         return self._dates[0][0] if self._dates else None
 
     def depth(self) -> int:
-        """How many could be taken now."""
+        """Return how many keys are ready."""
         return len(self._ready)
 
     def dates(self) -> int:
-        """How many dates are kept, those included that no longer count."""
+        """Return how many dates are kept, including superseded ones."""
         return len(self._dates)
 
     def _release(self, key: Key) -> None:

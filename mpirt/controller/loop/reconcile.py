@@ -1,8 +1,8 @@
 """
-The loop: a key out of the queue, a plan for it, the plan carried out, and when to look again.
+Reconciles one job: makes a plan, carries it out, and says when to look again.
 
-Owns: what becomes of an outcome. What is to be done is decide.py's, how it is done is cluster/'s; both are
-handed in, and so are the clock and the permission to write (the lease is held).
+Owns: the reaction to each outcome. decide.py makes the plan; cluster/ carries out its actions and is passed in, as
+are the clock and the permission to write (the lease is held).
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
 from mpirt.controller.observed.store import Store
 
-# How long an object is believed to stand in the way before it is looked at again.
+# How long an object that is in the way, and that no watch reports, is kept before it is read again.
 _LENT = timedelta(seconds=30)
-# Should ever an event be missed, or a date.
+# A resync in case an event or a date was missed.
 _RESYNC_WITHIN, _RESYNC_SPREAD = timedelta(minutes=10), timedelta(minutes=3)
 
 
 class Cluster(Protocol):
-    """What carries actions out."""
+    """Carries out actions."""
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
-        """Do it for the job, in its namespace."""
+        """Carry out the action in the job's namespace, and return the outcome."""
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        """One object as it is now; None if that can't be said."""
+        """Return an object as it is now; None if it can't be read or does not exist."""
 
 
 class Witness(Protocol):
-    """What wants to know of what was done."""
+    """Is notified of every action."""
 
     def acted(self, action: Action, came: Outcome) -> None:
-        """An action was carried out, or not."""
+        """An action was attempted, with this outcome."""
 
 
 class Result(Enum):
-    """How a look at a job ended."""
+    """How the reconciliation of a job ended."""
 
     SETTLED = auto()
-    """Nothing was to be done."""
+    """There was nothing to do."""
     CHANGED = auto()
-    """Something was done, or learnt: what follows from it?"""
+    """Something was done or learnt: the job needs a new plan."""
     FAILED = auto()
-    """Something could not be done."""
+    """Something could not be done: retry with back-off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +74,20 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a plan was made of."""
+    """The objects that a plan was made from."""
 
     key: JobKey
     objects: Mapping[str, Sequence[Body]]
     """By kind, the job itself included."""
 
     def version(self, kind: str, name: str) -> str:
-        """Of the object of that kind and name; empty if there was none."""
+        """Return the resourceVersion of the object with that kind and name; empty if there was none."""
         metadata = (table(body, "metadata") for body in self.objects.get(kind, ()))
         return next((text(each, "resourceVersion") for each in metadata if text(each, "name") == name), "")
 
 
 class Reconciler:
-    """Makes the cluster what the jobs say. One thread at a time for each job."""
+    """Brings the cluster to the desired state of the jobs. Not for several threads at once on the same job."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class Reconciler:
         self._may_act = may_act
         self._rejections = Rejections()
         self._edits = EditLimits()
-        # Of the jobs that were looked at: a name may come to mean another job between two looks.
+        # The uids of the jobs as last reconciled: a new job may have taken the name since.
         self._uids: dict[JobKey, str] = {}
 
     def look(self, key: JobKey) -> Turn:
-        """Look at a job, and do what is to be done now."""
+        """Make a plan for the job, and carry out what is due now."""
         body, now = self._store.job(key), self._clock()
         self._forget_all_but(key, body)
         if body is None:
@@ -140,7 +140,7 @@ class Reconciler:
         return Turn(result, earliest(*asked, now + resync(key)), retry_after)
 
     def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
-        """Drop what is remembered of the job of this name, unless it is still the one that it was."""
+        """Drop what is remembered about the job with this name, unless it still has the same uid."""
         uid = text(table(body or {}, "metadata"), "uid")
         if body is None or uid != self._uids.get(key, uid):
             self._rejections.forget(key)
@@ -152,11 +152,16 @@ class Reconciler:
             self._uids.pop(key, None)
 
     def _delay(self, key: JobKey, action: Action, now: datetime) -> datetime | None:
-        """Until when an action has to wait, the others being done: the object has been changed back too often."""
+        """Return until when the action must wait because it undoes edits too often; None if it is due."""
         return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
 
     def _execute(self, actions: Sequence[Action], seen: _Seen) -> tuple[Result, float]:
-        """What can't be done keeps back what stands on it, and nothing else: a status is true all the same."""
+        """
+        Carry out the actions in order, and return the result and the seconds of Retry-After.
+
+        A failed action holds back only the actions that depend on it: the status is still true. The rest is left
+        out when the lease is lost, the API server is unavailable, or a new plan would know more.
+        """
         result = Result.CHANGED if actions else Result.SETTLED
         is_held_back = False
         for action in actions:
@@ -186,7 +191,7 @@ class Reconciler:
         return came
 
     def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
-        """The event that is due when this patch is done. Until then the object says who made the edit."""
+        """Return the event to create after the patch, if one is due. The patch overwrites who made the edit."""
         now = self._clock()
         if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
             return None
@@ -208,7 +213,7 @@ class Reconciler:
             self._store.forget(kind, key.namespace, action.name, action.uid)
 
     def _has_learnt(self, action: Action, seen: _Seen, came: Outcome) -> bool:
-        """Remember what an action that was not done shows. Whether the next plan knows more than this one."""
+        """Remember what a failed action shows. Return whether the next plan will know more than this one."""
         match came:
             case Exists() if isinstance(action, Create):
                 return self._has_found(action, seen.key)
@@ -230,13 +235,13 @@ class Reconciler:
         return True
 
     def _show_launcher_job(self, key: JobKey) -> None:
-        """What another controller has made has no labels of ours; its launcher Job counts from the beginning."""
+        """Read another controller's launcher Job: without our labels no watch reports it, but a plan needs it."""
         found = self._cluster.read(kinds.JOB, key.namespace, object_name(kinds.JOB, key.name))
         if found is not None:
             self._store.lend(key, kinds.JOB, found, self._clock() + _LENT)
 
     def _has_read(self, action: Patch | WriteStatus, seen: _Seen, message: str) -> bool:
-        """Read the object. If it is still the one that the plan saw, the answer was a rejection of the change."""
+        """Read the object. If it has not changed since the plan was made, the answer was a rejection."""
         found = self._cluster.read(action.kind, seen.key.namespace, action.name)
         if found is None:
             return False
@@ -245,7 +250,7 @@ class Reconciler:
         return is_another or self._is_news(action, seen.key, message, final=False)
 
     def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:
-        """Remember a rejection; without `final`, a failure that becomes one if it goes on."""
+        """Remember a rejection, or without `final` a failure that may become one. Return whether it is new."""
         if not isinstance(action, Create | Patch) or not action.digest:
             return False
         rejection = Rejection(action.kind, action.digest, message, final=bool(final))
@@ -253,7 +258,7 @@ class Reconciler:
         return remember(key, rejection, self._clock())
 
     def _as_of(self, seen: _Seen, action: Action) -> Action:
-        """A status is written to the object that it was made for, or not at all."""
+        """Tie a status write to the resourceVersion that the plan was made for."""
         if not isinstance(action, WriteStatus):
             return action
         return replace(action, version=seen.version(action.kind, action.name))
@@ -274,22 +279,22 @@ class Reconciler:
 
 
 def resync(key: JobKey) -> timedelta:
-    """After which time a job is looked at although nothing has happened; differs between jobs, to spread them."""
+    """Return after how long the job is reconciled without an event: 7 to 10 min, to spread the jobs."""
     return _RESYNC_WITHIN - _RESYNC_SPREAD * (crc32(str(key).encode()) / 2**32)
 
 
 def _stands_alone(action: Action) -> bool:
-    """Whether it can be done whatever became of the actions before it."""
+    """Whether the action may be carried out although one before it has failed."""
     match action:
         case WriteStatus() | Create(once=True):
             return True
         case Delete():
-            # A launcher Job is deleted for what is made in its place; a pod, because it is over or lost.
+            # A launcher Job is deleted to make way for another one; a pod, because it is over or lost.
             return action.kind == kinds.POD
         case _:
             return False
 
 
 def _carries_others(action: Action) -> bool:
-    """Whether actions after it need it done: objects are made in the order in which they need each other."""
+    """Whether later actions depend on this one: objects are created in the order of their dependencies."""
     return isinstance(action, Create | Patch) and not _stands_alone(action)

@@ -16,11 +16,11 @@ from mpirt.controller.model.spec import JobKey
 
 _FIRST = timedelta(seconds=30)
 _LONGEST = timedelta(minutes=10)
-# Longer than etcd needs to find another leader.
+# Longer than etcd needs to elect another leader.
 _FAILING_FOR = timedelta(seconds=20)
 
 _Question = tuple[str, str]
-"""Kind and digest of what is asked for."""
+"""Kind and digest of the object or patch that was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class _Remembered:
 
 
 class Rejections:
-    """By job; each is of one object that was asked for, or of one change. One thread at a time for each job."""
+    """By job, the rejections of single objects or patches. Not for several threads at once on the same job."""
 
     def __init__(self) -> None:
         self._by_job: dict[JobKey, dict[_Question, _Remembered]] = {}
         self._failing: dict[JobKey, dict[_Question, datetime]] = {}
 
     def remember(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
-        """The no that was just said. Whether it is news: it wasn't believed before."""
+        """Remember a rejection. Return whether it is new: none of the same request was still in force."""
         known = self._by_job.setdefault(key, {})
         question = (rejection.kind, rejection.digest)
         self._failing.get(key, {}).pop(question, None)
@@ -48,7 +48,11 @@ class Rejections:
         return before is None or before.until <= now
 
     def failed(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
-        """The server's failure, which is a no if it goes on failing. Whether it is one now, and is news."""
+        """
+        Note a failure of the server; once it has lasted for a while, it counts as a rejection.
+
+        Return whether it does now, and none of the same request was still in force.
+        """
         question = (rejection.kind, rejection.digest)
         since = self._failing.setdefault(key, {}).setdefault(question, now)
         if now - since < _FAILING_FOR:
@@ -59,19 +63,19 @@ class Rejections:
         return before is None or before.until <= now
 
     def of(self, key: JobKey, now: datetime) -> tuple[Rejection, ...]:
-        """Those that are believed now."""
+        """Return the rejections in force: their requests are not repeated yet."""
         return tuple(each.rejection for each in self._by_job.get(key, {}).values() if now < each.until)
 
     def next(self, key: JobKey, now: datetime) -> datetime | None:
-        """When the next of them is to be asked again."""
+        """Return when the first of them ends and its request may be repeated; None if there is none."""
         return earliest(*(each.until for each in self._by_job.get(key, {}).values() if now < each.until))
 
     def accepted(self, key: JobKey, kind: str, digest: str) -> None:
-        """It was said yes to; the next no is a first one."""
+        """Forget the rejections of a request that was accepted: the next one starts with the shortest back-off."""
         for known in (self._by_job, self._failing):
             known.get(key, {}).pop((kind, digest), None)
 
     def forget(self, key: JobKey) -> None:
-        """The job is gone."""
+        """Drop the rejections of a job that is gone."""
         for known in (self._by_job, self._failing):
             known.pop(key, None)

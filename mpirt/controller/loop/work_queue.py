@@ -1,7 +1,7 @@
 """
-The queue as several threads use it.
+The work queue for several threads.
 
-Owns: waiting until there is something to do. Everything else about the queue is queue.py's.
+Owns: the lock, and waiting for the next key. The order of keys is queue.py's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Settle = Callable[[Queue[Key]], None]
 
 
 class WaitingQueue(Generic[Key]):
-    """A queue with a lock and a bell."""
+    """A queue with a lock and a condition variable. Every method may be called from any thread."""
 
     def __init__(self, queue: Queue[Key], clock: Callable[[], float]) -> None:
         self._queue = queue
@@ -25,14 +25,14 @@ class WaitingQueue(Generic[Key]):
         self._closed = False
 
     def add(self, keys: Iterable[Key]) -> None:
-        """Look at these as soon as may be."""
+        """Queue these keys, and wake waiting workers."""
         with self._bell:
             for key in keys:
                 self._queue.add(key)
             self._bell.notify_all()
 
     def take(self) -> Key | None:
-        """Wait for the next key; None when the queue is closed."""
+        """Wait for the next key and return it; None when the queue is closed."""
         with self._bell:
             while not self._closed:
                 key = self._queue.take(self._clock())
@@ -43,18 +43,18 @@ class WaitingQueue(Generic[Key]):
             return None
 
     def settle(self, how: Settle[Key]) -> None:
-        """Give a key back, in one of the queue's ways."""
+        """Give a key back: `how` calls done(), changed() or failed() of the queue."""
         with self._bell:
             how(self._queue)
             self._bell.notify_all()
 
     def close(self) -> None:
-        """Send everybody who waits home."""
+        """Close the queue: take() returns None in every thread."""
         with self._bell:
             self._closed = True
             self._bell.notify_all()
 
     def depth(self) -> int:
-        """How many could be taken now."""
+        """Return how many keys are ready."""
         with self._bell:
             return self._queue.depth()

@@ -1,1 +1,1 @@
-"""What an operator sees: log lines, metrics, the pages that serve them."""
+"""Monitoring: the log, the metrics, and the HTTP server for metrics and probes."""

@@ -1,8 +1,8 @@
 """
-Log lines: one for each decision, each a list of names and values.
+Structured log lines: one per decision, each a list of names and values.
 
-Owns: the two forms of a line, logfmt for people and JSON for what collects logs, and writing them. A message says
-what was done; everything else about it is a field of its own.
+Owns: the two formats, logfmt for people and JSON for log collectors, and writing the lines. The message says what
+was done; every detail is a field of its own.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ Form = Callable[[Mapping[str, Value]], str]
 
 
 class Log(Protocol):
-    """Something that takes lines."""
+    """A logger."""
 
     def info(self, message: str, **fields: Value) -> None:
-        """What was done, or decided."""
+        """Log what was done or decided."""
 
     def warning(self, message: str, **fields: Value) -> None:
-        """What went wrong and is being coped with."""
+        """Log a problem that the controller handles itself, for example by retrying."""
 
     def error(self, message: str, **fields: Value) -> None:
-        """What somebody has to look at."""
+        """Log a problem that needs somebody's attention."""
 
 
 def logfmt(fields: Mapping[str, Value]) -> str:
-    """name=value, with quotes where a value needs them."""
+    """Return the fields as name=value, with quotes where a value needs them."""
     return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
 
 def as_json(fields: Mapping[str, Value]) -> str:
-    """One JSON object."""
+    """Return the fields as one JSON object."""
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -52,7 +52,7 @@ def _quoted(value: Value) -> str:
 
 
 class LineLog:
-    """Writes lines to a stream, each whole."""
+    """Writes whole lines to a stream, from any thread."""
 
     def __init__(self, stream: TextIO, form: Form, clock: Callable[[], datetime]) -> None:
         self._stream = stream
@@ -61,15 +61,15 @@ class LineLog:
         self._lock = threading.Lock()
 
     def info(self, message: str, **fields: Value) -> None:
-        """What was done, or decided."""
+        """Log what was done or decided."""
         self._write("info", message, fields)
 
     def warning(self, message: str, **fields: Value) -> None:
-        """What went wrong and is being coped with."""
+        """Log a problem that the controller handles itself, for example by retrying."""
         self._write("warning", message, fields)
 
     def error(self, message: str, **fields: Value) -> None:
-        """What somebody has to look at."""
+        """Log a problem that needs somebody's attention."""
         self._write("error", message, fields)
 
     def _write(self, level: str, message: str, fields: Mapping[str, Value]) -> None:
@@ -81,7 +81,7 @@ class LineLog:
 
 
 def report_mistake(log: Log, error: BaseException, **fields: Value) -> None:
-    """Tell of an error that only a change of this program can mend, in a line."""
+    """Log an internal error, which only a change of this program can fix, in one line."""
     log.error("internal error; please report it", **fields, error=_where(error))
 
 

@@ -1,7 +1,7 @@
 """
-What is counted, under the names by which it is scraped.
+The Prometheus metrics.
 
-Owns: the metrics: those that mpi-operator has under its names, so that existing dashboards work, and our own.
+Owns: their names and values. Metrics that mpi-operator has keep its names, so that existing dashboards work.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 class _Launchers(Collector):
-    """One row for each launcher Job, whoever made it and when."""
+    """One sample per launcher Job in the cache, created by this process or not."""
 
     def __init__(self, launchers: Callable[[], Iterable[tuple[str, str]]]) -> None:
         self._launchers = launchers
 
     def collect(self) -> Iterator[Metric]:
-        """What a scrape sees."""
+        """Yield the samples at a scrape."""
         info = GaugeMetricFamily(
             "mpi_operator_job_info", "Launcher Jobs that exist", labels=["launcher", "namespace"]
         )
@@ -47,13 +47,13 @@ class _Launchers(Collector):
 
 
 class Metrics:
-    """All metrics of one process, in a registry of their own."""
+    """The metrics of this process, in a registry of their own."""
 
     def __init__(self) -> None:
-        # The library adds to each counter a series with the time of its birth: mpi_operator_jobs_created_created.
+        # Otherwise the library adds a creation time to each counter: mpi_operator_jobs_created_created.
         disable_created_metrics()
         self._registry = registry = CollectorRegistry()
-        # Memory, CPU time and open files of this process, under the names that every process has.
+        # Memory, CPU time and open files of this process, under the usual names.
         ProcessCollector(registry=registry)
         self._transitions = {
             Type.CREATED: Counter("mpi_operator_jobs_created", "MPI jobs created", registry=registry),
@@ -82,7 +82,7 @@ class Metrics:
         launchers: Callable[[], Iterable[tuple[str, str]]],
         leads: Callable[[], bool],
     ) -> None:
-        """What is asked at every scrape."""
+        """Register the gauges whose values are computed at every scrape."""
         leader = Gauge("mpi_operator_is_leader", "Whether this process is the leader", registry=self._registry)
         leader.set_function(lambda: float(leads()))
         queue = Gauge("mpirt_controller_queue_depth", "Jobs waiting to be reconciled", registry=self._registry)
@@ -92,19 +92,19 @@ class Metrics:
         self._registry.register(_Launchers(launchers))
 
     def called(self, verb: str, resource: str, code: int) -> None:
-        """A request was made."""
+        """Count a request to the API server."""
         self._calls.labels(verb, resource, str(code)).inc()
 
     def looked(self, result: str, seconds: float) -> None:
-        """A job was looked at."""
+        """Record the reconciliation of a job."""
         self._looks.labels(result).observe(seconds)
 
     def acted(self, action: Action, came: Outcome) -> None:
-        """An action was carried out, or not."""
+        """Count the conditions that a status write has made true."""
         if isinstance(came, Done) and isinstance(action, WriteStatus):
             for kind in action.came_true & self._transitions.keys():
                 self._transitions[kind].inc()
 
     def page(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in the format of Prometheus."""
         return generate_latest(self._registry)

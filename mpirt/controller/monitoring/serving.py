@@ -1,7 +1,7 @@
 """
-The port for machines: /metrics, /healthz, /readyz.
+The HTTP server for /metrics, /healthz and /readyz.
 
-Owns: the HTTP server and its thread. What is healthy and what is ready is asked of whoever knows.
+Owns: the server and its thread. The content of the pages is passed in.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from mpirt.errors import ConfigError
 Page = tuple[int, str, bytes]
 """Code, content type, body."""
 
-# A client that says nothing doesn't keep a thread for longer.
+# A connection on which no request arrives is closed after this time, so that it does not hold a thread.
 _PATIENCE = 10.0
 
 
 def verdict(troubles: list[str]) -> Page:
-    """ok, or what isn't."""
+    """Return the page of a probe: 200 and "ok", or 503 and the problems."""
     said = "\n".join(troubles) or "ok"
     return (503 if troubles else 200), "text/plain; charset=utf-8", f"{said}\n".encode()
 
 
 class Server:
-    """Answers until it is stopped."""
+    """Serves the pages until it is stopped."""
 
     def __init__(self, address: str, port: int, pages: Mapping[str, Callable[[], Page]], log: Log) -> None:
         try:
@@ -53,7 +53,7 @@ class Server:
 
 
 class _Listener(ThreadingHTTPServer):
-    """Whose errors are lines of the log, as all others are."""
+    """A listener that writes its errors to the controller's log."""
 
     daemon_threads = True
 
@@ -65,14 +65,14 @@ class _Listener(ThreadingHTTPServer):
         super().__init__(where, _handler(pages))
 
     def server_bind(self) -> None:
-        # The pod's address, at which it is probed, may be of either kind.
+        # Probes connect to the pod's address, which may be IPv4 or IPv6.
         if self._is_for_all:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  the library's names
         error = sys.exception()
-        # A probe that has waited long enough goes away; nobody has to look at that.
+        # A probe that times out closes its connection; that is not worth a log line.
         if error is not None and not isinstance(error, (ConnectionError, TimeoutError)):
             report_mistake(self._log, error)
 
@@ -93,7 +93,7 @@ def _handler(pages: Mapping[str, Callable[[], Page]]) -> type[BaseHTTPRequestHan
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: a probe comes every few seconds."""
+            """Log nothing: a probe arrives every few seconds."""
 
     return Handler
 
