@@ -1,1 +1,1 @@
-"""What is particular to a kind of job object: how it is read into a JobSpec, and the shape of its status."""
+"""The dialects: how each kind of job object is read into a JobSpec, and the form of its status."""

@@ -1,7 +1,7 @@
 """
-What the controller asks of a kind of job object.
+The interface of a dialect.
 
-Owns: the questions. A new kind of job is a module beside this one that answers them.
+Owns: what the controller needs from a kind of job object. A new kind is another module here that implements it.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 
 
 class Dialect(Protocol):
-    """A kind of job object."""
+    """Reads and writes one kind of job object."""
 
     @property
     def resource(self) -> Resource:
-        """The object that is watched and whose status is written, in the version that is liked best."""
+        """The job object's resource in the preferred version."""
         ...
 
     @property
     def versions(self) -> Sequence[Resource]:
-        """All versions that can be read, the best one first."""
+        """All versions that can be read, the preferred one first."""
         ...
 
     @property
     def remedy(self) -> str:
-        """What to do where the API server serves none of them."""
+        """What the user can do if the API server serves none of them."""
         ...
 
     def owner(self, body: Body) -> Owner:
-        """How the object is named by what it owns."""
+        """Return the job object as owner references and events refer to it."""
         ...
 
     def is_ours(self, body: Body) -> bool:
-        """Whether this controller may act on it."""
+        """Whether this controller may act on the job."""
         ...
 
     def is_claimed(self, body: Body) -> bool:
-        """Whether it names this controller, so that others keep off it."""
+        """Whether the job names this controller as its manager, so that others leave it alone."""
         ...
 
     @property
     def claim(self) -> str:
-        """The field that names it, and the value."""
+        """The field by which a job names this controller, and its value."""
         ...
 
     def parse(self, body: Body) -> JobSpec:
-        """What it asks for. Raises SpecError with the path of the first field that can't be."""
+        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         ...
 
     def read_status(self, body: Body) -> JobStatus:
-        """What was said of it last."""
+        """Return the status that the object holds."""
         ...
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Its status in its own shape."""
+        """Return the status in the form of the job object."""
         ...

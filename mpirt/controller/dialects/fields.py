@@ -1,8 +1,7 @@
 """
-Reading what a user wrote, field by field, with the path of each in the message when it is wrong.
+Reads the fields that a user wrote, and reports an invalid one with its path.
 
-Owns: the checks of a field's kind and range. A missing field and a null one are the same, as they are for
-Kubernetes.
+Owns: the checks of a field's type and range. A null field counts as missing, as it does for Kubernetes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _SHOWN = 60
 
 
 class Fields:
-    """A mapping of the user's, and where it stands."""
+    """A mapping that the user wrote, and its path in the object."""
 
     __slots__ = ("path", "values")
 
@@ -30,36 +29,36 @@ class Fields:
         self.values: Mapping[str, Any] = value
 
     def at(self, name: str) -> str:
-        """The path of a field."""
+        """Return the path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
     def has(self, name: str) -> bool:
-        """Whether the field is given."""
+        """Whether the field is set."""
         return self.values.get(name) is not None
 
     def table(self, name: str) -> Fields:
-        """An object in the field; missing is empty."""
+        """Return the object in a field; empty if it is missing."""
         return Fields(self.values[name] if self.has(name) else {}, self.at(name))
 
     def needed(self, name: str) -> Fields:
-        """An object that has to be there."""
+        """Return the object in a required field."""
         if not self.has(name):
             raise SpecError(self.at(name), "is missing")
         return self.table(name)
 
     def rows(self, name: str) -> list[Fields]:
-        """A list of objects."""
+        """Return the list of objects in a field; empty if it is missing."""
         return [Fields(value, f"{self.at(name)}[{number}]") for number, value in enumerate(self._list(name))]
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts."""
+        """Return the list of texts in a field; empty if it is missing."""
         for number, value in enumerate(self._list(name)):
             if not isinstance(value, str):
                 raise SpecError(f"{self.at(name)}[{number}]", f"expected text, got {shown(value)}")
         return list(self._list(name))
 
     def text(self, name: str, default: str = "") -> str:
-        """A text; missing is the default."""
+        """Return the text in a field; the default if it is missing."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -68,14 +67,14 @@ class Fields:
         return value
 
     def flag(self, name: str) -> bool | None:
-        """True, false, or not said."""
+        """Return the boolean in a field; None if it is missing."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool):
             raise SpecError(self.at(name), f"expected true or false, got {shown(value)}")
         return value
 
     def number(self, name: str, *, least: int, most: int = 2**31 - 1) -> int | None:
-        """A whole number, or nothing."""
+        """Return the whole number in a field; None if it is missing."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -88,7 +87,7 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: type[E], default: E) -> E:
-        """One of a few words; missing or empty is the default."""
+        """Return one of the choices; the default if the field is missing or empty."""
         value = self.text(name)
         if not value:
             return default
@@ -99,7 +98,7 @@ class Fields:
             raise SpecError(self.at(name), f"must be one of {words}, got {shown(value)}") from None
 
     def labels(self, name: str) -> dict[str, str]:
-        """Names and texts, as labels and annotations are."""
+        """Return a mapping of names to texts, as for labels and annotations; empty if it is missing."""
         table = self.table(name)
         return {key: table.text(key) for key in table.values}
 
@@ -113,6 +112,6 @@ class Fields:
 
 
 def shown(value: object) -> str:
-    """A wrong value, for a message."""
+    """Return an invalid value as it is shown in a message."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

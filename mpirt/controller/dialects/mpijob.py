@@ -1,9 +1,9 @@
 """
 kubeflow.org MPIJob, v1 and v2beta1.
 
-Owns: reading it into a JobSpec, and what in it can't mean here what it says. The two versions are one object: what
-is stored has the fields of both, and nobody can tell afterwards in which it was written. So each field that a
-version has means the same in the other.
+Owns: reading it into a JobSpec, and the notices about fields that are not honoured as written. The two versions
+are one object: what is stored has the fields of both, and nothing tells in which version it was written. So a
+field of one version means the same in the other.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from mpirt.controller.model.spec import (
 )
 from mpirt.errors import SpecError
 
-# mpi-operator's CRD serves the first one only, training-operator's the second one only, ours both.
+# mpi-operator's CRD serves only the first one, training-operator's only the second, ours both.
 VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
 
-# In spec.runPolicy.managedBy: this controller.
+# The value of spec.runPolicy.managedBy that names this controller.
 US = "mpirt.dev/controller"
-# Those that may be named there for us to act: whose jobs run here unchanged, and we.
+# The managers whose jobs this controller runs: itself, and the operators whose jobs run here unchanged.
 _MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
 
-# The names of pods begin with it, and of a Service: RFC 1035.
+# The job's name is also its Service's name, and the names of its pods begin with it: RFC 1035.
 _JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 _DEFAULT_RETRIES = 6
 
-# All their names stand in one ConfigMap and one Role, which may have a megabyte each.
+# One ConfigMap and one Role hold all of their names; each may have a megabyte.
 _MOST_WORKERS = 10_000
 
 
 class _Restart(StrEnum):
-    """What a replica may say of its pods' end."""
+    """The values of restartPolicy, in a replica or its pod template."""
 
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
@@ -66,7 +66,7 @@ class _Restart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """The dialect."""
+    """The dialect of MPIJobs."""
 
     versions: tuple[Resource, ...] = VERSIONS
     claim: str = f"spec.runPolicy.managedBy to {US}"
@@ -74,27 +74,27 @@ class MpiJob:
 
     @property
     def resource(self) -> Resource:
-        """The version that is liked best."""
+        """The resource in the preferred version."""
         return self.versions[0]
 
     def owner(self, body: Body) -> Owner:
-        """The job, as what it owns names it: in the version in which it was read, which is served."""
+        """Return the job for owner references and events, in the served version in which it was read."""
         metadata = table(body, "metadata")
         key = JobKey(self.resource.kind, text(metadata, "namespace"), text(metadata, "name"))
         api_version = text(body, "apiVersion") or self.resource.api_version
         return Owner(api_version, self.resource.kind, key, text(metadata, "uid"))
 
     def is_ours(self, body: Body) -> bool:
-        """Whether it names nobody else as its manager."""
+        """Whether the job's manager is this controller, one whose jobs it runs, or not set."""
         manager = table(body, "spec", "runPolicy").get("managedBy")
         return manager is None or (isinstance(manager, str) and manager in _MANAGERS)
 
     def is_claimed(self, body: Body) -> bool:
-        """Whether it names this controller as its manager."""
+        """Whether the job names this controller as its manager."""
         return table(body, "spec", "runPolicy").get("managedBy") == US
 
     def parse(self, body: Body) -> JobSpec:
-        """What it asks for. Raises SpecError."""
+        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         _check_name(owner.key.name)
         spec = Fields(body, "").needed("spec")
@@ -120,11 +120,11 @@ class MpiJob:
         )
 
     def read_status(self, body: Body) -> JobStatus:
-        """What was said of it last."""
+        """Return the status that the object holds."""
         return mpijob_status.read_status(table(body, "status"))
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Its status in its own shape."""
+        """Return the status in the form of an MPIJob."""
         return mpijob_status.write_status(status, key)
 
 

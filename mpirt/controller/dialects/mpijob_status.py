@@ -1,8 +1,8 @@
 """
 The status of a kubeflow.org MPIJob.
 
-Owns: its shape, which is mpi-operator's, with the history of the job. Where a CRD drops that, a status is read
-back without it. The last condition in the list is the one that holds now; dashboards and columns show that one.
+Owns: its form, which is mpi-operator's plus the job's history. If a CRD drops the history, a status is read back
+without it. The last condition in the list describes the current state; dashboards and columns show that one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KNOWN = frozenset(Type)
 
 
 def read_status(body: Body) -> JobStatus:
-    """The status that an object carries. What can't be read is as if it had never been said."""
+    """Return the status that an object holds. A field or condition that can't be read counts as missing."""
     conditions = [_condition(row) for row in rows(body, "conditions") if text(row, "type") in _KNOWN]
     return JobStatus(
         conditions={condition.type: condition for condition in conditions},
@@ -36,7 +36,7 @@ def read_status(body: Body) -> JobStatus:
 
 
 def write_status(status: JobStatus, key: JobKey) -> dict[str, object]:
-    """The status as the object carries it."""
+    """Return the status in the form of an MPIJob."""
     times = {
         "startTime": status.started,
         "completionTime": status.completed,
@@ -85,7 +85,7 @@ def _counts(row: Body) -> Counts:
 
 
 def _replica(counts: Counts, key: JobKey, role: str) -> Mapping[str, object]:
-    """The selector is what `kubectl scale` and autoscalers ask for."""
+    """Return the counts of a role, with the selector that `kubectl scale` and autoscalers need."""
     return {
         "active": counts.active,
         "succeeded": counts.succeeded,

@@ -1,8 +1,8 @@
 """
-Reading runPolicy.schedulingPolicy, and what in it a gang scheduler is not told.
+Reads runPolicy.schedulingPolicy, and reports which of its fields have no effect.
 
-Owns: the fields, and for which schedulers they mean something. mpi-operator makes a PodGroup of them; here Volcano
-makes its own, out of annotations, and the coscheduling plugin takes the user's.
+Owns: the fields, and for which schedulers they have an effect. mpi-operator creates a PodGroup from them; here
+Volcano creates its own from annotations, and the coscheduling plugin uses the user's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+|[numkMGTPE]|[KM
 
 
 def read_scheduling(body: Body, run: Fields) -> Scheduling | None:
-    """What the policy says; None if there is none."""
+    """Return the settings of the policy; None if there is none."""
     if not run.has(_POLICY):
         return None
     fields = run.table(_POLICY)
@@ -37,7 +37,7 @@ def read_scheduling(body: Body, run: Fields) -> Scheduling | None:
 
 
 def scheduling_notices(run: Fields, workers: Template) -> list[str]:
-    """What has no effect, each in a sentence that begins with its path."""
+    """Return a sentence for each field that has no effect, beginning with its path."""
     policy = run.table(_POLICY)
     silent = {
         "scheduleTimeoutSeconds": "no PodGroup is created",

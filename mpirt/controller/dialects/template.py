@@ -1,8 +1,8 @@
 """
-Reading a pod template as far as something of ours is built into it.
+Reads the fields of a pod template that the controller uses or adds to.
 
-Owns: which fields that is, and which names and places in a pod are ours. All else is Kubernetes' to judge: the API
-server is asked by a dry run before anything is made.
+Owns: which fields these are, and which names and paths in a pod are reserved for mpirt. Kubernetes validates
+everything else, in a dry run before anything is created.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
 _OUR_VOLUMES = frozenset({CONFIG_VOLUME, RUNTIME_VOLUME})
 _OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
 
-# Read by builders.
+# Fields that builders read.
 _TEXTS = ("dnsPolicy", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName")
 _FLAGS = ("automountServiceAccountToken", "hostNetwork")
 
 
 def read_template(replica: Fields, main: str) -> Template:
     """
-    A replica's pod template.
+    Return a replica's pod template. Raises SpecError.
 
-    `main` is the container that the job names as the one with the MPI; if it names none, or this template has none
-    of that name, it is the one that kubectl would take: by annotation, else the first.
+    `main` is the container that the job names as the one that runs MPI. If it names none, or the template has no
+    container of that name, the container that kubectl would choose is taken: the annotated one, else the first.
     """
     fields = replica.needed("template")
     metadata, spec = fields.table("metadata"), fields.needed("spec")

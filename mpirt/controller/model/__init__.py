@@ -1,1 +1,1 @@
-"""The values that all else here is about: what a job is, what may be done for it, what came of that."""
+"""The values of the controller: a job's spec and status, the actions for it, and their outcomes."""

@@ -1,10 +1,10 @@
 """
-What a plan is made of.
+Plans and their actions.
 
-Owns: the kinds of actions, and what each promises to whoever carries it out. An action holds all that is needed to
-do it; who does it has no opinions.
+Owns: the kinds of actions, and what each asks of the code that carries it out. An action holds everything that is
+needed for that; the executor decides nothing.
 
-Each of them may be done twice: names are fixed, and uids guard what is changed or deleted.
+Every action may be carried out twice: names are fixed, and changes and deletions of an object test its uid.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Operation = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Create:
     """
-    Make the object, or with `dry_run` ask whether it could be made.
+    Create the object, or with `dry_run` only ask the API server to validate it.
 
-    The answer 409 says that there is one of that name: it is to be read and shown to the next plan, which sees
-    whose it is. With `once` it says that this was done before, as it is for events, and all is well; so it is with
-    `dry_run`, for names are looked at after everything else. A dry run that exceeds a quota is well, too.
+    If an object of that name exists (409 AlreadyExists), it is read, and the next plan sees whose it is. With
+    `once` the action then counts as done before, as for events; with `dry_run` it counts as accepted, because the
+    name is checked after everything else. A dry run that exceeds a quota counts as accepted, too.
     """
 
     manifest: Manifest
     why: str
     digest: str = ""
-    """Of the manifest, so that a rejection can be remembered; empty where nothing of the user's is in it."""
+    """Of the manifest, to remember a rejection by; empty if nothing in it comes from the user."""
     dry_run: bool = False
     once: bool = False
 
@@ -52,8 +52,9 @@ class Patch:
     """
     Change fields of the object by a JSON patch, whose first operation tests the uid.
 
-    Nothing else of the object is touched. 404, 409 and a patch that can't be applied (422, for example where the
-    test of the uid fails) mean: read the object. If it is the one that the plan saw, the answer is a rejection.
+    Nothing else in the object is touched. After a 409, or if the patch can't be applied (422, for example because
+    the uid test fails), the object is read. If it has not changed since the plan was made, the answer was a
+    rejection. After a 404 the job is planned again, with back-off.
     """
 
     kind: str
@@ -61,16 +62,16 @@ class Patch:
     operations: tuple[Operation, ...]
     why: str
     digest: str = ""
-    """Of what is written, so that a rejection can be remembered; empty where nothing of the user's is in it."""
+    """Of what is written, to remember a rejection by; empty if nothing in it comes from the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
     """
-    Delete the object with this uid, and none that has taken its name; 404 and 409 are fine.
+    Delete the object with this uid, and no other with its name; 404 and 409 count as done.
 
-    `foreground`: it stays visible until all that it owns is gone. `grace`: seconds that its processes get; None
-    leaves that to them, 0 doesn't wait for the node's word.
+    `foreground`: the object stays visible until everything that it owns is gone. `grace`: the grace period in
+    seconds; None uses the object's own, 0 does not wait for the node to confirm termination.
     """
 
     kind: str
@@ -84,10 +85,10 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
     """
-    Replace the status of the job object, or of one that asks for a change of it. The last actions of a plan, one
-    for each object, and only if it changed.
+    Replace the status of the job object, or of an object that requests a change of the job. These are the last
+    actions of a plan, one per object, and only for a status that has changed.
 
-    Answered 409 if the object has changed since the plan was made: read it and plan again.
+    The answer is 409 if the object has changed since the plan was made: it is read, and a new plan is made.
     """
 
     kind: str
@@ -96,9 +97,9 @@ class WriteStatus:
     status: Manifest
     why: str
     came_true: frozenset[Type] = frozenset()
-    """The conditions that hold now and did not before."""
+    """The conditions that are true now and were not before."""
     version: str = ""
-    """The resourceVersion of the object that the plan was made for; whoever carries plans out sets it."""
+    """The resourceVersion of the object that the plan was made for; the reconciler sets it."""
 
 
 Action = Create | Patch | Delete | WriteStatus
@@ -106,7 +107,7 @@ Action = Create | Patch | Delete | WriteStatus
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done now, in this order, and when to look again if nothing happens before."""
+    """The actions to carry out now, in this order, and when to look again if no event comes before."""
 
     actions: tuple[Action, ...] = ()
     again: datetime | None = None
@@ -115,21 +116,22 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """
-    The API server's no to an object or a change, remembered so that it isn't asked again at once.
+    The API server's refusal of an object or patch, remembered so that the request is not repeated at once.
 
-    Whoever carries plans out makes one of every 400, 403 and 422 (but for a failed uid test), and forgets it after
-    a while that grows with each repetition: an admission rule or a quota may have changed.
+    The reconciler creates one for each Refused outcome, for a patch of an unchanged object that can't be applied,
+    and for a failure of the server that lasts; in each case only if the action has a digest. It ends after a
+    back-off that grows with each repetition: an admission rule or a quota may have changed.
     """
 
     kind: str
     digest: str
-    """Of the object that was refused: another template is another question."""
+    """Of the object or patch that was refused; a different template has another digest."""
     message: str
-    """The API server's own."""
+    """The API server's message."""
     final: bool
-    """Whether only another spec can help (422, 400), rather than another cluster (403)."""
+    """Whether only a change of the spec can help (invalid object), not one in the cluster (policy, quota)."""
 
 
 def earliest(*times: datetime | None) -> datetime | None:
-    """The first of several moments, of which any may be never."""
+    """Return the earliest of several times, of which any may be None; None if all are."""
     return min((time for time in times if time is not None), default=None)

@@ -1,8 +1,8 @@
 """
-What happened in a job: each attempt of its launcher, and which pods died in it.
+A job's history: each attempt of its launcher, and the pods that died in it.
 
-Owns: the values, and how many of them are kept. observed/history.py makes them of what is seen, messages/causes.py
-makes sentences of them, model/records.py writes them down.
+Owns: the values, and how many of them are kept. observed/history.py builds them from the observed objects,
+messages/causes.py turns them into sentences, model/records.py serializes them.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from datetime import datetime
 from enum import StrEnum
 
 KEPT_ATTEMPTS = 5
-"""A job may be tried hundreds of times; what happened in the last of them is what people ask for."""
+"""How many attempts are kept. A job may have hundreds; people ask for the last ones."""
 KEPT_DEATHS = 10
-"""In each attempt. A lost rack takes a thousand workers; the first tell why."""
+"""How many deaths are kept per attempt. A lost rack takes a thousand workers; the first ones show the cause."""
 
 
 class How(StrEnum):
-    """How a pod came to its end."""
+    """How a pod ended."""
 
     EXITED = "Exited"
-    """A container ended, with this code."""
+    """A container exited, with the exit code in `code`."""
     EVICTED = "Evicted"
     FAILED = "Failed"
-    """The pod as a whole."""
+    """The pod as a whole has failed."""
     DELETED = "Deleted"
     NODE_LOST = "NodeLost"
     GONE = "Gone"
-    """It is not there any more, and nothing has said why."""
+    """The pod no longer exists, and why is unknown."""
     TOLD = "Told"
-    """An earlier version of the controller said so, in these words."""
+    """Reported by an earlier version of the controller; `message` has its words."""
 
 
 REPORTERS: Mapping[How, str] = {
@@ -43,11 +43,11 @@ REPORTERS: Mapping[How, str] = {
     How.GONE: "mpirt-controller",
     How.TOLD: "mpirt-controller",
 }
-"""Whose word it is."""
+"""Which component reported an end."""
 
 
 class Stop(StrEnum):
-    """Why an attempt was ended on purpose."""
+    """Why an attempt was stopped on purpose."""
 
     LAUNCHER_CHANGED = "LauncherTemplateChanged"
     WORKERS_CHANGED = "WorkerTemplateChanged"
@@ -65,38 +65,38 @@ class PodEnd:
     container: str = ""
     code: int | None = None
     reason: str = ""
-    """Kubernetes' word for it, such as OOMKilled or PreemptionByScheduler."""
+    """Kubernetes' reason, such as OOMKilled or PreemptionByScheduler."""
     message: str = ""
-    """What the node said of it; of a launcher, its last lines."""
+    """The node's message; for a launcher, its last lines of output."""
     at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One launcher pod, from its start."""
+    """One launcher pod, from its start to its end."""
 
     launcher: str
-    """Empty where only its end is known, by what an earlier version said."""
+    """The pod's name; empty if the attempt is known only from an earlier version's message."""
     node: str = ""
     started: datetime | None = None
     ended: PodEnd | None = None
     stopped: Stop | None = None
     deaths: tuple[PodEnd, ...] = ()
-    """Workers that died while it ran, the first ones."""
+    """The first workers that died while it ran."""
     more: int = 0
     """How many more died."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened in the current run of a job."""
+    """The history of a job's current run."""
 
     attempts: tuple[Attempt, ...] = ()
-    """The last of them, the oldest first."""
+    """The last attempts, the oldest first."""
     forgotten: int = 0
-    """How many there were before these."""
+    """How many earlier attempts are no longer kept."""
     rerun: str = ""
-    """The value of the annotation mpirt.dev/rerun that this run answers."""
+    """The value of the annotation mpirt.dev/rerun that requested this run."""
 
     @property
     def last(self) -> Attempt | None:
@@ -104,6 +104,6 @@ class History:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all of it could be told again from what is there."""
+        """Whether the objects themselves still show all of it."""
         has_news = any(one.stopped or one.deaths or (one.ended and one.ended.code != 0) for one in self.attempts)
         return not has_news and not self.rerun and len(self.attempts) <= 1

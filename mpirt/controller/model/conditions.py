@@ -1,8 +1,8 @@
 """
-What a job's status holds.
+A job's status.
 
-Owns: the values, the types of conditions and the reasons that are said in them. status.py decides which are true;
-a dialect writes them in its object's own shape.
+Owns: the values, the condition types and their reasons. messages/status.py decides which conditions are true; a
+dialect writes them in the form of its job object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Type(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why. Those that mpi-operator has, too, have its names."""
+    """The reasons of conditions and events. Those that mpi-operator has, too, have its names."""
 
     CREATED = "MPIJobCreated"
     SUSPENDED = "MPIJobSuspended"
@@ -39,7 +39,7 @@ class Reason(StrEnum):
     INVALID = "MPIJobFailedValidation"
     INVALID_NAME = "MPIJobInvalidName"
     DEADLINE = "DeadlineExceeded"
-    """As a launcher Job says it."""
+    """The same as in the status of a batch/v1 Job."""
     VALID = "MPIJobValidated"
     RUN_AGAIN = "MPIJobRunAgain"
     EXISTS = "ErrResourceExists"
@@ -55,7 +55,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Whether something is so, since when, and why."""
+    """A condition of a job: whether it is true, since when, and why."""
 
     type: Type
     status: bool
@@ -69,17 +69,17 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How the pods of a role are doing."""
+    """How many pods of a role are in which state."""
 
     active: int = 0
-    """Workers: Ready. Launcher: running."""
+    """Ready workers, or running launchers."""
     succeeded: int = 0
     failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """All that is said of a job."""
+    """The whole status of a job."""
 
     conditions: Mapping[Type, Condition] = field(default_factory=dict)
     launcher: Counts = Counts()
@@ -89,9 +89,9 @@ class JobStatus:
     written: datetime | None = None
     """When this status was written."""
     history: History | None = None
-    """What happened; None in a status that holds no word of it."""
+    """What happened in the job; None if the status does not hold it."""
 
     def is_true(self, kind: Type) -> bool:
-        """Whether the condition holds."""
+        """Whether the condition is true."""
         found = self.conditions.get(kind)
         return found is not None and found.status

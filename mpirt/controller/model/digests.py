@@ -1,9 +1,9 @@
 """
-Digests: short names for what was asked for.
+Digests of what the user wrote, to detect changes.
 
-Owns: what of a job's spec shapes its workers and its launcher, so that a change of it must replace them. That is
-what the user wrote, never what was built from it: another version of the controller builds other pods, and must
-not disturb a running job. How many workers there are is not part of it.
+Owns: which parts of a job's spec shape its workers and its launcher, so that changing one must replace them. A
+digest covers what the user wrote, never what was built from it: another version of the controller builds other
+pods, and must not disturb a running job. The number of workers is not part of it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mpirt.controller.model.spec import JobSpec, Template
 
 
 def digest(*parts: Any) -> str:
-    """The same for the same values, wherever and whenever."""
+    """Return a digest that is the same for the same values, on every machine and in every process."""
     written = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def worker_digest(spec: JobSpec) -> str:
-    """Of what makes a worker the worker it is."""
+    """Return the digest of the parts of the spec that shape a worker."""
     return digest(_template(spec.workers.template), *_scheduling(spec))
 
 
 def launcher_digest(spec: JobSpec) -> str:
-    """Of what makes the launcher the launcher it is."""
+    """Return the digest of the parts of the spec that shape the launcher."""
     return digest(
         _template(spec.launcher.template),
         spec.launcher.works_too,

@@ -1,7 +1,7 @@
 """
-The kinds of objects that the controller reads and writes, and what each is called where.
+The kinds of objects that the controller reads and writes, and their names in the API.
 
-Owns: the table. A new kind is a line here, one in the controller's roles in deploy/, and a builder.
+Owns: the table. A new kind needs a line here, one in the controller's roles in deploy/, and a builder.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Where objects of a kind live in the API."""
+    """A kind in the API: its version, name and plural."""
 
     api_version: str
     kind: str
     plural: str
     page: int = 500
-    """How many are listed at once: each page is held whole, with all that isn't kept of its objects."""
+    """Objects per page of a list: a page is held in memory whole, with all fields that are not kept later."""
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core's."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
 
@@ -36,7 +36,7 @@ STATEFUL_SET = "StatefulSet"
 JOB = "Job"
 POD = "Pod"
 EVENT = "Event"
-# Events, too: those in which a node says that it has evicted a pod.
+# Events as well, but watched separately: those in which a kubelet reports that it has evicted a pod.
 EVICTION = "Eviction"
 
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -44,7 +44,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 RESOURCES: Mapping[str, Resource] = {
     one.kind: one
     for one in (
-        # The keeper in it makes each of them some 100 kB long.
+        # The keeper's files make each of them some 100 kB long.
         Resource("v1", CONFIG_MAP, "configmaps", page=20),
         Resource("v1", SERVICE_ACCOUNT, "serviceaccounts"),
         Resource(_RBAC, ROLE, "roles"),
@@ -58,6 +58,6 @@ RESOURCES: Mapping[str, Resource] = {
     )
 }
 
-# What a job owns, in the order in which it is made: each stands on those before it. The launcher Job comes last,
-# and when the workers are Ready.
+# The objects that a job owns, in the order of their creation: each needs those before it. The launcher Job comes
+# last, with WaitForWorkersReady only once enough workers are Ready.
 OWNED = (CONFIG_MAP, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SERVICE, STATEFUL_SET, JOB)

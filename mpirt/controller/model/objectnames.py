@@ -1,8 +1,8 @@
 """
-What the objects of a job are called, and how objects tell whose they are.
+Names, labels and annotations of a job's objects.
 
-Owns: the names, which are those that mpi-operator uses, and the labels. Names are fixed, so that nothing can be
-made twice.
+Owns: the names, which are those that mpi-operator uses, and the labels by which objects are found. Names are
+fixed, so that nothing can be created twice.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ _SUFFIX: Mapping[str, str] = {
     kinds.JOB: "-launcher",
 }
 
-# What makes pods, whose names begin with its own.
+# The kinds that create pods, whose names begin with their own.
 _MAKERS = frozenset({kinds.STATEFUL_SET, kinds.JOB})
 
-# A StatefulSet's name stands, with a hyphen and up to ten characters, in a label of its pods: 63 at most.
+# A label of a StatefulSet's pods holds its name, a hyphen and up to ten characters; the limit of a label is 63.
 LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 
-# On every object of ours, and what informers select by.
+# On every object of ours; informers select by it.
 OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 
-# The same as informers select pods: training-operator's MPIJobs have the other value.
+# The selector of the pod informer: pods of training-operator's MPIJobs have the other value.
 ANY_OPERATOR = f"{names.KUBEFLOW_OPERATOR_LABEL} in (mpi-operator,mpijob-controller)"
 
-# On a StatefulSet, its pods and a launcher Job: digests of what the user wrote for them, and on the StatefulSet
+# On a StatefulSet, its pods and a launcher Job: digests of what the user wrote for them. On the StatefulSet also
 # the generation that it had after our last write.
 TEMPLATE_ANNOTATION = f"{names.PREFIX}/template"
 WORKERS_ANNOTATION = f"{names.PREFIX}/workers"
 GENERATION_ANNOTATION = f"{names.PREFIX}/generation"
-# On the StatefulSet: whether workers of an earlier one are still there, whose names it can't have yet.
+# On the StatefulSet: whether workers of an earlier one still exist, whose names its own pods can't have yet.
 EARLIER_ANNOTATION = f"{names.PREFIX}/earlier-workers"
 
 
-# On the ConfigMap, where the CRD drops what the status says of a job's attempts.
+# On the ConfigMap: the job's history, if the CRD drops it from the status.
 HISTORY_ANNOTATION = f"{names.PREFIX}/history"
-# In the ConfigMap: for how many workers a launcher pod waits.
+# In the ConfigMap: how many workers a launcher pod waits for.
 NEEDED_KEY = "workers-needed"
 
 
 def object_name(kind: str, job: str) -> str:
-    """The name of the job's object of that kind."""
+    """Return the name of the job's object of that kind."""
     return job + _SUFFIX[kind]
 
 
 def job_of(kind: str, name: str) -> str:
-    """The job whose StatefulSet or launcher Job, or whose pod, has that name; nothing for others."""
+    """Return the name of the job whose StatefulSet, launcher Job or pod has that name; empty for others."""
     makers = _MAKERS & {kind}
     if kind == kinds.POD:
         makers, name = _MAKERS, name.rpartition("-")[0]
@@ -64,25 +64,26 @@ def job_of(kind: str, name: str) -> str:
 
 
 def worker_names(job: str, replicas: int) -> tuple[str, ...]:
-    """The names of the workers' pods, in order, which are their host names, too."""
+    """Return the names of the workers' pods in order; they are their host names, too."""
     return tuple(f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}" for ordinal in range(replicas))
 
 
 def job_labels(job: str) -> dict[str, str]:
-    """The labels of everything that belongs to a job."""
+    """Return the labels of every object that belongs to a job."""
     return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, "app": job}
 
 
 def pod_labels(job: str, role: str) -> dict[str, str]:
-    """The labels of a role's pods, by which they are also selected."""
+    """Return the labels of a role's pods, which selectors use, too."""
     return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, names.KUBEFLOW_ROLE_LABEL: role}
 
 
 def template_labels(job: str, role: str) -> dict[str, str]:
     """
-    The labels in a role's pod template: those that select its pods, and mpi-operator v1's, which others may read.
+    Return the labels of a role's pod template: those that select its pods, and those of mpi-operator v1, which
+    other programs may read.
 
-    No selector holds the latter: pods of an earlier version of the controller don't have them.
+    No selector uses the latter: pods of an earlier version of the controller lack them.
     """
     return {
         **pod_labels(job, role),
@@ -93,5 +94,5 @@ def template_labels(job: str, role: str) -> dict[str, str]:
 
 
 def selector(labels: Mapping[str, str]) -> str:
-    """Labels as the API takes them in a query."""
+    """Return labels as a label selector for a query."""
     return ",".join(f"{name}={value}" for name, value in labels.items())

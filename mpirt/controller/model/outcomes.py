@@ -1,8 +1,7 @@
 """
-What came of an action.
+The outcomes of actions.
 
-Owns: the kinds of outcomes, and which of them an API server's answer means. No I/O; what to do about an outcome is
-reconcile.py's matter.
+Owns: the kinds of outcomes, and which one an API server's answer means. No I/O; loop/reconcile.py reacts to them.
 """
 
 from __future__ import annotations
@@ -15,46 +14,46 @@ from mpirt.controller.model.reading import Body, rows, table, text
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is as the action wants it. `body` is the object after it, if it still exists and is to be remembered."""
+    """The action succeeded. `body` is the object afterwards, if it still exists and belongs in the cache."""
 
     body: Body | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The API server understood and says no; asking again at once gets the same answer."""
+    """The API server has rejected the request; repeating it at once would get the same answer."""
 
     message: str
     final: bool
-    """Whether only another object can help."""
+    """Whether only a different object can help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """There is one of that name."""
+    """An object of that name exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What is there isn't what the plan was made for, or seems not to be: only reading it tells."""
+    """The object may have changed since the plan was made; reading it tells."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What was to be changed isn't there; or what it was to be made in."""
+    """The object to be changed does not exist, or the namespace to create it in."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """Nothing is known, or the server has no time: once more, later."""
+    """The result is unknown, or the API server has failed or is overloaded: retry later."""
 
     message: str
     answered: bool = False
-    """Whether the API server is there and says so."""
+    """Whether the API server has answered at all."""
     retry_after: float = 0.0
     """Seconds that the API server asks to wait before the next request."""
 
@@ -63,23 +62,23 @@ Outcome = Done | Refused | Exists | Conflict | Missing | Unavailable
 
 _OK, _REDIRECTS = 200, 300
 _FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
-# What is said where a webhook may have side effects: nothing is known, and the real object will tell.
+# A webhook that may have side effects can't be part of a dry run. Creating the real object will show the result.
 _UNTRIED = "does not support dry run"
-# Of a dry run: quotas are looked at after everything else, and what is replaced may still take the room.
+# Accepted in a dry run: quotas are checked after everything else, and objects to be replaced may still use them.
 _FULL = "exceeded quota"
-# How API servers begin what a webhook says no with. Its code and its details are the webhook's own.
+# How API servers begin the message of a webhook's rejection. Its code and details are the webhook's own.
 _WEBHOOK = "admission webhook "
-# A mistake of the request, whoever asks and whenever.
+# The request itself is wrong, regardless of permissions and of the state of the cluster.
 _MISTAKES = frozenset({400, 405, 413, 415, _INVALID})
 
 
 def is_good(code: int) -> bool:
-    """Whether the API server did it."""
+    """Whether the status code means success."""
     return _OK <= code < _REDIRECTS
 
 
 def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) -> Outcome:
-    """What an answer to an action means."""
+    """Return the outcome that an answer to an action means."""
     if is_good(code):
         return Done(_remains(action, body))
     message = text(body, "message") or f"the API server answered {code}"
@@ -96,7 +95,7 @@ def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
     if isinstance(action, Delete):
-        # It, or the object with that uid, is no more.
+        # The object with that uid no longer exists.
         return Done()
     if code == _NOT_FOUND:
         return Missing(message)
@@ -107,17 +106,17 @@ def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outc
 
 
 def _is_policy(code: int, body: Body, message: str) -> bool:
-    """Whether somebody's rule says no, who may change it: an admission webhook or policy, which names no field."""
+    """Whether an admission webhook or policy, which can be changed, has rejected it: these name no field."""
     names_field = any(text(cause, "field") for cause in rows(table(body, "details"), "causes"))
     return message.startswith(_WEBHOOK) or (code == _INVALID and not names_field)
 
 
 def _can_not_be_applied(body: Body, message: str) -> bool:
     """
-    Whether the JSON patch does not fit the object: a test fails, or a path is not there.
+    Whether the JSON patch does not fit the object: a test fails, or a path does not exist.
 
-    The code is that of an invalid object, but the answer comes from before there is one to judge: its details are
-    empty. Validation and admission policies name the object in theirs.
+    The code is that of an invalid object, but this error occurs before there is an object to validate, so its
+    details are empty. Validation and admission policies name the object in theirs.
     """
     return not table(body, "details") and not message.startswith(_WEBHOOK)
 
@@ -127,7 +126,7 @@ def _remains(action: Action, body: Body) -> Body | None:
         case Create(dry_run=True) | Create(once=True):
             return None
         case Delete():
-            # A Status says that it is gone; the object, that it is on its way.
+            # The answer is a Status if the object is gone; it is the object if it is still terminating.
             return body if text(body, "kind") != "Status" else None
         case _:
             return body

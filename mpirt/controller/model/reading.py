@@ -1,8 +1,8 @@
 """
-Looking into objects as an API server gives them.
+Reads fields of objects as the API server returns them.
 
-Owns: times, and how a long text is shortened. All other fields are read as all programs read them
-(mpirt/objects.py). What users write is read by dialects/fields.py, which complains of what is wrong.
+Owns: times, and how a long text is shortened. All other fields are read with mpirt/objects.py, as in all programs.
+What users write is read with dialects/fields.py, which reports invalid fields.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Body = Mapping[str, Any]
 
 
 def moment(body: Body, name: str) -> datetime | None:
-    """A time."""
+    """Return the time in a field; None if it is missing or invalid."""
     return parse_time(text(body, name))
 
 
 def parse_time(written: str) -> datetime | None:
-    """A time as Kubernetes writes it, or nothing."""
+    """Parse a time as Kubernetes writes it; None if it is invalid."""
     try:
         found = datetime.fromisoformat(written)
     except ValueError:
@@ -33,10 +33,10 @@ def parse_time(written: str) -> datetime | None:
 
 
 def write_time(when: datetime) -> str:
-    """A time as Kubernetes writes it: whole seconds, UTC."""
+    """Return a time as Kubernetes writes it: whole seconds, UTC."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def shortened(message: str, most: int) -> str:
-    """The message, or its beginning."""
+    """Return the message, cut to at most `most` characters."""
     return message if len(message) <= most else f"{message[: most - 4]} ..."

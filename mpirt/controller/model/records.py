@@ -1,7 +1,7 @@
 """
-A job's history as it is written down: in its status, and where the CRD drops unknown fields, in an annotation.
+Serializes a job's history: for its status or, if the CRD drops unknown fields, for an annotation.
 
-Owns: the names of the fields, and reading them back. What can't be read is as if it had never been written.
+Owns: the names of the fields, and reading them back. A field that can't be read counts as missing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mpirt.controller.model.reading import Body, moment, number, rows, text, wri
 
 
 def write_attempts(history: History) -> list[dict[str, Any]]:
-    """The attempts, as rows of a status."""
+    """Return the attempts as a list for the status."""
     return [_attempt(one) for one in history.attempts]
 
 
 def read_history(body: Body) -> History | None:
-    """The history that a status holds; None if it holds none, as where the CRD has no such field."""
+    """Return the history in a status; None if it holds none, for example because the CRD drops the field."""
     if not isinstance(body.get("attempts"), list):
         return None
     attempts = tuple(_read_attempt(row) for row in rows(body, "attempts"))
@@ -28,7 +28,7 @@ def read_history(body: Body) -> History | None:
 
 
 def write_history(history: History) -> dict[str, Any]:
-    """The fields of a status that hold the history."""
+    """Return the fields of a status that hold the history."""
     return {
         "attempts": write_attempts(history),
         **({"attemptsForgotten": history.forgotten} if history.forgotten else {}),
@@ -37,12 +37,12 @@ def write_history(history: History) -> dict[str, Any]:
 
 
 def dump_history(history: History) -> str:
-    """The same as one text."""
+    """Return the same fields as one JSON text."""
     return json.dumps(write_history(history), sort_keys=True, separators=(",", ":"))
 
 
 def load_history(written: str) -> History | None:
-    """What such a text holds."""
+    """Return the history in such a text; None if it holds none."""
     try:
         found = json.loads(written)
     except ValueError:

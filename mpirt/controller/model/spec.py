@@ -1,9 +1,8 @@
 """
-A job as the controller understands it, whatever object described it.
+A job's spec, independent of the kind of job object.
 
-Owns: the values. A dialect makes them out of its object, once, and reports the path of a field that can't be;
-behind that nobody asks a dictionary of the user's for a field, but for pod templates, which go to Kubernetes as
-they are.
+Owns: the values. A dialect builds them from its object, once, and reports the path of an invalid field. After
+that, no code reads fields of the user's dictionaries, except of pod templates, which Kubernetes gets as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mpirt.hosts import Form
 
 
 class Implementation(StrEnum):
-    """Whose MPI it is: decides the hostfile's form and the launcher's environment."""
+    """The MPI implementation; determines the form of the hostfile and the launcher's environment."""
 
     OPEN_MPI = "OpenMPI"
     INTEL = "Intel"
@@ -26,21 +25,21 @@ class Implementation(StrEnum):
 
     @property
     def form(self) -> Form:
-        """How its launcher wants lists of hosts."""
+        """The form of a list of hosts that its launcher reads."""
         return Form.HOSTFILE if self is Implementation.OPEN_MPI else Form.HYDRA
 
 
 class CleanPods(StrEnum):
-    """Which pods go when the job has finished."""
+    """Which pods are deleted when the job has finished."""
 
     NONE = "None"
     RUNNING = "Running"
-    """Those that still run: the workers, always."""
+    """The pods that still run: all workers, which never end by themselves."""
     ALL = "All"
 
 
 class Creation(StrEnum):
-    """When the launcher is made."""
+    """When the launcher is created."""
 
     AT_STARTUP = "AtStartup"
     """At once; its pod then waits for the workers."""
@@ -50,10 +49,11 @@ class Creation(StrEnum):
 @dataclass(frozen=True, slots=True)
 class JobKey:
     """
-    What a job is called in the cluster.
+    Identifies a job in the cluster.
 
-    Not its uid: what a previous job of the name has left concerns the next one, and events name no uid of a job.
-    Every write tests the uid, and what is remembered of a job ends with it.
+    The uid is not part of it: objects left over from a previous job of the same name concern the next one, and
+    events do not contain the job's uid. Every write tests the uid, and what is remembered about a job is dropped
+    when its uid changes.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class JobKey:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The job object, as owner references and events name it."""
+    """The job object, as owner references and events refer to it."""
 
     api_version: str
     kind: str
@@ -76,19 +76,19 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template of the user's: checked as far as it is built upon, otherwise passed on as it is."""
+    """A pod template of the user: the fields that builders use are checked, the others passed on unchanged."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     spec: Mapping[str, Any]
-    """At least one container, each with a name of its own."""
+    """The pod's spec, with at least one container; each has a unique name."""
     main: str
-    """The container that runs the MPI: what is set for it is set here, and commands are started in it."""
+    """The container that runs MPI: mpirt's settings are added to it, and commands are started in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elastic:
-    """How few and how many workers the job can work with."""
+    """The smallest and the largest number of workers with which the job can run."""
 
     least: int
     most: int
@@ -96,10 +96,10 @@ class Elastic:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The pods that are waited for and in which ranks run: a set of names, whatever makes the pods."""
+    """The pods in which ranks run and for which the launcher waits: a set of names, whatever creates the pods."""
 
     names: tuple[str, ...]
-    """In the order of their ranks. They are the host names, too."""
+    """The names of the pods in the order of their ranks; they are their host names, too."""
     template: Template
     elastic: Elastic | None = None
 
@@ -109,12 +109,12 @@ class Workers:
 
     @property
     def needed(self) -> int:
-        """How many must be Ready for the launcher to start."""
+        """How many workers must be Ready for the launcher to start."""
         return self.replicas if self.elastic is None else min(self.elastic.least, self.replicas)
 
 
 NO_WORKERS = Workers((), Template({}, {}, {"containers": []}, ""))
-"""Of a job that runs in its launcher alone."""
+"""The workers of a job that runs only in its launcher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +129,33 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class RunPolicy:
-    """How long the job may run, how often it is tried, and what is left of it."""
+    """How long the job may run, how often it is retried, and what is cleaned up."""
 
     clean: CleanPods = CleanPods.NONE
     ttl: int | None = None
     """Seconds after which a finished job is deleted."""
     deadline: int | None = None
-    """Seconds that the launcher may be active."""
+    """Seconds that the job may be active, waiting for workers included."""
     retries: int = 6
     suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduling:
-    """What a gang scheduler is told. It makes its groups itself: no object of it is made here."""
+    """Settings for a gang scheduler. It creates its pod groups itself: the controller creates none."""
 
     least: int | None = None
-    """How many pods are to start together, the launcher counted."""
+    """How many pods must start together, including the launcher."""
     queue: str = ""
     default_queue: str = ""
-    """Of the job's annotations; no part of what shapes the pods, so that a change of it replaces none."""
+    """From the job's annotations. Not part of the digests, so that changing it replaces no pods."""
     priority_class: str = ""
     resources: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """All that objects are built from."""
+    """The whole spec of a job, from which its objects are built."""
 
     owner: Owner
     implementation: Implementation
@@ -165,7 +165,7 @@ class JobSpec:
     run: RunPolicy
     scheduling: Scheduling | None = None
     notices: tuple[str, ...] = ()
-    """Fields that can't mean here what they say, each in a sentence that begins with its path."""
+    """Fields that are not honoured as written, each in a sentence that begins with its path."""
 
     @property
     def key(self) -> JobKey:
@@ -173,19 +173,19 @@ class JobSpec:
 
     @property
     def has_workers(self) -> bool:
-        """Whether it asks for workers at all."""
+        """Whether the job has workers at all."""
         return self.workers.replicas > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the operator of the controller decides, the same for all jobs."""
+    """The settings of the controller that apply to all jobs."""
 
     runtime_image: str
-    """The image whose init container delivers mpirt-rsh; empty if launcher images bring it themselves."""
+    """The image of the init container that delivers mpirt-rsh; empty if launcher images contain it themselves."""
     cluster_domain: str = "cluster.local"
     keepers: Mapping[str, str] = field(default_factory=dict)
-    """The keeper's files for the workers, by their names, in base64; one copy for all jobs."""
+    """The keeper's files for the workers, by name, in base64; one copy for all jobs."""
 
     def __post_init__(self) -> None:
         if not self.cluster_domain or self.cluster_domain != self.cluster_domain.strip("."):
