@@ -1,1 +1,1 @@
-"""What is decided: what is known goes in, a plan comes out."""
+"""Decisions: pure functions from the observed state to a plan."""

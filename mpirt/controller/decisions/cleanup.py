@@ -1,7 +1,7 @@
 """
-What is left of a job that is over.
+Clean-up of a finished job.
 
-Owns: the decisions which pods go by the clean-up policy, and when the job itself goes.
+Owns: the decisions which pods cleanPodPolicy deletes, and when the job itself is deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mpirt.controller.observed.observe import Observed
 
 def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool:
     """
-    Whether there are to be workers. They never end by themselves, so cleanPodPolicy Running means all of them.
+    Whether the job should have workers. They never end by themselves, so cleanPodPolicy Running deletes them all.
 
-    Of a job that is over none are made again.
+    A finished job keeps its workers only with cleanPodPolicy None, and never gets a new StatefulSet.
     """
     if end is None:
         return spec.has_workers and not spec.run.suspended
@@ -27,7 +27,7 @@ def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool
 
 
 def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> list[Action]:
-    """The launcher's pods, where they are to go. The Job stays: it tells how the job ended."""
+    """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
     if end is None or spec.run.clean is not CleanPods.ALL:
         return []
     return [
@@ -38,7 +38,7 @@ def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> l
 
 
 def expiry(spec: JobSpec, end: JobEnd | None) -> datetime | None:
-    """When the job is to be deleted."""
+    """Return when the TTL of a finished job expires; None if it has none or has not finished."""
     if end is None or end.at is None or spec.run.ttl is None:
         return None
     return end.at + timedelta(seconds=spec.run.ttl)

@@ -1,7 +1,7 @@
 """
-Which moments a job has to wait for.
+The deadlines of a job.
 
-Owns: until when an end is not reported yet, and when the time that a job may take is over.
+Owns: how long the report of an end is held back, and when activeDeadlineSeconds is over.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
 from mpirt.controller.observed.observe import Observed
 
-# A Job and its pod come by different watches, in any order. An end is reported once, with its cause.
+# A Job and its pod arrive by separate watches, in any order. An end is reported once, together with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
-# From the last container's end until its node has told of it and Kubernetes has seen that it was the last.
+# From the end of the last container until its kubelet has reported it and the Job is marked as finished.
 END_WITHIN = timedelta(seconds=15)
 
 
 def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
-    """Until when an end is not reported yet, because the Job or its pod has not shown it."""
+    """Return until when an end is held back because the Job or its pod does not show it yet; None if it is not."""
     end = job_end(observed)
     if end is None:
         since, within = _succeeded_since(observed) or _exhausted_since(spec, observed), END_WITHIN
@@ -31,7 +31,7 @@ def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
 
 
 def due(spec: JobSpec, observed: Observed) -> datetime | None:
-    """When the time that the job may take is over, if it is limited; waiting for workers is a part of it."""
+    """Return when activeDeadlineSeconds is over, if it is set. It includes the time spent waiting for workers."""
     started = observed.status.started
     if spec.run.deadline is None or spec.run.suspended or started is None or is_finished(observed.status):
         return None
@@ -39,19 +39,19 @@ def due(spec: JobSpec, observed: Observed) -> datetime | None:
 
 
 def shortened_run(spec: JobSpec) -> JobSpec:
-    """The same with a deadline that a launcher Job has passed at once: it counts from its own start."""
+    """Return the spec with a deadline of 1 s: it counts from the launcher Job's start, so the Job ends at once."""
     return replace(spec, run=replace(spec.run, deadline=1))
 
 
 def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
-    """When the Job failed, if its pod has not been seen to fail: the cause is still on its way."""
+    """Return when the Job failed, if its pod does not show a failure yet: the cause is still to come."""
     pods = observed.launchers
     is_seen = any(pod.phase == "Failed" for pod in pods) and all(pod.is_over for pod in pods)
     return None if end.succeeded or is_over(observed) or is_seen else end.at
 
 
 def _succeeded_since(observed: Observed) -> datetime | None:
-    """When the launcher's pod ended well, if its Job has not taken note of that yet."""
+    """Return when the launcher's pod succeeded, if its Job does not show that yet."""
     if not observed.launchers or observed.live(kinds.JOB) is None:
         return None
     last = observed.launchers[-1]
@@ -59,7 +59,7 @@ def _succeeded_since(observed: Observed) -> datetime | None:
 
 
 def _exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:
-    """When the last attempt that the job may make failed; None while there may be another."""
+    """Return when the last allowed attempt failed; None while another may follow."""
     pods = observed.launchers
     may_try = len(pods) <= spec.run.retries or any(pod.phase != "Failed" for pod in pods)
     if may_try or observed.live(kinds.JOB) is None:

@@ -1,7 +1,8 @@
 """
-The way in: one job object and all that is known around it go in, a plan comes out.
+The entry point: from one job object and the cached objects around it to a plan.
 
-Owns: the order of things: whose job it is, whether it can be read, what there is, what to do. No I/O, no clock.
+Owns: the order of the steps: is the job ours, what is observed, is the spec valid, what is to be done. No I/O, no
+clock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import Cached, DepartedPods, observe
 from mpirt.errors import SpecError
 
-# What nobody can edit.
+# Immutable fields: an error in one of them is final.
 _FIXED = frozenset({"metadata.name"})
 
 
@@ -35,7 +36,7 @@ def decide(
     heard: datetime | None = None,
 ) -> Plan:
     """
-    What is to be done for a job now, the API server having been `heard` of without a break since then.
+    Return the plan for a job. `heard`: since when the API server has answered without a break.
 
     Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
     """

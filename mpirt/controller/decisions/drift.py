@@ -1,11 +1,11 @@
 """
 The difference between the desired and the actual state of an object.
 
-Owns: which sections of which kind are ours, how they are compared, and the patch that puts them right. No I/O.
+Owns: which sections of each kind are ours, how they are compared, and the patch that corrects them. No I/O.
 
-Where the API server keeps what it is given, sections are compared as a whole: what somebody has added is a
-difference, too. A pod template it rewrites; that one is compared by the digest of what the user asked for, and by
-the generation, which any edit raises.
+Sections that the API server stores unchanged are compared as a whole, so that additions are drift, too. It
+rewrites pod templates: a template is compared by the digest of what the user wrote, and by the generation, which
+every edit raises.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Sections:
-    """What of a kind is ours."""
+    """The sections of a kind that are ours."""
 
     kept: tuple[_Path, ...] = ()
-    """To be just as it is wanted; where nothing is wanted, not to be there."""
+    """Sections that must equal the desired state; one that is not desired is removed."""
     fixed: tuple[_Path, ...] = ()
-    """What nobody can change: where it differs, the object is another one and has to go."""
+    """Immutable sections: if one differs, the object is deleted and recreated."""
 
 
 _SECTIONS: Mapping[str, _Sections] = {
@@ -41,13 +41,13 @@ _SECTIONS: Mapping[str, _Sections] = {
     kinds.SERVICE: _Sections(
         kept=(
             *(("spec", "selector"), ("spec", "publishNotReadyAddresses"), ("spec", "type")),
-            # We want none of these.
+            # Not desired: removed if present.
             *(("spec", "ports"), ("spec", "externalIPs"), ("spec", "externalName")),
         ),
         fixed=(("spec", "clusterIP"),),
     ),
     kinds.STATEFUL_SET: _Sections(
-        # Other ordinals are other names. None are wanted.
+        # Ordinals change the pods' names. None are desired.
         kept=(("spec", "replicas"), ("spec", "ordinals")),
         fixed=(("spec", "serviceName"), ("spec", "podManagementPolicy"), ("spec", "selector")),
     ),
@@ -58,7 +58,7 @@ _SECTIONS: Mapping[str, _Sections] = {
 
 
 def correction(wanted: Manifest, live: Live) -> Action | None:
-    """What puts the object right; nothing if it is."""
+    """Return the action that corrects the object's drift; None if there is no drift."""
     sections = _SECTIONS[live.kind]
     if any(_at(wanted, path) != _at(live.body, path) for path in sections.fixed) or live.body.get("immutable"):
         return Delete(
@@ -89,8 +89,8 @@ def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Itera
 
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
-    # A generation that we expected and that didn't come: our last write changed nothing that counts. One that is
-    # missing was stripped by somebody, who has touched the annotations, but not the template.
+    # The annotation says generation + 1 if our last write did not raise the generation, because it changed nothing
+    # in the spec. It is missing if somebody stripped it, which changes the annotations, but not the template.
     untouched = ("", str(live.generation), str(live.generation + 1))
     is_untouched = live.annotations.get(GENERATION_ANNOTATION, "") in untouched
     if not is_untouched or digest_of(live, TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:
@@ -107,7 +107,7 @@ def _deadline_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
 
 
 def _with_generation(wanted: Manifest, live: Live, operations: list[Operation]) -> Manifest:
-    """What is wanted, with the generation that the object will have once the operations are done."""
+    """Return the desired manifest, annotated with the generation that the object has after the operations."""
     if live.kind != kinds.STATEFUL_SET:
         return wanted
     expected = live.generation + 1 if operations else live.generation

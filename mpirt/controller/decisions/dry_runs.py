@@ -1,8 +1,9 @@
 """
-Whether the API server would take the pods: asked before anything is made, changed or ended for their sake.
+Dry runs of the pod templates, made before anything is created, changed or deleted for their sake.
 
-Owns: the dry runs, and which field of the job a rejection means. A template is tried inside the object that will
-hold it, a Job or a StatefulSet, under its own name and with all its labels: policies see what they will see.
+Owns: which templates are tried, and which field of the job a rejection refers to. A template is tried inside the
+object that will hold it, a Job or a StatefulSet, with its name and all its labels, so that policies judge the same
+object as later.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ROLE = {kinds.JOB: "Launcher", kinds.STATEFUL_SET: "Worker"}
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
-    """What is to be asked now: both templates of a job that has nothing yet, later those that were changed."""
+    """Return the dry runs to make now: of both templates if neither object exists, later of the changed ones."""
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
     if spec.run.suspended or job_end(observed) is not None:
         return []
@@ -35,18 +36,18 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
 
 
 def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
-    """By what rejections of these are known."""
+    """Return the digests under which rejections of these dry runs are remembered."""
     workers = [stateful_set(spec, settings)] if spec.has_workers else []
     return {_digest(one) for one in (launcher_job(spec, settings), *workers)}
 
 
 def _digest(tried: Manifest) -> str:
-    # Another one than the object's own: what passes a dry run may still exceed a quota.
+    # Not the digest of the object itself: an object that passes its dry run may still exceed a quota.
     return digest(tried, "dry-run")
 
 
 def refused_field(rejection: Rejection) -> str:
-    """The field of the job that a refused object was built from; nothing if it was from several."""
+    """Return the field of the job that a rejected object was built from; empty if it was built from several."""
     role = _ROLE.get(rejection.kind)
     return f"spec.mpiReplicaSpecs.{role}.template" if role else ""
 

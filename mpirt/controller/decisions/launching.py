@@ -1,9 +1,9 @@
 """
-When the launcher is made, replaced, held back and removed.
+When the launcher Job is created, replaced, held back and deleted.
 
-Owns: the decision about the launcher Job. Two launchers of a job never run at a time: one that is replaced goes
-first with all its pods, and one that is made while pods of an earlier one are still ending is held back until they
-are gone.
+Owns: the decisions about the launcher Job. Two launchers of a job never run at the same time. A launcher Job that
+is replaced is deleted first, with all its pods. One that is created while pods of a previous one are still
+terminating is held back until they are gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpirt.controller.observed.observe import Live, Observed
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
-    """What is to be done about the launcher Job and pods that earlier ones left."""
+    """Return the actions on the launcher Job, and on the pods that previous ones left behind."""
     job = observed.mine.get(kinds.JOB)
     if job_end(observed) is not None or (job is not None and job.deleting):
         return []
@@ -51,7 +51,7 @@ def _removal(job: Live, why: str) -> Delete:
 
 
 def _ended_previous(observed: Observed) -> list[Action]:
-    """Pods whose Job was deleted without them."""
+    """Return the deletions of pods whose launcher Job was deleted without them."""
     return [
         Delete(kinds.POD, pod.name, pod.uid, "its launcher Job was deleted")
         for pod in observed.previous_launchers

@@ -1,12 +1,12 @@
 """
-Pods on nodes that Kubernetes has given up.
+Pods on lost nodes.
 
 Owns: the decision to force the deletion of such a pod (grace 0), so that its StatefulSet or Job can replace it on
-another node: they wait for ever for a node that can't confirm the deletion.
+another node. Without that, they wait for ever for a node that can't confirm the deletion.
 
-When a pod has to go is not decided here. That is for its tolerations and its grace period to say, and for the
-taint manager to act on: nothing is forced that it has not deleted, and nothing before the grace period is over.
-What runs there under a keeper ends by the keeper's lease, which may be later: docs/operations.md names that limit.
+When a pod has to go is not decided here: its tolerations and its grace period say so, and the taint manager
+deletes it. Only deletions by the taint manager are forced, and only after the grace period. A command that runs
+there under a keeper ends with the keeper's lease, which may be later; docs/operations.md names that limit.
 """
 
 from __future__ import annotations
@@ -21,31 +21,32 @@ from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
 # The reason of the condition DisruptionTarget (Kubernetes 1.26 and later) on a pod that does not tolerate a
-# NoExecute taint of its node, or no longer.
+# NoExecute taint of its node, or no longer does.
 _BY_TAINT_MANAGER = "DeletionByTaintManager"
 
-# Until the loss of a node is believed, however short its pods' tolerations are: one that comes back needs up to
-# 10 s to be noticed, and 10 s more to report its pods as Ready.
+# A node counts as lost only after this time, however short its pods' tolerations are: when a node comes back, it
+# takes up to 10 s until that is noticed, and 10 s more until its pods are reported as Ready.
 PATIENCE = timedelta(seconds=30)
-# After the API server was away. Kubernetes then gives up nodes that run well, too: clients that found it away
-# retry less and less often, up to a minute apart. So the node controller may not know yet that nodes are back, nor
-# they that their pods were given up.
+# Nothing is forced for this time after an outage of the API server. Kubernetes then gives up healthy nodes, too:
+# clients back off, up to a minute between retries. So the node controller may not know yet that nodes are back,
+# nor the nodes that their pods were deleted.
 AFTER_AN_OUTAGE = timedelta(seconds=90)
-# After the grace period of a pod that was not Ready: nothing in it shows whether its node is lost or only slow. A
-# healthy node ends at once what has not begun,
+# The wait after the grace period of a pod that was not Ready, and so does not show whether its node is lost or
+# only slow. A healthy node ends at once a pod that has not started.
 NOT_BEGUN = timedelta(seconds=30)
-# but it may be slow to end what runs: a volume that hangs, a disk that is busy.
+# The same for a pod that runs, which a healthy node may be slow to end: a volume hangs, a disk is busy. Also added
+# while all nodes are silent.
 BEGUN = timedelta(minutes=5)
 
 
 def forced_deletions(observed: Observed, *, now: datetime) -> tuple[list[Action], datetime | None]:
-    """The pods whose deletion is to be forced now, and when there may be others."""
+    """Return the deletions to force now, and when others may be due."""
     known = (*observed.workers, *observed.previous_workers, *observed.launchers, *observed.previous_launchers)
     pods = [pod for pod in known if not pod.is_over and not pod.forced]
     due = [(pod, at) for pod in pods if (at := _forced_from(pod, pods, observed.heard)) is not None]
     overdue = {pod.uid for pod, at in due if at <= now}
     if _is_the_clusters_fault(pods, [pod for pod in pods if pod.cut_off is not None or pod.uid in overdue]):
-        # Kubernetes deletes the pods of unreachable nodes, but not while all nodes are.
+        # Kubernetes deletes the pods of unreachable nodes, but not while all nodes are unreachable.
         due = [(pod, at + BEGUN) for pod, at in due if pod.cut_off is not None]
     forced: list[Action] = [
         Delete(kinds.POD, pod.name, pod.uid, _why(pod), grace=0) for pod, at in due if at <= now
@@ -54,7 +55,7 @@ def forced_deletions(observed: Observed, *, now: datetime) -> tuple[list[Action]
 
 
 def overlooking(observed: Observed, *, now: datetime) -> Observed:
-    """The same, but pods on nodes that may be back any moment are as they were: their loss is not reported yet."""
+    """Return `observed` without the loss of nodes that may still come back: it is not reported yet."""
 
     def as_it_was(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
         return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed, now) else pod for pod in pods)
@@ -74,19 +75,19 @@ def _may_be_back(pod: Pod, observed: Observed, now: datetime) -> bool:
 
 
 def _is_given_up(pod: Pod) -> bool:
-    """Whether Kubernetes has deleted it because of a taint of its node, which it does not take back."""
+    """Whether the taint manager has deleted the pod because of its node; a deletion is never undone."""
     return pod.deleted is not None and pod.disruption == _BY_TAINT_MANAGER
 
 
 def _forced_from(pod: Pod, pods: Sequence[Pod], heard: datetime | None) -> datetime | None:
-    """From when on the pod's deletion may be forced; None if never, as things are."""
+    """Return from when on the pod's deletion may be forced; None if it may not, as things are."""
     # The deletionTimestamp is the end of the grace period.
     if pod.deleted is None or not _is_given_up(pod):
         return None
     if pod.cut_off is not None:
         patient = max(pod.deleted, pod.cut_off + PATIENCE)
     elif any(other.node == pod.node and other.ready for other in pods):
-        # The node reports what is on it: it is only slow.
+        # The node still reports its pods, so it is only slow.
         return None
     else:
         patient = pod.deleted + (NOT_BEGUN if pod.phase == "Pending" else BEGUN)
@@ -103,6 +104,6 @@ def _why(pod: Pod) -> str:
 
 
 def _is_the_clusters_fault(pods: Sequence[Pod], silent: Sequence[Pod]) -> bool:
-    """Several nodes, and all of them are silent: the control plane is cut off, and the job may be running well."""
+    """Whether all of several nodes are silent: then the control plane is cut off, and the job may be healthy."""
     nodes = {pod.node for pod in pods if pod.node}
     return len(nodes) > 1 and nodes == {pod.node for pod in silent}

@@ -1,8 +1,8 @@
 """
-What is to be done, out of what is wanted and what there is.
+The plan for a job, made from its desired and its observed state.
 
-Owns: putting the decisions together, in the order in which they are to be carried out, with the status last. Each
-decision has a file of its own beside this one. No I/O, no clock.
+Owns: combining the decisions, in the order in which they are carried out, with the status last. Each decision has
+a file of its own in this package. No I/O, no clock.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
 
-# So much of what the API server has said; the rest repeats the object.
+# The characters kept of the API server's message; the rest repeats the object.
 _LONGEST_REJECTION = 1024
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
-    """The plan for a job that can be acted on."""
+    """Return the plan for a job with a valid spec."""
     if is_run_by_another(observed):
         return plan_of_anothers(dialect, spec, observed, now=now)
     if is_taken_over(observed):
@@ -68,7 +68,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_rerun(observed, now=now)
     end = job_end(observed)
     expires = expiry(spec, end)
-    # Its end is reported first, however short its time to live.
+    # The end is reported before the job is deleted, however short its TTL is.
     if expires is not None and expires <= now and is_finished(observed.status):
         why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
@@ -85,7 +85,7 @@ def _plan_of_run(
 ) -> Plan:
     end, told_at = job_end(observed), awaited(spec, observed)
     is_told = told_at is None or told_at <= now
-    # Until its end is told, nothing is cleaned up: that would look like the cause.
+    # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     end = end if is_told else None
     seen = overlooking(observed, now=now)
     happened = history(spec, seen, now=now)
@@ -101,7 +101,7 @@ def _plan_of_run(
     if obstacle is None:
         changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
         changes += replaced_workers(spec, observed, changes)
-    # Whatever is in the way of making something: what a suspended or finished job has to give back, it gives back.
+    # An obstacle stops only creations and changes: a suspended or finished job still releases what it holds.
     if obstacle is None or _gives_back(spec, end):
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
@@ -119,10 +119,10 @@ def _plan_of_run(
 def _wanted(
     spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History
 ) -> list[Manifest]:
-    """The objects that are to exist, but for the launcher Job."""
+    """Return the desired objects, except for the launcher Job."""
     has_workers = wants_workers(spec, observed, end)
     return [
-        # As long as there are workers: of many finished jobs the files would fill the cluster's store.
+        # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
         _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
         *([] if own_account(spec) else [service_account(spec)]),
         role(spec),
@@ -137,7 +137,7 @@ def _workers(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd 
 
 
 def _with_history(manifest: Manifest, observed: Observed, happened: History) -> Manifest:
-    """The ConfigMap, which keeps the history where a status that was written has lost it."""
+    """Return the ConfigMap, with the history in an annotation if the CRD drops it from the status."""
     status = observed.status
     if not status.conditions or status.history is not None or happened.is_plain:
         return manifest
@@ -157,7 +157,7 @@ def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Acti
 
 
 def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
-    """Objects of ours that are no longer wanted: an account, workers of a job that is suspended or over."""
+    """Return the deletions of objects no longer needed: an account, the workers of a suspended or finished job."""
     kept = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
     return [
         Delete(kind, live.name, live.uid, "no longer needed")
@@ -173,7 +173,7 @@ def _gives_back(spec: JobSpec, end: JobEnd | None) -> bool:
 def _rejection(
     spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest], *, gives_back: bool
 ) -> Rejection | None:
-    """What the API server has refused of what is still wanted."""
+    """Return the first remembered rejection of something that is still desired."""
     if not observed.rejections:
         return None
     asked = {digest(one) for one in wanted}

@@ -1,8 +1,8 @@
 """
-Plans for jobs that are not just run.
+Plans for special cases.
 
-Owns: what is done for a job whose spec can't be acted on, that another controller runs, that is to run again, or
-whose time is over before there is a launcher.
+Owns: the plans for a job whose spec is invalid or rejected, that a rival has begun or runs, that is to run again,
+or whose deadline passes before it has a launcher Job.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
 
-# Objects of others are not watched, and a rejection may end without a sign.
+# Objects of others are not watched, and no event tells when the reason of a rejection is gone.
 LOOK_AGAIN = timedelta(seconds=30)
 
 
 def plan_of_invalid(
     dialect: Dialect, problem: str, observed: Observed, *, now: datetime, reason: Reason = Reason.INVALID
 ) -> Plan:
-    """The plan for a job whose spec can't be acted on: it is said, and what runs is left alone."""
+    """Return the plan for a job whose spec is invalid or rejected: report that, and leave alone what runs."""
     if is_run_by_another(observed):
         return Plan()
     forced, force_again = forced_deletions(observed, now=now)
@@ -42,7 +42,7 @@ def plan_of_invalid(
 
 
 def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job that no edit can make right: it has failed."""
+    """Return the plan for a job with an error that no edit can correct: it has failed."""
     if is_finished(observed.status):
         return Plan()
     status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed, now=now), now=now)
@@ -50,7 +50,7 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
 
 
 def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
-    """The run that is over goes first, with its pods: also those whose node can't confirm it."""
+    """Return the plan that prepares a rerun: delete the finished run with its pods, also those on lost nodes."""
     why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
@@ -59,7 +59,7 @@ def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
 
 
 def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
-    """Without a launcher Job nobody else counts the time."""
+    """Return the plan that fails a job past its deadline. Without a launcher Job, nothing else enforces it."""
     counted = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
     problem = f"{counted}; {readiness(spec, observed)}"
     status = failed_status(Reason.DEADLINE, problem, observed, history(spec, observed, now=now), now=now)
@@ -67,7 +67,7 @@ def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now:
 
 
 def plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job that is left to another controller: it says so if it stands still without a reason."""
+    """Return the plan for a job that is left to another controller: report that if the job does not start."""
     told = told_from(observed)
     if told is None or spec.run.suspended:
         return Plan()
@@ -80,6 +80,6 @@ def plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now
 
 
 def plan_of_takeover(dialect: Dialect, observed: Observed, *, now: datetime) -> Plan:
-    """The plan for a job of another controller's that is to be ours: its launcher Job and pods go first."""
+    """Return the plan that takes a job over from a rival: first delete the rival's launcher Job and pods."""
     said, again = status_actions(dialect.write_status, None, observed, taking_over(observed, now=now), now=now)
     return Plan((*removals(observed), *said), earliest(again, now + LOOK_AGAIN))

@@ -1,14 +1,14 @@
 """
-What is done to workers one by one.
+Actions on single worker pods.
 
-Owns: the decision to replace all workers of an earlier template at once, and the labels by which others read off
-their ranks.
+Owns: the decision to delete all workers of an old template at once, and the labels that show workers' ranks to
+other programs.
 
-A StatefulSet replaces one worker after the other, each when the one before it is Ready: that keeps an elastic job
-at work. In any other job nothing works until all are new. The StatefulSet keeps its strategy RollingUpdate, which
-means the same in every Kubernetes (maxUnavailable needs a feature gate in most), and rolls by itself where no
-controller runs: pods only go sooner than it would take them. Its pods share the labels of its template, so each
-can be labelled only once it exists.
+A StatefulSet replaces one worker after the other, each when the previous one is Ready, which keeps an elastic job
+running. Any other job can't run until all workers are new. The StatefulSet keeps the strategy RollingUpdate, which
+means the same in every version of Kubernetes (maxUnavailable needs a feature gate in most), and so it updates its
+pods even if no controller runs; the controller only deletes them sooner. Its pods share the labels of its
+template, so each can be labelled with its rank only once it exists.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision, job_end
 from mpirt.controller.observed.observe import Observed
 
-# One question for all: who may not label one pod may label none.
+# One digest for all of these patches: if one pod may not be labelled, none may.
 _QUESTION = digest(names.KUBEFLOW_INDEX_LABEL)
 
 
 def replaced_workers(spec: JobSpec, observed: Observed, changes: Iterable[Action]) -> list[Action]:
     """
-    The deletion of all workers that the StatefulSet is about to replace.
+    Return the deletions of all workers that the StatefulSet is about to replace.
 
-    None while `changes` has anything in store for it: an edit by hand makes another revision, too, and is undone
-    before it costs a worker.
+    Empty while `changes` has an action on the StatefulSet: a manual edit creates a new revision, too, and is
+    undone before it costs a worker.
     """
     workers = observed.live(kinds.STATEFUL_SET)
     if spec.workers.elastic is not None or workers is None or is_behind(workers) or job_end(observed) is not None:
@@ -54,7 +54,7 @@ def _concerns(change: Action, kind: str) -> bool:
 
 
 def label_ranks(spec: JobSpec, observed: Observed) -> list[Patch]:
-    """The labels to write now; none while the API server has just refused one."""
+    """Return the patches that set missing rank labels; empty while a rejection of one is remembered."""
     if any(rejection.digest == _QUESTION for rejection in observed.rejections):
         return []
     wanted = worker_indices(spec)

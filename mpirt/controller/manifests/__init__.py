@@ -1,1 +1,1 @@
-"""Builders: a JobSpec in, the object that Kubernetes gets out. No client, no clock, no state."""
+"""Builders: pure functions from a JobSpec to Kubernetes objects. No client, no clock, no state."""

@@ -1,8 +1,8 @@
 """
-The ConfigMap: what stands in /etc/mpi.
+The ConfigMap: the files in /etc/mpi.
 
 Owns: the hostfile, the two scripts, the workers' keeper, and the number of workers that a launcher pod waits for.
-What changes when a job is scaled is here and in no pod template, so that scaling restarts nobody.
+What changes when a job is scaled is here and in no pod template, so that scaling restarts no pod.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ program={folder}/bin/{program}
 
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
-    """The job's ConfigMap, with these files of the keeper, in base64."""
+    """Return the job's ConfigMap; `keepers` are the keeper's files, in base64."""
     data = {
         HOSTFILE: hostfile(spec),
         KUBEXEC: _kubexec(),
@@ -44,17 +44,17 @@ def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
 
 def hostfile(spec: JobSpec) -> str:
     """
-    All workers that are wanted, as the job's MPI reads them.
+    Return the hostfile in the format of the job's MPI: all desired workers, after the launcher if that runs ranks.
 
-    They have the names of their pods, which Open MPI's launcher can't find in the DNS: so it can't take one for
-    itself, on the host's network neither, and waits for no name server.
+    Hosts are named after their pods. Open MPI's launcher can't resolve these names in the DNS, so it never
+    mistakes a worker for itself, even on the host's network, and waits for no name server.
     """
     workers = spec.workers.names
     hosts = [launcher_host(spec), *workers] if spec.launcher.works_too else workers
     form = spec.implementation.form
     if spec.slots:
         return render((Host(name, spec.slots) for name in hosts), form)
-    # As mpi-operator writes it. What it means is the MPI's to say.
+    # 0 slots, as mpi-operator writes it. The MPI decides what that means.
     return "".join(f"{name}{':' if form is Form.HYDRA else ' slots='}0\n" for name in hosts)
 
 
@@ -64,12 +64,12 @@ def launcher_host(spec: JobSpec) -> str:
 
 
 def workers_selector(spec: JobSpec) -> str:
-    """The job's workers, as one question to the API server: by the job's name alone it would take several."""
+    """Return the label selector that finds the job's workers by one request; the job's name would take several."""
     return selector(pod_labels(spec.key.name, names.WORKER))
 
 
 def launchers_selector(spec: JobSpec) -> str:
-    """The job's launchers."""
+    """Return the label selector for the job's launchers."""
     return selector(pod_labels(spec.key.name, names.LAUNCHER))
 
 
@@ -79,7 +79,7 @@ def _kubexec() -> str:
 
 
 def _discover_hosts(spec: JobSpec) -> str:
-    # Nobody can use a host with no slots, so that 0 leaves the number to the workers and to Horovod.
+    # A host with 0 slots is useless, so 0 means that the workers and Horovod choose the number.
     slots = f" --slots {spec.slots}" if spec.slots else ""
     call = f'"$program" --selector {shlex.quote(workers_selector(spec))}{slots} "$@"'
     start = _script(names.DISCOVER, "The hosts that may be used now: horovodrun --host-discovery-script")
@@ -90,7 +90,7 @@ def _discover_hosts(spec: JobSpec) -> str:
         return f"{start}{own}"
     if not own:
         return f"{start}exec {call}\n"
-    # All or nothing: without the workers the launcher alone would be a lie.
+    # All or nothing: if the workers can't be listed, the launcher alone would be a wrong answer.
     return f'{start}hosts=$({call}) || exit\n{own}[ -z "$hosts" ] || echo "$hosts"\n'
 
 

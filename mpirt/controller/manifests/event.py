@@ -1,8 +1,8 @@
 """
-Events: transitions, told once.
+Events: each transition is reported once.
 
-Owns: the Event object. Its name is a digest of the transition, so that one that has been told can't be told again,
-whoever does it.
+Owns: the Event object. Its name holds a digest of the transition, so that no transition is reported twice, not
+even by another replica.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.reading import shortened, write_time
 from mpirt.controller.model.spec import Owner
 
-# What the API takes.
+# The limit of the API.
 _LONGEST_MESSAGE = 1024
 
 
 def event(
     owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime
 ) -> dict[str, Any]:
-    """An event of the job's; `identity` tells it from all others."""
+    """Return an event about the job; `identity` distinguishes it from all others."""
     time = write_time(now)
     return {
         "apiVersion": kinds.RESOURCES[kinds.EVENT].api_version,

@@ -1,7 +1,7 @@
 """
-The launcher: a Job, for it knows retries and deadlines.
+The launcher: a Job, because Jobs have retries and deadlines.
 
-Owns: the launcher's pod. Each attempt is a pod of its own, so that each waits for the workers and leaves its last
+Owns: the launcher's pod. Each attempt is a new pod, so that each waits for the workers and keeps its last log
 lines.
 """
 
@@ -37,9 +37,9 @@ WAIT_CONTAINER = "mpirt-wait"
 # More workers than any job has: the launcher's environment must not change when the job is scaled.
 _MOST_DAEMONS = 100_000
 _NEEDED_VARIABLE = "MPIRT_WORKERS_NEEDED"
-# How long a launcher pod waits for its workers; the status says all the time whom it waits for.
+# How long a launcher pod waits for its workers; meanwhile the status says which ones are missing.
 _WAIT_SECONDS = 7 * 24 * 3600
-# So small that no launcher needs more because of it; equal, so that a Guaranteed pod stays one.
+# Small, so that no launcher pod needs more because of it; equal, so that a Guaranteed pod stays Guaranteed.
 _RESOURCES = {"cpu": "200m", "memory": "128Mi"}
 _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 _LAST_LINES = "FallbackToLogsOnError"
@@ -48,7 +48,7 @@ _HOSTFILE = f"{names.MPI_FOLDER}/{config.HOSTFILE}"
 
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
-    """The job's launcher Job. `held` back, it makes no pod yet."""
+    """Return the job's launcher Job; with `held` it creates no pod yet."""
     deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
     return {
         **head(spec, kinds.JOB, annotations=_digests(spec)),
@@ -63,7 +63,7 @@ def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> di
 
 
 def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """The launcher's pod."""
+    """Return the launcher's pod template."""
     template = spec.launcher.template
     own = config.HOSTFILE, config.KUBEXEC, config.DISCOVER_HOSTS
     runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
@@ -87,7 +87,7 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **launcher_index(spec),
         **pods.group_labels(spec, template),
     }
-    # The Job's own can be stripped; a Job's template can't be changed.
+    # Annotations of the Job itself can be stripped, but its template is immutable.
     annotations = {**_digests(spec), **pods.group_annotations(spec, template)}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
 
@@ -98,9 +98,9 @@ def _digests(spec: JobSpec) -> dict[str, str]:
 
 def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """
-    With Hydra the launcher finds its workers' names in the DNS: published images look them up before they begin.
+    Return the DNS search domain for Hydra's workers: published images look up their names before they start.
 
-    Not on the host's network, where a worker on the same node would be taken for the launcher itself.
+    Empty on the host's network, where Hydra would take a worker on the same node for the launcher itself.
     """
     pod = spec.launcher.template.spec
     if spec.implementation.form is not Form.HYDRA or pod.get("hostNetwork"):
@@ -115,11 +115,11 @@ def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def environment(spec: JobSpec) -> dict[str, str]:
-    """The launcher's variables."""
+    """Return the launcher's environment variables."""
     return {
         **pods.role_variable(names.LAUNCHER),
         names.SELECTOR_VARIABLE: config.workers_selector(spec),
-        # Sidecars may be put into the workers by others: the container has to be named always.
+        # Others may inject sidecars into the workers, so the container is always named.
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
@@ -128,12 +128,12 @@ def environment(spec: JobSpec) -> dict[str, str]:
     }
 
 
-# A launcher that doesn't work must not be given the node's GPUs by the container runtime.
+# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
 _NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
 def _open_mpi(slots: int) -> Mapping[str, str]:
-    # Whether it is Open MPI 4 or 5 nobody knows; each ignores the other's.
+    # The version, 4 or 5, is not known; each ignores the variables of the other.
     return {
         **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
         "OMPI_MCA_orte_default_hostfile": _HOSTFILE,
@@ -160,7 +160,7 @@ _MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implem
 
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
-    """The runtime first, so that the user's own may use it; the wait last, so that they are done before it."""
+    """Put the runtime first, so that the user's own can use it; the wait last, so that it begins after them."""
     given = spec.launcher.template.spec.get("initContainers") or []
     return [*_runtime_container(spec, settings), *given, _wait_container(spec, settings)]
 
@@ -173,10 +173,11 @@ def _runtime_container(spec: JobSpec, settings: Settings) -> list[Any]:
 
 def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """
-    Waits for as many Ready workers as are needed when the pod starts, not when the template was written.
+    Return the container that waits for Ready workers: for as many as are needed when the pod starts.
 
-    And for the end of the launcher before it: a Job replaces a pod that is deleted, or evicted, while that one is
-    still ending. It can be told not to (podReplacementPolicy), but then it waits for ever for one on a lost node.
+    How many these are is not in the template, so that scaling does not change it. The container also waits for the
+    end of the previous launcher pod: a Job replaces a deleted or evicted pod while that is still terminating.
+    podReplacementPolicy prevents that, but then the Job waits for ever for a pod on a lost node.
     """
     program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": NEEDED_KEY}
@@ -197,7 +198,7 @@ def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[str, Any]:
-    """A container of ours: as little as can be, and whoever the launcher's own runs as."""
+    """Return a container of ours, with minimal resources and rights, and the user of the main container."""
     own: Mapping[str, Any] = pods.main_container(spec.launcher.template).get("securityContext") or {}
     return {
         "name": name,

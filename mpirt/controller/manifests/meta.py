@@ -1,7 +1,7 @@
 """
-What all objects of a job have at their head.
+The metadata that all objects of a job share.
 
-Owns: name, namespace, labels and the owner reference, by which Kubernetes removes them with the job.
+Owns: name, namespace, labels and the owner reference, by which Kubernetes deletes them with the job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mpirt.controller.model.spec import JobSpec, Owner
 
 
 def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """apiVersion, kind and metadata of the job's object of that kind."""
+    """Return apiVersion, kind and metadata of the job's object of that kind."""
     metadata: dict[str, Any] = {
         "name": object_name(kind, spec.key.name),
         "namespace": spec.key.namespace,
@@ -28,7 +28,7 @@ def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = No
 
 
 def owner_reference(owner: Owner) -> dict[str, Any]:
-    """The job as the one controller of an object."""
+    """Return the owner reference that makes the job the controller of an object."""
     return {
         "apiVersion": owner.api_version,
         "kind": owner.kind,

@@ -1,8 +1,8 @@
 """
-Pod templates: the user's, with what the job needs put in.
+Pod templates: the user's, with what the job needs added.
 
-Owns: putting something in without taking anything away. What the user has set stays: a variable of ours that has a
-name of his is left out.
+Owns: adding to a template without removing anything. What the user has set stays: if the user sets a variable of
+the same name as ours, ours is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 def pod_template(
     template: Template, *, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A template with another spec, and labels and annotations of ours over the user's."""
+    """Return a pod template with this spec; labels and annotations of ours override the user's."""
     metadata = {
         "labels": {**template.labels, **labels},
         "annotations": {**template.annotations, **annotations},
@@ -42,7 +42,7 @@ def pod_template(
 
 
 def with_main(template: Template, main: Mapping[str, Any]) -> list[Any]:
-    """The template's containers with another one in the main one's place."""
+    """Return the template's containers, with `main` in place of the main container."""
     return [main if one["name"] == template.main else one for one in template.spec["containers"]]
 
 
@@ -57,7 +57,7 @@ def containers_beside(template: Template) -> list[dict[str, Any]]:
 
 
 def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Mapping[str, str]) -> dict[str, Any]:
-    """The container with more variables, where it has none of the name, and more volumes by their mount paths."""
+    """Return the container with the variables that it does not set yet, and the mounts (volumes by path) added."""
     given = container.get("env") or []
     taken = {one["name"] for one in given}
     return {
@@ -71,15 +71,15 @@ def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Ma
 
 
 def config_volume(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
-    """These keys of the job's ConfigMap as files; whoever the pod runs as may read them."""
+    """Return a volume with these keys of the job's ConfigMap as files, readable by any user of the pod."""
     return {"name": CONFIG_VOLUME, "configMap": _config_files(spec, keys)}
 
 
 def config_volume_with(spec: JobSpec, keys: Iterable[str], optional: Iterable[str]) -> dict[str, Any]:
     """
-    The same, with programs that need not be there: without them a pod starts all the same.
+    Return the same volume with `optional` programs added: pods start without them, too.
 
-    Another version of the controller may take them out of the ConfigMap while pods of this template come back.
+    Another version of the controller may remove them from the ConfigMap while pods of this template are recreated.
     """
     sources = [_config_files(spec, keys), {**_config_files(spec, optional), "optional": True}]
     return {"name": CONFIG_VOLUME, "projected": {"sources": [{"configMap": source} for source in sources]}}
@@ -91,34 +91,34 @@ def _config_files(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def dns_policy(pod: Mapping[str, Any]) -> dict[str, str]:
-    """On the host's network a pod still asks the cluster's DNS, unless the user wants something else."""
+    """Return a policy by which pods on the host's network use the cluster's DNS, unless the user sets another."""
     if pod.get("hostNetwork") and pod.get("dnsPolicy") in (None, "", "ClusterFirst"):
         return {"dnsPolicy": "ClusterFirstWithHostNet"}
     return {}
 
 
 def with_search(pod: Mapping[str, Any], domain: str) -> dict[str, Any]:
-    """The pod's DNS settings with one more domain to look for names in."""
+    """Return the pod's DNS settings with one more search domain."""
     given: Mapping[str, Any] = pod.get("dnsConfig") or {}
     searches: Sequence[str] = given.get("searches") or []
     return {**given, "searches": [*searches, *([] if domain in searches else [domain])]}
 
 
 def priority(spec: JobSpec, pod: Mapping[str, Any]) -> dict[str, str]:
-    """The scheduling policy's priority class, where the template has none."""
+    """Return the scheduling policy's priority class, if the template has none."""
     if spec.scheduling and spec.scheduling.priority_class and not pod.get("priorityClassName"):
         return {"priorityClassName": spec.scheduling.priority_class}
     return {}
 
 
 def group_labels(spec: JobSpec, template: Template) -> dict[str, str]:
-    """By what a gang scheduler other than Volcano finds the pods of one job."""
+    """Return the label by which a gang scheduler other than Volcano finds the pods of one job."""
     is_wanted = spec.scheduling is not None and not is_for_volcano(template)
     return {_POD_GROUP_LABEL: spec.key.name} if is_wanted else {}
 
 
 def group_annotations(spec: JobSpec, template: Template) -> dict[str, str]:
-    """What Volcano reads on a pod."""
+    """Return the annotations that Volcano reads on a pod."""
     if spec.scheduling is None or not is_for_volcano(template):
         return {}
     queue = spec.scheduling.queue or spec.scheduling.default_queue
@@ -127,10 +127,10 @@ def group_annotations(spec: JobSpec, template: Template) -> dict[str, str]:
 
 def gang_annotations(spec: JobSpec) -> dict[str, str]:
     """
-    What Volcano reads on the StatefulSet: how many of its pods are to start together.
+    Return the annotations that Volcano reads on the StatefulSet: how many of its pods must start together.
 
-    The launcher is a group of its own, for it starts after the workers: if they waited for it, both would wait for
-    ever.
+    The launcher is a group of its own, because it starts after the workers: if they waited for it, both would wait
+    for ever.
     """
     if spec.scheduling is None or not is_for_volcano(spec.workers.template):
         return {}
@@ -144,5 +144,5 @@ def is_for_volcano(template: Template) -> bool:
 
 
 def role_variable(role: str) -> dict[str, str]:
-    """Tells programs in the pod which of the job's pods it is."""
+    """Return the variable that tells programs in the pod whether it is a launcher or a worker."""
     return {names.KUBEFLOW_ROLE_VARIABLE: role}

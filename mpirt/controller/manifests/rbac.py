@@ -1,9 +1,9 @@
 """
-What the launcher may do.
+The launcher's permissions.
 
-Owns: its ServiceAccount, Role and RoleBinding. Commands may be started in the job's own workers, by name, and pods
-may be looked at; nothing else. Starting one needs both verbs: Kubernetes up to 1.34 asks for get, later ones for
-create, too.
+Owns: its ServiceAccount, Role and RoleBinding. The launcher may start commands in the job's own workers, by name,
+and read pods; nothing else. Starting a command needs both verbs: Kubernetes up to 1.34 checks get, later versions
+check create, too.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def account_name(spec: JobSpec) -> str:
 
 
 def service_account(spec: JobSpec) -> dict[str, Any]:
-    """The launcher's account, where the user has chosen none."""
+    """Return the launcher's ServiceAccount, for jobs whose user has chosen none."""
     return head(spec, kinds.SERVICE_ACCOUNT)
 
 
 def role(spec: JobSpec) -> dict[str, Any]:
-    """What the launcher may do."""
+    """Return the Role with the launcher's permissions."""
     workers = list(spec.workers.names)
     start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
     look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-    # Without names a rule is about all pods there are.
+    # Without resourceNames a rule would apply to all pods.
     return {**head(spec, kinds.ROLE), "rules": [start, look] if workers else [look]}
 
 
 def role_binding(spec: JobSpec) -> dict[str, Any]:
-    """That the launcher's account may do so."""
+    """Return the RoleBinding that grants the Role to the launcher's service account."""
     subject = {"kind": kinds.SERVICE_ACCOUNT, "name": account_name(spec), "namespace": spec.key.namespace}
     reference = {
         "apiGroup": kinds.RESOURCES[kinds.ROLE].group,

@@ -13,17 +13,17 @@ from mpirt import names
 from mpirt.controller.model.reading import rows, text
 from mpirt.controller.model.spec import JobSpec
 
-# Kueue holds pods by it until it has chosen a node for each, and puts it into the templates.
+# The gate by which Kueue holds pods until it has chosen a node for each. Kueue adds it to the templates.
 _KUEUE_GATE = "kueue.x-k8s.io/topology"
 
 
 def launcher_index(spec: JobSpec) -> dict[str, str]:
-    """The launcher's label: it has a rank if it works, too, and is the first then."""
+    """Return the launcher's label: rank 0 if it runs ranks, too, otherwise none."""
     return {names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}
 
 
 def worker_indices(spec: JobSpec) -> dict[str, str]:
-    """The value of each worker's label, by the pod's name; empty if nobody reads it."""
+    """Return each worker's label value by pod name; empty if Kueue does not place the job by topology."""
     if not any(text(row, "name") == _KUEUE_GATE for row in rows(spec.workers.template.spec, "schedulingGates")):
         return {}
     first = 1 if spec.launcher.works_too else 0

@@ -1,9 +1,9 @@
 """
-The headless Service: names in the DNS for the job's pods.
+The headless Service: DNS names for the job's pods.
 
-Owns: nothing but the Service. Launching needs no names; Hydra's proxies call their launcher back by its name, and
-programs may talk to each other by theirs. Pods have names before they are Ready, too: who is Ready decides who is
-used, not who can be found.
+Owns: nothing but the Service. Launching needs no DNS names, but Hydra's proxies connect back to their launcher by
+its name, and programs may connect to each other by theirs. Pods have names even before they are Ready: readiness
+decides which pods are used, not which can be resolved.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def service(spec: JobSpec) -> dict[str, Any]:
 
 
 def search_domain(spec: JobSpec, cluster_domain: str) -> str:
-    """What makes a pod's short name a name in the DNS."""
+    """Return the DNS search domain in which the short names of the job's pods resolve."""
     return f"{spec.key.name}.{spec.key.namespace}.svc.{cluster_domain}"

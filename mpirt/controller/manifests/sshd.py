@@ -1,8 +1,8 @@
 """
-Workers that were written for ssh: what starts sshd, and the probes of the port that it would have opened.
+Workers that were written for ssh: the command that starts sshd, and the probes of its port.
 
 Owns: recognising sshd in a container's command and args, what the container runs in its place, and which probes
-can't succeed without it. Jobs written for mpi-operator v2 start sshd with keys that nobody makes here, and nothing
+can't succeed without it. Jobs written for mpi-operator v2 start sshd with keys that don't exist here, and nothing
 would connect to it.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 
 from mpirt.controller.model.reading import Body, number, rows, table, text
 
-# Ends at once when asked to: a shell as process 1 would ignore it for the whole grace period.
+# The trap ends the shell at once on TERM: process 1 would ignore TERM for the whole grace period without it.
 _WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 IDLE = ("/bin/sh", "-c", _WAIT)
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
-# What only starts the program that is named after it.
+# Programs that only start the program in their arguments.
 _WRAPPERS = frozenset({
     "tini", "dumb-init", "catatonit", "env", "exec", "sudo", "nohup", "entrypoint.sh", "docker-entrypoint.sh",
 })  # fmt: skip
@@ -43,19 +43,19 @@ class _Start:
 
     options: tuple[str, ...]
     instead: Mapping[str, Any]
-    """The container's command and args without it."""
+    """The container's command and args without sshd."""
 
 
 def starts_sshd(container: Body) -> bool:
-    """Whether what the container runs is sshd, or ends with starting it."""
+    """Whether the container runs sshd, or a shell line that starts sshd as its last command."""
     return _start(container) is not None
 
 
 def idle_command(container: Body) -> dict[str, Any]:
     """
-    The command and args of a worker that was given nothing to run, or sshd: it waits.
+    Return a command and args that only wait, for a worker that was given nothing to run, or sshd.
 
-    What a shell line does before it starts sshd is still done. Empty if the container runs something else.
+    What a shell line runs before sshd still runs. Empty if the container runs something else.
     """
     start = _start(container)
     if start is not None:
@@ -65,10 +65,11 @@ def idle_command(container: Body) -> dict[str, Any]:
 
 def unanswered_probes(container: Body, beside: Sequence[Body]) -> dict[str, str]:
     """
-    The probes that only sshd would have answered, each with what it asks for.
+    Return the probes that only sshd would have answered, each with what it asks for.
 
-    Most often the port stands in a file of the image. Then any port counts that no container `beside` declares. A
-    container with nothing to run counts, too: mpi-operator starts sshd there.
+    In most cases sshd's port is configured in a file of the image. Then every port counts that no container
+    `beside` declares. A container with nothing to run is treated as if it ran sshd: mpi-operator starts sshd
+    there.
     """
     start = _start(container)
     if start is None and _words(container):
@@ -105,7 +106,7 @@ def _start(container: Body) -> _Start | None:
 
 
 def _unwrapped(words: Sequence[str]) -> list[str]:
-    """The program and its options, without what only starts it."""
+    """Return the program and its options, without the wrappers that start it."""
     wrapping = list(takewhile(_only_starts, words))
     return list(words[len(wrapping) :])
 
@@ -115,7 +116,7 @@ def _only_starts(word: str) -> bool:
 
 
 def _script_at(words: Sequence[str], place: int) -> int | None:
-    """Where the line stands that the shell at this place runs."""
+    """Return the index of the line that the shell at `place` runs; None if that is no shell or runs no line."""
     if _basename(words[place]) not in _SHELLS:
         return None
     options = list(takewhile(lambda word: word.startswith(("-", "+")), words[place + 1 :]))
@@ -125,7 +126,7 @@ def _script_at(words: Sequence[str], place: int) -> int | None:
 
 
 def _cut_before_sshd(line: str) -> tuple[str, tuple[str, ...]] | None:
-    """What a shell line does before it starts sshd as its last command, and sshd's options."""
+    """Return what a shell line runs before sshd and sshd's options; None if sshd is not its last command."""
     line = line.replace("\\\n", " ").rstrip("; \t\r\n")
     ends = [match.end() for match in _BETWEEN_COMMANDS.finditer(line)]
     before, last = (line[: ends[-1]], line[ends[-1] :]) if ends else ("", line)
@@ -168,13 +169,13 @@ def _port_of(letter: str, value: str) -> Iterator[int]:
 
 
 def _asks_for(probe: Body, container: Body, ports: frozenset[int], others: set[int]) -> str:
-    """What the probe asks sshd for; nothing if it asks somebody else."""
+    """Return what the probe asks sshd for; empty if it does not ask sshd."""
     if "tcpSocket" in probe:
         asked = table(probe, "tcpSocket").get("port")
         port = _number_of(asked, container)
         is_sshds = port in ports if ports else port not in others
         return f"port {asked}" if is_sshds else ""
-    # A probe is Kubernetes' to judge: what is in it may be anything here.
+    # Kubernetes validates probes, not this program: the values may have any type here.
     given = table(probe, "exec").get("command")
     command = [str(word) for word in given] if isinstance(given, list) else []
     sought = "|".join(("sshd", *map(str, sorted(ports))))
@@ -182,7 +183,7 @@ def _asks_for(probe: Body, container: Body, ports: frozenset[int], others: set[i
 
 
 def _number_of(port: object, container: Body) -> int:
-    """A port by its number or its name; 0 if the container has none of that name."""
+    """Return a port given by number or by name; 0 if the container has no port of that name."""
     if isinstance(port, str) and not (port.isascii() and port.isdigit()):
         named = (row for row in rows(container, "ports") if text(row, "name") == port)
         return next((number(row, "containerPort") for row in named), 0)

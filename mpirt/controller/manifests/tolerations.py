@@ -1,8 +1,8 @@
 """
-How long a pod stays bound to a node that is lost.
+How long a pod stays bound to a lost node.
 
-Owns: the tolerations that our pods get by default. Kubernetes would give them 300 s, in which an MPI job stands
-still. They are in the pod for all to see; a toleration of the user's for the same taint takes the place of ours.
+Owns: the tolerations that our pods get by default. Kubernetes' default is 300 s, in which an MPI job makes no
+progress. Ours are visible in the pod; a toleration of the user's for the same taint replaces ours.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 
 from mpirt.controller.model.reading import rows, text
 
-# Longer than most nodes take to restart their kubelet or their network; short for a job that waits.
+# Longer than most nodes take to restart their kubelet or their network, but short for a job that waits.
 TOLERATED_SECONDS = 60
 
-# What Kubernetes taints a node with that it does not hear from, or that says it can't run pods.
+# The taints of a node that reports that it can't run pods, or that is unreachable.
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _EFFECT = "NoExecute"
 
 
 def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:
-    """The tolerations of a pod spec, and ours for the taints of lost nodes that none of them is about."""
+    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that none of them covers."""
     ours = [
         {"key": key, "operator": "Exists", "effect": _EFFECT, "tolerationSeconds": TOLERATED_SECONDS}
         for key in _TAINTS
@@ -31,7 +31,7 @@ def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:
 
 
 def _is_about(pod: Mapping[str, Any], key: str) -> bool:
-    """As Kubernetes itself judges before it adds its 300 s: key and effect count, an empty one stands for all."""
+    """Whether a toleration covers the taint, by Kubernetes' own rule: key and effect match, or are empty."""
     return any(
         text(row, "key") in (key, "") and text(row, "effect") in (_EFFECT, "") for row in rows(pod, "tolerations")
     )

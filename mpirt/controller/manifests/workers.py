@@ -1,8 +1,8 @@
 """
-The workers: a StatefulSet, for its pods have names that can be told beforehand and come back under them.
+The workers: a StatefulSet, because its pods have predictable names and are recreated under the same names.
 
-Owns: what a worker needs: the stub at the path that launchers' daemons check for, and the keeper. No token, no
-runtime.
+Owns: what a worker needs: the stub at the path that launchers' daemons check for, and the keeper. No API token, no
+runtime folder.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 _FIRST_GENERATION = "1"
 
-# In the place of a digest: made for no more workers.
+# Takes the place of the digest: the StatefulSet creates no more workers.
 OVER = "over"
-# Its name is what an event says of a worker that is not made again.
+# Kubernetes' event about a worker that can't be recreated shows this name.
 NO_PRIORITY_CLASS = "mpirt-job-is-over"
 
 
@@ -40,13 +40,13 @@ def stateful_set(
     spec: JobSpec, settings: Settings, *, has_previous: bool = False, over: bool = False
 ) -> dict[str, Any]:
     """
-    The job's StatefulSet, as it is to be created, or as it is to be when the job is over and keeps its workers.
+    Return the job's StatefulSet, of a job that runs or, if `over`, of a finished job that keeps its workers.
 
-    `has_previous`: pods of one that is gone still have the names of its pods. Kubernetes tries again ever more
-    seldom, after five minutes in the end, unless the object changes: so it does when they are gone.
+    `has_previous`: pods of a deleted StatefulSet still have the names of its pods. Kubernetes backs off, up to
+    five minutes, unless the object changes; so an annotation changes when those pods are gone.
 
-    `over`: its pods stay, and no other takes the place of one that goes, because of a drain for example. A
-    StatefulSet has no field for that; but the API server takes no pod with an unknown priority class.
+    `over`: its pods stay, but none that goes is replaced, after a drain for example. A StatefulSet has no field
+    for that, but the API server rejects pods with an unknown priority class.
     """
     labels = pod_labels(spec.key.name, names.WORKER)
     annotations = {
@@ -73,7 +73,7 @@ def _over(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    """A worker's pod."""
+    """Return the workers' pod template."""
     template = spec.workers.template
     main = pods.extended(
         _waiting(template),
@@ -106,7 +106,7 @@ def _config_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _waiting(template: Template) -> dict[str, Any]:
-    """The main container; one that was given nothing to run, or sshd, waits, and no probe asks for sshd."""
+    """Return the main container. If it was given nothing to run, or sshd, it waits, and has no probes of sshd."""
     main = pods.main_container(template)
     left_out = unanswered_probes(main, pods.containers_beside(template))
     kept = {name: value for name, value in main.items() if name not in left_out}
@@ -114,7 +114,7 @@ def _waiting(template: Template) -> dict[str, Any]:
 
 
 def _token(template: Template) -> dict[str, Any]:
-    """A worker gets an API token only if the user asks for one: by an account, or by saying so."""
+    """Turn the API token off, unless the user sets a service account or automountServiceAccountToken."""
     asked = ("serviceAccountName", "serviceAccount", "automountServiceAccountToken")
     if any(template.spec.get(field) not in (None, "") for field in asked):
         return {}

@@ -1,1 +1,1 @@
-"""What is said of a job: conditions, causes, events."""
+"""What is reported about a job: conditions, causes, events."""

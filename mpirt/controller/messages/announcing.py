@@ -1,9 +1,9 @@
 """
-Which changes of a status are worth an event, and whether a change is worth a write at once.
+Which changes of a status get an event, and which are written at once.
 
-Owns: the comparison of two statuses. An event is told before the status is written, under a name that is made of
-the transition: if the controller dies in between, the next one tells it under the same name, and the API server
-says that it is there.
+Owns: the comparison of two statuses. An event is created before the status is written, under a name made from the
+transition. If the controller dies in between, the next one creates it under the same name, and the API server
+answers that it already exists.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.observe import Observed
 
-# Workers become Ready one after the other, and schedulers find ever new words: mere counts and messages wait so
-# long after the last write, and are written together.
+# Workers become Ready one after the other, and schedulers keep rewording their messages. If only counts and
+# messages have changed, they wait until this long after the last write, and are written together.
 BETWEEN_WRITES = timedelta(seconds=10)
 
 _WARNINGS = frozenset({
     Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
     Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
 })  # fmt: skip
-# Why a launcher or a job ended: what is learnt of it later may have to be read soon, and is not learnt often.
+# Their messages say why a launcher or a job ended. Later additions are rare and needed soon: written at once.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
-# Worth telling although they make nothing true.
+# Reported even if the condition is false.
 _TOLD_WHEN_FALSE = frozenset({
     Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID, Reason.RUN_BY_ANOTHER,
 })  # fmt: skip
 
 StatusWriter = Callable[[JobStatus, JobKey], Manifest]
-"""What writes a status in its object's own shape."""
+"""Converts a status into the format of the job object."""
 
 
 def status_actions(
     write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
 ) -> tuple[list[Action], datetime | None]:
-    """The events and the write of a status, if it is time for them, or when it will be."""
+    """Return the events and the status write if they are due, otherwise when they will be (None: never)."""
     owner, before = observed.owner, observed.status
     due = is_due(before, status, now=now)
     if due is None or due > now:
@@ -59,7 +59,7 @@ def status_actions(
 def announcements(
     owner: Owner, before: JobStatus, status: JobStatus, spec: JobSpec | None, *, now: datetime
 ) -> list[Create]:
-    """The events that tell what has changed."""
+    """Return the events that report what has changed."""
     made = []
     for old, new in _transitions(before, status):
         identity = digest(owner.uid, *_essence(new), old and [*_essence(old), old.changed.isoformat()])
@@ -72,7 +72,7 @@ def announcements(
 
 
 def is_due(before: JobStatus, status: JobStatus, *, now: datetime) -> datetime | None:
-    """When the status is to be written: now, later, or, where nothing has changed, never."""
+    """Return when the status is to be written, now or later; None if nothing has changed."""
     if _everything(before) == _everything(status) and before.history in (None, status.history):
         return None
     if before.written is None or _what_counts(before) != _what_counts(status) or _has_new_deaths(before, status):
@@ -113,7 +113,7 @@ def _essence(condition: Condition) -> tuple[Type, bool, str]:
 
 
 def _what_counts(status: JobStatus) -> object:
-    """What is to be known at once. Why something is not so may wait."""
+    """Return what must be written at once. The reasons of false conditions can wait, with few exceptions."""
     return (
         {kind: (one.status, _telling_reason(one), _cause(one)) for kind, one in status.conditions.items()},
         status.started,
@@ -128,7 +128,7 @@ def _everything(status: JobStatus) -> object:
 
 
 def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:
-    """Whether pods have died of which nothing is written yet: what shows of them may be gone in a moment."""
+    """Whether pods have died that are not in the written history: their objects may be gone in a moment."""
     return before.history is not None and _dead(status.history) > _dead(before.history)
 
 

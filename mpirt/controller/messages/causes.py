@@ -1,7 +1,7 @@
 """
-Why a launcher started again, or a job failed, in words.
+Messages that say why a launcher was restarted, or why a job failed.
 
-Owns: the sentences about attempts and deaths. Workers come first in them, for the launcher's last lines are long.
+Owns: the sentences about attempts and deaths. They name workers first, because the launcher's last lines are long.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from mpirt.controller.messages.sentences import LAUNCHER_POD, listed, pod_end
 from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
 from mpirt.controller.observed.facts import JobEnd
 
-# What a Job says that may make no further attempt; all other ends have nothing to do with how its last pod ended.
+# The reason of a Job without attempts left. Ends for other reasons have nothing to do with how its last pod ended.
 _NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
-# What the Job itself does to its pod where it ends for another reason.
+# How the last pod ends if the Job ends for another reason: the Job itself deletes it.
 _BY_THE_JOB = frozenset({How.DELETED, How.GONE})
 
 STOPS: Mapping[Stop, str] = {
@@ -26,12 +26,12 @@ STOPS: Mapping[Stop, str] = {
 
 
 def while_running(attempt: Attempt) -> str:
-    """The workers that died since the launcher began; nothing if none did."""
+    """Return the workers that died since the launcher started; empty if none did."""
     return listed([pod_end(death) for death in attempt.deaths], attempt.more)
 
 
 def of_attempt(attempt: Attempt) -> str:
-    """Why an attempt ended."""
+    """Return why an attempt ended."""
     if attempt.stopped is not None:
         return STOPS[attempt.stopped]
     end = attempt.ended
@@ -39,13 +39,13 @@ def of_attempt(attempt: Attempt) -> str:
 
 
 def of_restart(history: History) -> str:
-    """Why the launcher had to start again the last time; nothing if it never had to."""
+    """Return why the launcher was last restarted; empty if it never was."""
     ended = [one for one in history.attempts[:-1] if one.ended or one.stopped]
     return of_attempt(ended[-1]) if ended else ""
 
 
 def of_end(history: History, end: JobEnd) -> str:
-    """Why the job has failed for good."""
+    """Return why the job has failed for good."""
     last = history.last
     is_told = (
         last is not None
@@ -56,7 +56,7 @@ def of_end(history: History, end: JobEnd) -> str:
 
 
 def reason_of(history: History) -> str:
-    """What made the last attempt fail, in a word, as mpi-operator adds it."""
+    """Return the cause of the last attempt's failure as a suffix of the reason, as mpi-operator appends it."""
     end = history.last.ended if history.last is not None else None
     if end is None:
         return ""
@@ -66,7 +66,7 @@ def reason_of(history: History) -> str:
 
 
 def launcher_end(end: PodEnd) -> str:
-    """How a launcher's pod ended, with the last that it said."""
+    """Return how a launcher's pod ended, with its last lines."""
     if end.how is How.TOLD:
         return end.message
     words = f": {end.message}" if end.how is How.EXITED and end.message else ""

@@ -1,8 +1,8 @@
 """
-What others have changed in a job's objects, and how it is said.
+Changes that others make to a job's objects, and the messages about them.
 
-Owns: the names of the field managers that an object records, the event about edits that come again and again, and
-the words for a launcher Job that somebody has suspended. No I/O.
+Owns: the names of the field managers that an object records, the event about repeated edits, and the message about
+a launcher Job that somebody has suspended. No I/O.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mpirt.controller.model.reading import Body, rows, table, text
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Observed
 
-# Two edits may be somebody's trial and error; three are a program's.
+# Two edits may be a person's trial and error; three come from a program.
 TOLD_AFTER = 3
 
 
 def edit_undone(owner: Owner, patch: Patch, found: Body, *, now: datetime) -> Create:
-    """The event about an object that was changed back so often; `found` is the object before the last time."""
+    """Return the event about an object changed back TOLD_AFTER times; `found` is its state before the last one."""
     managers = field_managers(found, patch)
     who = f"field manager {', '.join(managers)}" if managers else "a client that names no field manager"
     other = ", ".join(managers) or "that client"
@@ -40,7 +40,7 @@ def edit_undone(owner: Owner, patch: Patch, found: Body, *, now: datetime) -> Cr
 
 
 def field_managers(found: Body, patch: Patch) -> list[str]:
-    """Who else has set what the patch changes; where nobody has, as where a field was removed, who wrote last."""
+    """Return who else has set what the patch changes; if nobody has, as with a removed field, who wrote last."""
     others = [
         row
         for row in rows(table(found, "metadata"), "managedFields")
@@ -53,9 +53,9 @@ def field_managers(found: Body, patch: Patch) -> list[str]:
 
 def launcher_suspended(observed: Observed) -> str:
     """
-    That the launcher Job is suspended, which only others do; empty if it is not.
+    Return the message that the launcher Job is suspended, which only others do; empty if it is not.
 
-    For the message of the condition Running, in place of what is said of a launcher pod that is not there.
+    The condition Running has it in place of the message about a missing launcher pod.
     """
     job = observed.live(kinds.JOB)
     if job is None or table(job.body, "spec").get("suspend") is not True:
@@ -67,19 +67,19 @@ def launcher_suspended(observed: Observed) -> str:
 
 
 def _paths(patch: Patch) -> list[str]:
-    """What the patch changes, less our notes in annotations; its first operation is the test of the uid."""
+    """Return the changed paths, without our annotations unless they are all; the first operation tests the uid."""
     changed = [str(operation["path"]) for operation in patch.operations[1:]]
     return [path for path in changed if not path.startswith("/metadata/annotations/mpirt.dev~1")] or changed
 
 
 def _sets(fields: Body, path: str) -> bool:
-    """Whether a set of fields has one at the path or below it."""
+    """Whether a set of managed fields includes the path, or a field below it."""
     for part in _parts(path):
         if part not in fields:
             return False
         fields = table(fields, part)
         if not fields:
-            # It has the whole of it.
+            # It includes the whole field.
             return True
     return True
 

@@ -1,7 +1,7 @@
 """
-How far the workers are: how many are Ready, and why the others aren't.
+The readiness of the workers: how many are Ready, and why the others are not.
 
-Owns: the count by which a launcher is made, and the words for what is missing.
+Owns: the count that decides when a launcher is created, and the messages about workers that are not Ready.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mpirt.controller.observed.pods import Pod
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """How far the workers are."""
+    """How many workers are Ready, and why the others are not."""
 
     ready: int
     wanted: int
@@ -38,7 +38,7 @@ class Readiness:
 
 
 def readiness(spec: JobSpec, observed: Observed) -> Readiness:
-    """Which workers are Ready, with the template that is asked for now, and why the others aren't."""
+    """Return how many workers of the current template are Ready, and why the others are not."""
     wanted = spec.workers.replicas
     live = observed.live(kinds.STATEFUL_SET)
     if live is None:
@@ -67,7 +67,7 @@ def _is_current(workers: Live, pod: Pod) -> bool:
 
 
 def _missing(names: Sequence[str], observed: Observed, workers: Live) -> dict[str, str]:
-    """The workers that aren't there, and why, where that is known."""
+    """Return the names of the missing workers, each with the reason; empty if that is unknown."""
     there, previous = {pod.name for pod in observed.workers}, {pod.name for pod in observed.previous_workers}
     made = (*observed.workers, *observed.departed)
     return {

@@ -1,8 +1,9 @@
 """
 Sentences about pods, for people.
 
-Owns: why a pod isn't Ready, how it died, how a launcher ended. They name the cause, and stay the same while it
-does: what a node says in turns (ErrImagePull, ImagePullBackOff) is said in one way, for each change is a write.
+Owns: why a pod is not Ready, how it died, how a launcher ended. A sentence names the cause, and stays the same as
+long as the cause does: alternating reasons (ErrImagePull, ImagePullBackOff) get one wording, because each change
+is a write.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from mpirt.controller.model.attempts import How, PodEnd
 from mpirt.controller.observed.deaths import failure
 from mpirt.controller.observed.pods import EVICTED, Container, Pod
 
-# What is no trouble yet.
+# Reasons for waiting that are no trouble.
 _ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 _IMAGE_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SHOWN = 3
@@ -19,12 +20,12 @@ SHOWN = 3
 LAUNCHER_POD = "launcher pod "
 """How a sentence about a launcher begins."""
 
-# What a shell, mpirun and a container runtime say of a process that a signal has ended.
+# The exit codes by which shells, mpirun and container runtimes report that a signal has ended a process.
 _SIGNALS = {129: "SIGHUP", 130: "SIGINT", 134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
 
 
 def trouble(pod: Pod, main: str = "") -> str:
-    """Why the pod can't be used; nothing if it can. The `main` container's trouble comes before that of others."""
+    """Return why the pod can't be used; empty if it can. Of similar troubles, that of `main` comes first."""
     if pod.is_usable:
         return ""
     if found := _pod_trouble(pod):
@@ -46,7 +47,7 @@ def _pod_trouble(pod: Pod) -> str:
 
 
 def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
-    """How a pod ended."""
+    """Return how a pod ended."""
     match end.how:
         case How.EXITED:
             container = f": container {end.container}" if name_container and end.container else ""
@@ -58,7 +59,7 @@ def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
 
 
 def listed(sentences: list[str], others: int = 0) -> str:
-    """The first of them, and how many more there are, with `others` that are only counted."""
+    """Join the first SHOWN sentences, and count the rest together with `others`."""
     more = max(len(sentences) - SHOWN, 0) + others
     return "; ".join([*sentences[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
@@ -79,7 +80,7 @@ def _went(end: PodEnd) -> str:
 
 
 def _ended(code: int, reason: str) -> str:
-    # Kubernetes calls everything that isn't 0 an Error: the code says it.
+    # Kubernetes' reason for every code but 0 is Error, which adds nothing to the code.
     words = reason if reason not in ("", "Error") else _SIGNALS.get(code, "")
     return f"ended with code {code}{f' ({words})' if words else ''}"
 
@@ -96,7 +97,7 @@ def _initializes(one: Container) -> str:
     return _named(one, " runs") if one.init and not one.sidecar and one.running else ""
 
 
-# What keeps a pod from starting comes first: beside it an init container or a sidecar may run for ever.
+# What keeps a pod from starting comes first: an init container or a sidecar may run beside it for ever.
 _LOOKS = (_waits, _initializes, _is_not_ready)
 
 

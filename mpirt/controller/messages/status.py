@@ -1,9 +1,10 @@
 """
-What is true of a job, and how it is said.
+The status of a job.
 
-Owns: the state, and the conditions with their reasons and messages; why something died is causes.py's. What has to
-be remembered is the history, which is data; of the last status only the times are taken, and what was said at the
-job's end.
+Owns: the state, and the conditions with their reasons and messages; causes.py says why something died. What must
+be remembered is in the history, which is data. The last status contributes its times, whether the job has run, and
+the conditions that are kept: those of a finished job or an invalid spec, and restarts whose cause is not in the
+history.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pod_events import why_not_created
 from mpirt.controller.observed.pods import Pod
 
-# What a status holds in all stays far below what etcd takes, whatever an admission webhook has to say.
+# Keeps the whole status far below etcd's limit, however long the message of an admission webhook is.
 LONGEST_MESSAGE = 4096
 
 
 class State(Enum):
-    """How far a job is."""
+    """The state of a job."""
 
     STARTING = auto()
     RUNNING = auto()
@@ -62,7 +63,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job is, but for its launcher."""
+    """The readiness of a job's workers, and the obstacle in its way."""
 
     workers: Readiness
     obstacle: Obstacle | None
@@ -73,7 +74,7 @@ Said = tuple[bool, str, str]
 
 
 def state_of(spec: JobSpec, observed: Observed) -> State:
-    """Where the job is, by what there is and by whether it has run before."""
+    """Return the job's state, by its objects and by whether it has run before."""
     if job_end(observed) is not None:
         return State.FINISHED
     if spec.run.suspended:
@@ -94,7 +95,7 @@ def job_status(
     *,
     now: datetime,
 ) -> JobStatus:
-    """The status as it is to be."""
+    """Return the new status of a job with a valid spec."""
     before, workers, obstacle = observed.status, progress.workers, progress.obstacle
     state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
@@ -129,9 +130,9 @@ def invalid_status(
     reason: Reason, problem: str, observed: Observed, history: History, *, now: datetime
 ) -> JobStatus:
     """
-    The status of a job whose spec can't be acted on.
+    Return the status of a job whose spec is invalid or rejected.
 
-    That fails no job: a spec may be edited, and a policy changed. What runs runs on, and its end is told as ever.
+    The job does not fail: its spec or a policy may be changed. What runs continues, and its end is reported.
     """
     before, end = observed.status, job_end(observed)
     said = _said_before(observed)
@@ -152,7 +153,7 @@ def invalid_status(
 
 
 def failed_status(reason: str, problem: str, observed: Observed, history: History, *, now: datetime) -> JobStatus:
-    """The status of a job that has failed without a launcher, for good."""
+    """Return the status of a job that has failed for good, without a launcher."""
     before = observed.status
     said = _said_before(observed)
     said |= _past(observed, history)
@@ -179,7 +180,7 @@ def _counted(observed: Observed, end: JobEnd | None) -> JobStatus:
 
 
 def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
-    """The conditions of a job that is over. What was said when it ended stays, but for what is learnt later."""
+    """Return the conditions of a finished job: those set at its end, updated by what is reported later."""
     before = observed.status
     if is_over(observed):
         told: dict[Type, Said] = {
@@ -199,7 +200,7 @@ def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, S
 
 
 def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
-    """What nodes have reported since the end was told: workers' deaths, or the launcher's own."""
+    """Return the conditions changed by reports after the end: a worker's death, or the launcher's own end."""
     launcher = launcher_job_end(observed)
     if launcher is None or observed.history is None or history == observed.history:
         return {}
@@ -211,7 +212,7 @@ def _failed(reason: str, message: str) -> dict[Type, Said]:
 
 
 def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -> dict[Type, Condition]:
-    """What is said, with the times at which it came to be so."""
+    """Return the conditions with the times of their last transition and last update."""
     made = {}
     for kind, (status, reason, message) in said.items():
         old = before.conditions.get(kind)
@@ -228,7 +229,7 @@ def _title(observed: Observed) -> str:
 
 
 def _said_before(observed: Observed) -> dict[Type, Said]:
-    """All conditions as they are; that the job is created is said in any case."""
+    """Return all conditions unchanged; Created is added if it is missing."""
     created = (True, Reason.CREATED, f"{_title(observed)} is created.")
     return {Type.CREATED: created, **{kind: _as_it_was(one) for kind, one in observed.status.conditions.items()}}
 
@@ -243,7 +244,7 @@ def _created(spec: JobSpec) -> Said:
 
 
 def _past(observed: Observed, history: History) -> dict[Type, Said]:
-    """Conditions that were said before, as they are if nothing makes them true now."""
+    """Return the conditions that were set before, in the form that they have if they no longer hold."""
     before = observed.status
     again = (False, Reason.RUN_AGAIN, "The job runs again.")
     has_failed = before.conditions.get(Type.FAILED)
@@ -251,14 +252,14 @@ def _past(observed: Observed, history: History) -> dict[Type, Said]:
     untrue: dict[Type, Said] = {
         Type.SUSPENDED: (False, Reason.RESUMED, "The job is resumed."),
         Type.SUCCEEDED: again,
-        # An earlier version said that a job has Failed whose spec could still be edited.
+        # An earlier version set Failed on jobs whose spec could still be edited.
         Type.FAILED: (False, Reason.VALID, "The spec can be edited.") if was_invalid else again,
     }
     return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed, history)
 
 
 def _restarted(observed: Observed, history: History) -> dict[Type, Said]:
-    """That it was restarted, if it ever was, and why: what nodes report late is often the cause."""
+    """Return the condition of a job that was restarted, with the cause, which nodes often report late."""
     before = observed.status.conditions.get(Type.RESTARTING)
     if before is None:
         return {}

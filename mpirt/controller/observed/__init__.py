@@ -1,1 +1,1 @@
-"""What is known: objects as the API server has them, read into values."""
+"""The observed state: objects from the API server, read into values."""

@@ -1,9 +1,9 @@
 """
-How a pod ended, as far as that can be seen.
+How a pod ended, as far as its object shows that.
 
 Owns: what counts as the end of a launcher and as the death of a worker. Of a worker's containers only the main one
-counts: a log shipper that restarts, an init container that completes, a sidecar that is ended after the others,
-and a code of 0 end no job.
+counts. A log shipper that restarts, an init container that completes, a sidecar that is ended after the others,
+and exit code 0 end no job.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mpirt.controller.model.reading import shortened
 from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
 
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
-# The most that a kubelet keeps of a container's last lines, and more than it says of an eviction.
+# The most that a kubelet keeps of a container's last lines, and more than its message about an eviction.
 LONGEST_WORDS = 2048
-# By this mpirt-rsh begins its lines; among a launcher's it is the one that names a cause.
+# The prefix of mpirt-rsh's lines: of a launcher's last lines, these name the cause.
 _AGENT = "mpirt-rsh: "
 
 
 def launcher_end(pod: Pod, main: str) -> PodEnd | None:
-    """How a launcher's pod ended, or is ending, with its last lines; None while it is to go on."""
+    """Return how a launcher's pod ended, or is ending, with its last lines; None while it is neither."""
     if found := _pod_end(pod):
         return found
     if not pod.is_over:
@@ -36,14 +36,14 @@ def launcher_end(pod: Pod, main: str) -> PodEnd | None:
 
 
 def worker_death(pod: Pod, main: str, since: datetime) -> PodEnd | None:
-    """How a worker, or its main container, died since then; None if neither did."""
+    """Return how a worker, or its main container, died since then; None if neither did."""
     if pod.gone is not None and pod.gone < since:
         return None
     return _pod_end(pod) or container_death(pod, main, since)
 
 
 def container_death(pod: Pod, main: str, since: datetime, until: datetime = _ANY_TIME) -> PodEnd | None:
-    """How the main container of a worker died between two moments; None if it didn't."""
+    """Return how the main container of a worker died between two moments; None if it didn't."""
     for one in _decisive(pod, main):
         for end in (one.ended, one.before):
             if end is not None and end.code != 0 and end.at is not None and since <= end.at <= until:
@@ -52,7 +52,7 @@ def container_death(pod: Pod, main: str, since: datetime, until: datetime = _ANY
 
 
 def failure(pod: Pod) -> PodEnd:
-    """How a pod failed as a whole, or was evicted."""
+    """Return how a pod failed as a whole, or was evicted."""
     how = How.EVICTED if pod.reason == EVICTED else How.FAILED
     reason = "" if how is How.EVICTED else pod.reason
     message = shortened(pod.message, LONGEST_WORDS)
@@ -60,7 +60,7 @@ def failure(pod: Pod) -> PodEnd:
 
 
 def _pod_end(pod: Pod) -> PodEnd | None:
-    """The end of a pod that is not one of its containers'."""
+    """Return the end of the pod as a whole (failed, lost or deleted); None if there is none."""
     if pod.reason:
         return failure(pod)
     if pod.is_over:
@@ -92,6 +92,6 @@ def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
 
 
 def _cause_first(lines: str) -> str:
-    """What mpirt-rsh said, and then the rest: the job's own words, and what launchers make of it."""
+    """Move the lines of mpirt-rsh before the rest: the job's own output, and the launcher's comments on it."""
     kept: Iterable[str] = sorted(lines.splitlines(), key=lambda line: not line.startswith(_AGENT))
     return "\n".join(kept)

@@ -1,8 +1,8 @@
 """
-Pods that were there a moment ago.
+Departed pods: pods that were deleted a moment ago.
 
-Owns: for how long they are remembered. A StatefulSet deletes a pod that has failed and makes another of its name
-within milliseconds: whoever looks then finds a healthy pod, and no reason for the trouble. No lock, no I/O.
+Owns: how long they are remembered. A StatefulSet deletes a failed pod and creates another of the same name within
+milliseconds: the next reconcile finds a healthy pod, and no cause of the trouble. No lock, no I/O.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from datetime import datetime, timedelta
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 
-# Until its end is told: two attempts to write, as far apart as they come. Later, a status of its own keeps it.
+# Long enough for two attempts to write its end into the job's status, up to 15 s apart. Then the status keeps it.
 REMEMBERED = timedelta(seconds=30)
 
 
 class Departed:
-    """The last state of pods that are no more, in the order in which they went."""
+    """The last state of departed pods, in the order in which they went."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._gone: deque[tuple[JobKey, Body, datetime]] = deque()
 
     def add(self, key: JobKey, body: Body) -> None:
-        """This pod of a job is gone now."""
+        """Remember a job's pod that is gone now."""
         now = self._clock()
         self._forget_old(now)
         self._gone.append((key, body, now))
 
     def of(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
-        """A job's pods that went of late, and when."""
+        """Return a job's departed pods, each with the time at which it was gone."""
         self._forget_old(now)
         return [(body, at) for owner, body, at in self._gone if owner == key]
 
     def forget(self, key: JobKey) -> None:
-        """The job is gone."""
+        """Forget the pods of a job that is gone."""
         kept = [each for each in self._gone if each[0] != key]
         if len(kept) != len(self._gone):
             self._gone = deque(kept)

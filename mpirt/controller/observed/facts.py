@@ -1,7 +1,7 @@
 """
-What the objects of a job come to: how many workers are there, whether the launcher runs, whether it is over.
+Facts about a job: how many workers it has, whether its launcher runs, whether it is over.
 
-Owns: reading the state of a job off its objects, afresh each time. Decides nothing.
+Owns: deriving them from the job's objects, anew each time. Decides nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 
 RUN = (kinds.JOB, kinds.STATEFUL_SET)
-"""What a run of a job is made of: the next run has others."""
+"""The kinds of objects that belong to one run of a job: a rerun creates new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How the launcher Job came to its end."""
+    """How a job ended."""
 
     succeeded: bool
     reason: str
@@ -35,9 +35,9 @@ class JobEnd:
 
 def job_end(observed: Observed) -> JobEnd | None:
     """
-    How the job ended; None while it hasn't.
+    Return how the job ended; None while it has not.
 
-    An end that the status tells is final, whatever has become of the launcher Job since.
+    An end that the status shows is final, whatever has happened to the launcher Job since.
     """
     if is_over(observed):
         return _told_end(observed.status)
@@ -51,7 +51,7 @@ def _told_end(status: JobStatus) -> JobEnd:
 
 
 def launcher_job_end(observed: Observed) -> JobEnd | None:
-    """The launcher Job's own end; None while it isn't there or not at its end."""
+    """Return how the launcher Job ended; None if it has not, does not exist or is being deleted."""
     live = observed.live(kinds.JOB)
     status = table(live.body, "status") if live is not None else {}
     for row in rows(status, "conditions"):
@@ -79,36 +79,36 @@ def asks_for_rerun(observed: Observed) -> bool:
 
 
 def _has_new_rerun(observed: Observed) -> bool:
-    # Without any memory of the run that is over, nobody knows whether the value is a new one.
+    # Without any record of the finished run, it is unknown whether the value is new.
     has_memory = observed.history is not None or kinds.CONFIG_MAP in observed.mine
     answered = observed.history.rerun if observed.history is not None else ""
     return has_memory and observed.rerun.value not in ("", answered)
 
 
 def is_reopened(observed: Observed) -> bool:
-    """Whether it runs again from now on: nothing of the run that is over is there any more."""
+    """Whether a requested rerun starts now: the objects of the finished run are gone."""
     return asks_for_rerun(observed) and not any(kind in observed.mine for kind in RUN)
 
 
 def is_finished(status: JobStatus) -> bool:
-    """Whether the status says that the job is over. An old version said Failed of specs that were to be edited."""
+    """Whether the status says that the job is over. Ignore Failed for an invalid spec, set by old versions."""
     failed = status.conditions.get(Type.FAILED)
     has_failed = failed is not None and failed.status and failed.reason != Reason.INVALID
     return status.is_true(Type.SUCCEEDED) or has_failed
 
 
 def is_behind(workers: Live) -> bool:
-    """Whether a StatefulSet hasn't told of its last change. Old ones never do where they can't make a pod."""
+    """Whether a StatefulSet's status is behind its spec. In old Kubernetes it is while a pod can't be created."""
     return number(table(workers.body, "status"), "observedGeneration") < workers.generation
 
 
 def is_of_revision(workers: Live, pod: Pod) -> bool:
-    """Whether a pod was made from the template that its StatefulSet has seen last."""
+    """Whether a pod was created from the template that its StatefulSet has seen last."""
     return pod.revision == text(table(workers.body, "status"), "updateRevision")
 
 
 def running_launcher(observed: Observed) -> Pod | None:
-    """The launcher's pod, if it runs and is to go on, or has ended well: its Job takes note of that later."""
+    """Return the launcher pod that runs, or has succeeded (its Job shows that later), and is not being deleted."""
     if observed.live(kinds.JOB) is None:
         return None
     running = [pod for pod in observed.launchers if pod.phase in ("Running", "Succeeded") and pod.deleted is None]
@@ -117,9 +117,9 @@ def running_launcher(observed: Observed) -> Pod | None:
 
 def outdated(spec: JobSpec, live: Live) -> Stop | None:
     """
-    Why the launcher Job has to be made anew; None if it hasn't.
+    Return why the launcher Job has to be recreated; None if it has not.
 
-    A digest that is missing was stripped by somebody and says nothing of the template: it is written again.
+    A missing digest was stripped by somebody and says nothing about the template: it is written again.
     """
     launcher, workers = launcher_digest(spec), worker_digest(spec)
     if (digest_of(live, TEMPLATE_ANNOTATION) or launcher) != launcher:
@@ -130,13 +130,13 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
 
 
 def failures(observed: Observed) -> int:
-    """How many attempts of the launcher have failed."""
+    """Return how many attempts of the launcher have failed."""
     live = observed.mine.get(kinds.JOB)
     return number(table(live.body, "status"), "failed") if live is not None else 0
 
 
 def launcher_counts(observed: Observed) -> Counts:
-    """How the launcher's attempts are doing."""
+    """Return how many attempts of the launcher are active, have succeeded and have failed."""
     live = observed.mine.get(kinds.JOB)
     succeeded = number(table(live.body, "status"), "succeeded") if live is not None else 0
     active = sum(pod.phase == "Running" for pod in observed.launchers)
@@ -148,6 +148,6 @@ def launcher_counts(observed: Observed) -> Counts:
 
 
 def worker_counts(observed: Observed) -> Counts:
-    """How the workers are doing."""
+    """Return how many workers are usable, and how many have failed."""
     active = sum(pod.is_usable for pod in observed.workers)
     return Counts(active, 0, sum(pod.phase == "Failed" for pod in observed.workers))

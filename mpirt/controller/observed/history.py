@@ -1,8 +1,9 @@
 """
-What happened in a job, kept up to date.
+The history of a job, kept up to date.
 
-Owns: adding what shows now to what is known already. A pod that took another one's place tells nothing of it, so
-what was seen once stays: nothing here is taken back but a node's loss, when the node is heard of again.
+Owns: merging what is observed now into what is recorded. A replacement pod shows nothing of the pod before it, so
+what was recorded stays. The recorded end of a launcher may be replaced by one that tells more; only its loss with
+its node is withdrawn, if the node reports again.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from mpirt.controller.observed.facts import (
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
-# An earlier version told of it in the message of a condition, and in no other place.
+# The reasons of conditions whose message is the only place where an earlier version recorded deaths.
 _TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
-# Another end may come to be known after these, and tells more.
+# Ends that are replaced if one that tells more becomes known later.
 _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
 
 
 def history(spec: JobSpec | None, observed: Observed, *, now: datetime) -> History:
-    """The job's history as of now. Without a spec workers' ends are not looked at: which were asked for?"""
+    """Return the history as of now. Without a spec, the current attempt gets no deaths: some may be intended."""
     if is_reopened(observed):
         return History(rerun=observed.rerun.value)
     known = _known(observed)
@@ -51,7 +52,7 @@ def history(spec: JobSpec | None, observed: Observed, *, now: datetime) -> Histo
 
 
 def _known(observed: Observed) -> History:
-    """What was written down, or of an earlier version's job what it told."""
+    """Return the recorded history, or what the status of an earlier version tells."""
     if observed.history is not None:
         return observed.history
     return History() if is_over(observed) else History(_told_earlier(observed))
@@ -59,8 +60,8 @@ def _known(observed: Observed) -> History:
 
 def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
     """
-    What a version without a history said that is worth keeping: why a launcher has to start again, or what died
-    while one runs. It is kept as it is: nobody reads such a sentence but people.
+    Return what a version without a history reported that is worth keeping: why a launcher is restarted, or what
+    died while one runs. The sentence is kept verbatim; only pod names are looked up in it.
     """
     conditions = observed.status.conditions
     restarting = conditions.get(Type.RESTARTING)
@@ -86,7 +87,7 @@ def _told(condition: Condition) -> PodEnd:
 
 
 def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
-    """The attempts that are known, and those that show, as their pods are doing."""
+    """Return the recorded attempts and the new ones, updated by what their pods show."""
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
     seen = set()
@@ -105,9 +106,9 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
 
 def _is_new(pod: Pod, observed: Observed, known: History) -> bool:
     """
-    Whether it was made after the attempts that are known, and for this job.
+    Whether the pod was created after the recorded attempts, and for this job.
 
-    Pods may be left of attempts that are not kept any more, and of a previous job of the same name.
+    Pods may remain of attempts that are no longer kept, and of a previous job of the same name.
     """
     last = known.last
     since = [observed.created, *([last.started or (last.ended.at if last.ended else None)] if last else [])]
@@ -124,7 +125,7 @@ def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
 
 
 def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
-    """The end of a pod, by what was known and what shows."""
+    """Return the end of a pod, given the recorded end and the one that it shows."""
     if before is None:
         return now
     if now is None:
@@ -134,7 +135,7 @@ def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
 
 
 def _with_stop(spec: JobSpec | None, observed: Observed, attempts: list[Attempt], known: History) -> list[Attempt]:
-    """The same, with what ended the last attempt on purpose, if something did."""
+    """Return the attempts, with what ended the last one on purpose, if anything did."""
     if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
         return attempts
     last, before = attempts[-1], known.last
@@ -153,7 +154,7 @@ def _stop(spec: JobSpec | None, observed: Observed) -> Stop | None:
 
 
 def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[PodEnd]:
-    """The workers' deaths that show now, or did a moment ago, less those that were asked for."""
+    """Yield the deaths of workers, departed ones included, except those that were asked for."""
     if attempt.started is None:
         return
     for pod in (*observed.departed, *observed.workers):
@@ -163,19 +164,19 @@ def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[Pod
 
 
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
-    """Whether it goes because the job was scaled, or its workers' template changed, as far as that is known."""
+    """Whether the pod goes because the job was scaled or its workers' template changed, as far as is known."""
     workers = observed.mine.get(kinds.STATEFUL_SET)
     if workers is None or not pod.was_deleted:
         return False
     is_wanted = pod.name in spec.workers.names
-    # A StatefulSet rolls its pods first, and says then that it has seen the change.
+    # A StatefulSet replaces its pods first, and only then reports that it has seen the change.
     return is_behind(workers) or not is_wanted or not is_of_revision(workers, pod)
 
 
 def _with_late_news(
     spec: JobSpec | None, observed: Observed, attempts: tuple[Attempt, ...]
 ) -> tuple[Attempt, ...]:
-    """The same, with ends that nodes reported after the launcher was gone: of an attempt which is over."""
+    """Return the attempts, with the deaths that nodes reported only after the attempt was over."""
     end = job_end(observed)
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
@@ -193,14 +194,14 @@ def _with_late_news(
 
 
 def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Attempt:
-    """The last attempt of a job that is over, with the end of its pod, which may come to be known last."""
+    """Return the last attempt of a finished job with the end of its pod, which may become known last."""
     main = "" if spec is None else spec.launcher.template.main
     pod = next((one for one in observed.launchers if one.name == attempt.launcher), None)
     return attempt if pod is None else _of_pod(attempt, pod, launcher_end(pod, main))
 
 
 def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
-    """The attempt with the deaths of pods that are not among its dead yet, nor in what an earlier version told."""
+    """Return the attempt with these deaths, less those of pods that it, or an earlier version's message, names."""
     known = {one.pod: one for one in attempt.deaths}
     kept, ends = len(known), (*attempt.deaths, attempt.ended)
     told = [one.message for one in ends if one is not None and one.how is How.TOLD]

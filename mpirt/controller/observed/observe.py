@@ -1,11 +1,12 @@
 """
-What there is: the objects of one job as informers have them, read into values.
+The observed state of one job: its objects from the informers' caches, read into values.
 
-Owns: whose an object is, which jobs an object concerns, and what of an object needs to be kept in memory. Decides
+Owns: whose an object is, which job an object concerns, and which parts of an object the caches keep. Decides
 nothing. No I/O.
 
-An object is ours if our job's uid is that of its controlling owner, and in no other way. Labels are for finding,
-never for owning. Pods whose owner is gone are ours if that had the name of ours; a copy of a pod is nobody's.
+An object is ours if, and only if, the uid in its controller reference is our job's. Labels are for finding
+objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod is
+nobody's.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_f
 from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
 
 Cached = Mapping[str, Iterable[Body]]
-"""Objects by kind. More than the job's own do no harm; two of one kind and name do."""
+"""Objects by kind. Objects of other jobs do no harm; two of the same kind and name do."""
 DepartedPods = Iterable[tuple[Body, datetime]]
-"""Pods that were there a moment ago, and when they went."""
+"""Departed pods, each with the time at which it was gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,9 @@ class Live:
     name: str
     uid: str
     owner: str
-    """The uid of what controls it; empty if nothing does."""
+    """The uid of its controller reference; empty if it has none."""
     owner_name: str
-    """Kind and name of that, for people."""
+    """Kind and name in that reference, for messages."""
     deleting: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -59,60 +60,60 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What a job says of running again once it is over."""
+    """The job's annotations about running again once it is over."""
 
     value: str = ""
-    """Of the annotation mpirt.dev/rerun: a new one runs it again."""
+    """The value of mpirt.dev/rerun: a new value runs the job again."""
     when_deleted: bool = False
-    """Whether the deletion of its launcher Job does."""
+    """Whether deleting its launcher Job runs it again, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """All that is known of a job's surroundings at one moment."""
+    """Everything known about a job at one moment."""
 
     owner: Owner
     created: datetime | None
-    """When the job was made."""
+    """When the job was created."""
     status: JobStatus
-    """What was said last."""
+    """The status in the job object."""
     history: History | None = None
-    """What is known to have happened; None if a version wrote the status that kept no history."""
+    """The recorded history; None if there is none, as in a status by a version that kept no history."""
     rerun: Rerun = Rerun()
     mine: Mapping[str, Live] = field(default_factory=dict)
-    """By kind: the objects that the job owns."""
+    """The objects that the job owns, by kind."""
     others: tuple[Live, ...] = ()
-    """Objects that have names of ours and belong to somebody else."""
+    """Objects that have the names of ours, but belong to somebody else."""
     workers: tuple[Pod, ...] = ()
-    """Of the StatefulSet that exists, in order of their numbers."""
+    """Pods of the existing StatefulSet, by their ordinals."""
     departed_launchers: tuple[Pod, ...] = ()
-    """Launcher pods of the job that went of late."""
+    """Departed launcher pods of the job."""
     departed: tuple[Pod, ...] = ()
-    """Workers of it that went of late: others have taken their places."""
+    """Departed pods of the existing StatefulSet: others may have taken their places."""
     previous_workers: tuple[Pod, ...] = ()
-    """Workers of StatefulSets that exist no more."""
+    """Pods of StatefulSets that no longer exist."""
     launchers: tuple[Pod, ...] = ()
-    """Of the launcher Job that exists, the oldest first."""
+    """Pods of the existing launcher Job, the oldest first."""
     previous_launchers: tuple[Pod, ...] = ()
-    """Pods of launcher Jobs that exist no more."""
+    """Pods of launcher Jobs that no longer exist."""
     bare: tuple[Pod, ...] = ()
-    """Pods that the job controls by itself: another controller has made them."""
+    """Pods whose controller reference is the job itself: another controller has created them."""
     failed_creates: tuple[FailedCreate, ...] = ()
-    """What is told of pods that could not be made, for whatever object of such a name."""
+    """Events about pods that could not be created, by whatever object with the names of ours."""
     rejections: tuple[Rejection, ...] = ()
     heard: datetime | None = None
-    """Since when the API server has been heard of without a break; None: as long as anything here matters."""
+    """Since when the API server has answered without a break; None: for as long as it matters."""
     claimed: bool = False
-    """Whether the job names this controller, so that others keep off it."""
+    """Whether the job names this controller as its manager, which keeps others off it."""
 
     def live(self, kind: str) -> Live | None:
-        """Our object of that kind, unless it is on its way out."""
+        """Return our object of that kind, unless it is being deleted."""
         found = self.mine.get(kind)
         return None if found is None or found.deleting else found
 
 
 def digest_of(live: Live, annotation: str) -> str:
-    """What an object of ours was made from, by its annotation or, where that was stripped, its template's."""
+    """Return the digest in an object's annotation or, if that was stripped, in its template's."""
     template = table(live.body, "spec", "template", "metadata", "annotations")
     return live.annotations.get(annotation) or text(template, annotation)
 
@@ -127,7 +128,7 @@ def observe(
     departed: DepartedPods = (),
     heard: datetime | None = None,
 ) -> Observed:
-    """What is known of the job that `body` is, out of everything that is known."""
+    """Return what is known about the job in `body`, from the cached objects."""
     key = owner.key
     named = _named(key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
@@ -159,14 +160,14 @@ def observe(
 
 
 def _history(status: JobStatus, config_map: Live | None) -> History | None:
-    """What happened, by the status, or where its CRD drops that, by the job's ConfigMap."""
+    """Return the history in the status or, if the CRD drops it there, in the job's ConfigMap."""
     if status.history is not None or config_map is None:
         return status.history
     return load_history(config_map.annotations.get(HISTORY_ANNOTATION, ""))
 
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
-    """The objects that have the names of the job's own, whoever owns them."""
+    """Return the objects that have the names of the job's own, whoever owns them."""
     return [
         read_live(kind, found)
         for kind in kinds.OWNED
@@ -181,7 +182,7 @@ def _read_rerun(annotations: Body) -> Rerun:
 
 
 def read_live(kind: str, body: Body) -> Live:
-    """An object as the API server has it."""
+    """Read an object as the API server has it."""
     metadata = table(body, "metadata")
     owner = podobjects.controller(metadata)
     return Live(
@@ -199,7 +200,7 @@ def read_live(kind: str, body: Body) -> Live:
 
 
 def job_key(body: Body) -> JobKey | None:
-    """The job that an object with our labels concerns, whoever owns it; None if it doesn't say."""
+    """Return the job that an object's labels name, whoever owns the object; None if they name none."""
     metadata = table(body, "metadata")
     labels = table(metadata, "labels")
     name = text(labels, names.KUBEFLOW_JOB_LABEL)
@@ -207,7 +208,7 @@ def job_key(body: Body) -> JobKey | None:
     return JobKey(kind, text(metadata, "namespace"), name) if name else None
 
 
-# What nobody here reads, by far the most of what an object weighs.
+# What slim() drops and keeps. Fields that nothing here reads are by far the largest part of an object.
 _UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
@@ -215,7 +216,7 @@ _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
 
 
 def slim(kind: str, body: Body) -> dict[str, Any]:
-    """The object without what nobody here reads: what a cache should hold."""
+    """Return the object without the fields that nothing here reads, for the cache."""
     metadata = {name: value for name, value in table(body, "metadata").items() if name not in _UNREAD_METADATA}
     if "annotations" in metadata:
         kept = {name: value for name, value in metadata["annotations"].items() if name not in _UNREAD_ANNOTATIONS}
@@ -246,14 +247,14 @@ def _slim_pod_spec(spec: Body) -> dict[str, Any]:
 
 
 def _digests(body: Body) -> dict[str, str]:
-    """Of what its template was made from."""
+    """Return the digests in the annotations of its pod template."""
     annotations = table(body, "spec", "template", "metadata", "annotations")
     return {name: annotations[name] for name in (TEMPLATE_ANNOTATION, WORKERS_ANNOTATION) if name in annotations}
 
 
 @lru_cache(maxsize=8)
 def _shared(value: str) -> str:
-    """The same value for equal ones: every job's ConfigMap has the same files, and one copy of them is kept."""
+    """Return one string for all equal ones: every job's ConfigMap has the same files, and one copy is kept."""
     return value
 
 
@@ -267,7 +268,7 @@ def _owns(live: Live | None, pod: Pod) -> bool:
 
 
 def _is_previous(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
-    """Whether it was made by an object that had the name of ours, and may have been orphaned by it."""
+    """Whether the pod was created, and perhaps orphaned, by an earlier object with the name of ours."""
     name = object_name(kind, key.name)
     is_of_that_name = pod.owner_name in ("", f"{kind} {name}") and pod.name.startswith(f"{name}-")
     return is_of_that_name and not _owns(live, pod)
@@ -279,10 +280,10 @@ def _is_pod_of(key: JobKey, body: Body) -> bool:
 
 def _is_copy(body: Body, key: JobKey) -> bool:
     """
-    Whether somebody has made it from a pod of the job, as `kubectl debug --copy-to` does, its labels included.
+    Whether the pod is a copy of one of the job's, labels included, as `kubectl debug --copy-to` can create it.
 
-    What a controller has made keeps its generateName when it is orphaned. What has the name of a worker stands in
-    its way, whoever made it.
+    A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
+    is in that worker's way, whoever created it, and does not count as a copy.
     """
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):

@@ -1,9 +1,9 @@
 """
-What only events say of pods.
+Facts about pods that only events report.
 
-Owns: reading two kinds of them. FailedCreate: a quota, a limit range or an admission rule kept a StatefulSet or
-Job from making a pod, which is in no status. Evicted: a kubelet evicted a pod; where its containers obey TERM,
-newer kubelets write how those ended over the pod's own reason and message.
+Owns: reading two kinds of events. FailedCreate: a quota, a limit range or an admission rule kept a StatefulSet or
+Job from creating a pod, which no status shows. Evicted: a kubelet evicted a pod; if its containers end on TERM,
+newer kubelets overwrite the pod's own reason and message with how these ended.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from mpirt.controller.model.reading import Body, moment, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.pods import Pod
 
-# Which events are watched: of all that there are in a cluster, a few.
+# The field selectors of the watches: they match only a few of all the events in a cluster.
 FAILED_CREATE = "reason=FailedCreate"
 EVICTED = "reason=Evicted"
 
-# How they begin: what comes after it is the API server's answer, which begins with the pod.
+# The beginnings of their messages: the API server's answer follows, which begins with the pod.
 _BEGINNINGS = ("failed error: ", "Error creating: ")
-# What the API server says while it comes back. It is tried again at once, and stands in nobody's way.
+# The API server answers this while it comes back. The request is retried at once, so it is no obstacle.
 _PASSES = "could not be completed at this time"
 _NAME = re.compile(r'^pods "[^"]*" (is )?')
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCreate:
-    """That a pod could not be made."""
+    """A pod that could not be created."""
 
     owner: str
-    """The uid of what wanted to make it."""
+    """The uid of the object that tried to create it."""
     message: str
     at: datetime | None
-    """When it was tried the last time."""
+    """When that was last tried."""
 
 
 def event_job(body: Body) -> JobKey | None:
-    """The job that an event concerns, by the name of what it is about; there need not be one."""
+    """Return the job that an event concerns, by the name of the involved object; the job need not exist."""
     about = table(body, "involvedObject")
     name = job_of(text(about, "kind"), text(about, "name"))
     return JobKey(kinds.MPI_JOB, text(about, "namespace"), name) if name else None
 
 
 def read_failed_create(body: Body) -> FailedCreate:
-    """An event as the API server has it."""
+    """Read a FailedCreate event as the API server has it."""
     at = moment(body, "lastTimestamp") or moment(body, "eventTime")
     return FailedCreate(text(table(body, "involvedObject"), "uid"), text(body, "message"), at)
 
 
 def evictions(events: Iterable[Body]) -> Mapping[str, str]:
-    """Why nodes have evicted pods, by the pods' uids."""
+    """Return why nodes have evicted pods, by the pods' uids."""
     return {text(table(one, "involvedObject"), "uid"): text(one, "message") for one in events}
 
 
@@ -63,9 +63,9 @@ def why_not_created(
     failed_creates: Iterable[FailedCreate], owner: str, made: Iterable[Pod], name: str = ""
 ) -> str:
     """
-    Why the object with that uid could not make a pod, the one that is named so; nothing if it isn't known.
+    Return why the object with the uid `owner` can't create a pod, or the pod that `name` names; empty if unknown.
 
-    `made` are the pods that it has made: what stood in the way before the last of them does so no longer.
+    `made` are the pods that it has created: a failure before the newest of them no longer counts.
     """
     told = [
         (one.at, one.message) for one in failed_creates if one.owner == owner and one.at and name in one.message
@@ -77,6 +77,6 @@ def why_not_created(
 
 
 def _answer(message: str) -> str:
-    """What the API server said; of a pod's name, which is another one each time for a Job, it tells nothing."""
+    """Return the API server's answer, without the pod's name, which for a Job is another one each time."""
     words = next((rest for one in _BEGINNINGS if (rest := message.partition(one)[2])), message)
     return _NAME.sub("", words).rstrip(". \n")

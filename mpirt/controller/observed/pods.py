@@ -1,7 +1,8 @@
 """
-What a pod object says about how the pod is doing.
+The state of a pod, read from its object.
 
-Owns: reading a pod once, and the sentences about it: why it isn't Ready, how it died. Knows nothing of jobs.
+Owns: the values, and reading a pod into them once. The sentences about it are in messages/sentences.py. Knows
+nothing of jobs.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ EVICTED = "Evicted"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a container came to its end."""
+    """How a container ended."""
 
     code: int
     reason: str
     message: str
-    """What it left: with the policy that launchers get, the last lines of its log."""
+    """Its termination message: with the policy that launchers get, the last lines of its log."""
     at: datetime | None
 
 
@@ -42,12 +43,12 @@ class Container:
     waiting: str
     """Why it doesn't run yet, such as ImagePullBackOff."""
     told: str
-    """What the node has to say about that."""
+    """The node's message about that."""
     image: str
     started: datetime | None
     ended: Ended | None
     before: Ended | None
-    """The end of the one before it."""
+    """How its previous run ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,15 @@ class Pod:
     name: str
     uid: str
     owner: str
-    """The uid of what controls it."""
+    """The uid in its controller reference."""
     owner_name: str
-    """Kind and name of that; empty if nothing does."""
+    """Kind and name in that reference; empty if it has none."""
     role: str
     index: str
-    """Its rank, as a label says it to others; empty without the label."""
+    """The label replica-index, which shows its rank to other programs; empty without the label."""
     revision: str
     template: str
-    """The digest of the template that it was made from, where that is known."""
+    """The digest of the template that it was created from; empty if unknown."""
     phase: str
     reason: str
     """Why the pod as a whole has failed, such as Evicted."""
@@ -75,14 +76,14 @@ class Pod:
     deleted: datetime | None
     """The deadline for its processes to end, if it is being deleted."""
     asked_to_end: datetime | None
-    """When its deletion was asked for."""
+    """When its deletion was requested."""
     forced: bool
-    """Whether it goes without its node's word. Then only a finalizer can still keep it."""
+    """Whether its deletion does not wait for its node (grace 0). Then only a finalizer can still keep it."""
     gone: datetime | None
-    """When it was seen to be no more."""
+    """When it was seen to be gone; None while it exists."""
     ready: bool
     unscheduled: str
-    """Why no node takes it."""
+    """Why it is not scheduled."""
     cut_off: datetime | None
     """Since when its node has been unreachable."""
     disruption: str
@@ -91,17 +92,17 @@ class Pod:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it will run any more."""
+        """Whether it has ended: none of its containers will run any more."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def started(self) -> datetime | None:
-        """When its own containers were started."""
+        """When the last of its containers was started, init containers aside."""
         return max((one.started for one in self.containers if not one.init and one.started), default=None)
 
     @property
     def began(self) -> datetime | None:
-        """The same; before that, when it was made."""
+        """When it was started; before that, when it was created."""
         return self.started or self.created
 
     @property
@@ -111,7 +112,7 @@ class Pod:
 
     @property
     def was_deleted(self) -> bool:
-        """Whether it is on its way out, or no more."""
+        """Whether it is being deleted, or gone."""
         return self.deleted is not None or self.gone is not None
 
     def main_first(self, main: str) -> list[Container]:
@@ -125,7 +126,7 @@ class Pod:
 
 
 def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: datetime | None = None) -> Pod:
-    """A pod as the API server has it, or had it until it was gone; `evicted` is why nodes evicted pods, by uid."""
+    """Read a pod object, the last one if the pod is `gone`; `evicted` says why nodes evicted pods, by uid."""
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     conditions = podobjects.conditions(status)
     labels, owner = table(metadata, "labels"), podobjects.controller(metadata)
@@ -143,7 +144,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),
         reason=reason,
-        # Some of Kubernetes' sentences have an end, most have none; ours go on after it.
+        # Some messages of Kubernetes end with a full stop, most don't; our sentences continue after it.
         message=message.rstrip(". \n"),
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
@@ -163,7 +164,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
 
 
 def kind_and_name(reference: Body) -> str:
-    """What a reference refers to, for people; empty if to nothing."""
+    """Return the kind and name in a reference, for messages; empty if it refers to nothing."""
     return " ".join(filter(None, (text(reference, "kind"), text(reference, "name"))))
 
 
@@ -174,13 +175,13 @@ def _unscheduled(condition: Body) -> str:
 
 
 def _cut_off(conditions: Mapping[str, Body], spec: Body) -> datetime | None:
-    """Since when its node is lost."""
+    """Return since when the pod's node is lost; None if it is not."""
     is_lost = podobjects.is_cut_off(conditions, spec)
     return moment(conditions["Ready"], "lastTransitionTime") if is_lost else None
 
 
 def _sidecars(spec: Body) -> frozenset[str]:
-    """The init containers that go on while the others run."""
+    """Return the names of the init containers that continue to run beside the others."""
     return frozenset(
         text(row, "name") for row in rows(spec, "initContainers") if row.get("restartPolicy") == "Always"
     )

@@ -1,12 +1,11 @@
 """
-Whether another controller, such as mpi-operator or training-operator, has to do with a job.
+Whether a job has a rival: another controller, such as mpi-operator or training-operator, that works on it.
 
-Owns: telling what another one has made from what is ours, and whether a launcher of it has started. Decides
-nothing.
+Owns: telling the objects of a rival from ours, and whether it has started a launcher. Decides nothing.
 
-What another one makes belongs to the job as well and has the same names. Ours is told by marks: only we make a
-StatefulSet; our ConfigMap has an entry of its own, our launcher Job an annotation. The ConfigMap comes first with
-all of them, so that whoever has made it has begun the job.
+A rival's objects belong to the job as well and have the same names. Ours are recognised by marks: only we create a
+StatefulSet; our ConfigMap has an entry of its own, our launcher Job an annotation. Every controller creates the
+ConfigMap first, so whoever created it has begun the job.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
 class Rival(Enum):
-    """What another controller has to do with a job."""
+    """How far another controller has come with a job."""
 
     NONE = auto()
     BEGAN = auto()
-    """It has made objects, and no launcher of it has started."""
+    """It has created objects, but started no launcher."""
     RUNS = auto()
     """It runs the job, or has run it to its end."""
 
 
 def rival(observed: Observed) -> Rival:
-    """What another controller has to do with the job."""
+    """Return how far another controller has come with the job."""
     if _is_marked(observed):
         return Rival.NONE
     if is_finished(observed.status):
-        # Only we write attempts into a status: whatever is left of its objects, that run was ours.
+        # Only we write attempts into a status: if there are any, the run was ours, whatever objects are left.
         return Rival.RUNS if observed.status.history is None else Rival.NONE
     if not made_by_another(observed):
         return Rival.NONE
@@ -49,22 +48,22 @@ def rival(observed: Observed) -> Rival:
 
 def is_run_by_another(observed: Observed) -> bool:
     """
-    Whether the job is to be left alone: another controller runs it, has run it, or may start it any moment.
+    Whether the job must be left alone: another controller runs it, has run it, or may start it at any moment.
 
-    Only where the job names us as its manager no other one will.
+    No other one starts a job that names us as its manager.
     """
     found = rival(observed)
     return found is Rival.RUNS or (found is Rival.BEGAN and not observed.claimed)
 
 
 def made_by_another(observed: Observed) -> list[str]:
-    """The objects that another controller has made, as far as they are known: kinds and names."""
+    """Return the known objects that another controller has created, each by kind and name."""
     objects = [f"{live.kind} {live.name}" for live in _unmarked(observed)]
     return [*objects, *sorted(f"{kinds.POD} {pod.name}" for pod in observed.bare)]
 
 
 def last_made(observed: Observed) -> datetime | None:
-    """When the last of them was made; the job itself, where none says so."""
+    """Return when the last of them was created; if none says so, when the job was."""
     times = [
         *(moment(table(live.body, "metadata"), "creationTimestamp") for live in _unmarked(observed)),
         *(pod.created for pod in observed.bare),
@@ -74,7 +73,7 @@ def last_made(observed: Observed) -> datetime | None:
 
 
 def _unmarked(observed: Observed) -> Iterator[Live]:
-    """Of the two kinds that tell by their marks whose they are."""
+    """Yield the job's ConfigMap and launcher Job, if they exist without our marks."""
     config, job = observed.mine.get(kinds.CONFIG_MAP), observed.mine.get(kinds.JOB)
     if config is not None and not _has_entry(config):
         yield config
@@ -86,7 +85,7 @@ def _is_marked(observed: Observed) -> bool:
     config, job = observed.mine.get(kinds.CONFIG_MAP), observed.mine.get(kinds.JOB)
     if kinds.STATEFUL_SET in observed.mine or (job is not None and digest_of(job, TEMPLATE_ANNOTATION)):
         return True
-    # Pods of another one beside nothing but our ConfigMap: it was faster with all that counts.
+    # If there are bare pods, and of ours only the ConfigMap, the other controller was faster with all that counts.
     return config is not None and _has_entry(config) and not observed.bare
 
 
@@ -95,7 +94,7 @@ def _has_entry(config: Live) -> bool:
 
 
 def _has_started(observed: Observed) -> bool:
-    """Whether there is, or was, a launcher pod: by the pods, by the launcher Job, by what was said of the job."""
+    """Whether a launcher pod exists or existed, by the pods, the launcher Job's status or the job's status."""
     name = object_name(kinds.JOB, observed.owner.key.name)
     if observed.launchers or observed.previous_launchers or any(pod.name == name for pod in observed.bare):
         return True

@@ -1,11 +1,11 @@
 """
-What is known of the cluster: objects by job, as informers and our own writes have told.
+The cache of the cluster's objects, by job, filled by informers and by our own writes.
 
-Owns: which of two versions of an object is newer, and finding all that concerns a job. Locks by the lock that it
-is given; no I/O.
+Owns: which of two versions of an object is newer, and finding all objects that concern a job. Uses the lock that
+it is given; no I/O.
 
-An answer to a write of our own goes in as an event does, so that the next plan sees it before the watch has
-brought it. Resource versions are compared as numbers, which is what they are.
+The answer to a write of ours is stored like a watch event, so that the next plan sees the change before the watch
+delivers it. Resource versions are numbers and compared as such.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mpirt.controller.observed.departed import Departed
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job
 
-# An answer is under way for seconds; a cluster deletes thousands of pods in such a time at most.
+# The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000
 
 _Place = tuple[str, str, str]
@@ -33,7 +33,7 @@ _Place = tuple[str, str, str]
 
 
 class Store:
-    """All objects that are known. What is handed out must not be changed."""
+    """All cached objects. Callers must not modify what they get."""
 
     def __init__(
         self,
@@ -46,23 +46,23 @@ class Store:
         self._lock = lock if lock is not None else contextlib.nullcontext()
         self._jobs: dict[JobKey, dict[str, dict[str, Body]]] = {}
         self._of: dict[_Place, JobKey] = {}
-        # Uids of what we have deleted: an event that was under way must not bring it back.
+        # Uids of objects that we have deleted: an event that was under way must not bring one back.
         self._deleted: dict[str, str] = {}
-        # Uids of what watches have told to be gone, and as of which version: nor must a late answer to our write.
+        # Uids of objects that watches reported as gone, with the version: nor must a late answer to our write.
         self._removed: OrderedDict[str, int] = OrderedDict()
-        # Objects that no watch brings, for a while.
+        # Objects that no watch delivers, each until a given time.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
         self._departed = Departed(clock)
 
-    # -- what informers tell --------------------------------------------------------------------------------------
+    # -- from informers -------------------------------------------------------------------------------------------
 
     def replace(self, kind: str, bodies: Iterable[Body], version: str) -> set[JobKey]:
-        """A list of what is needed of all objects of a kind, as of `version`. The jobs that are different now."""
+        """Take a list of all objects of a kind, slimmed, as of `version`. Return the jobs that have changed."""
         with self._lock:
             fresh = {_place(kind, body): body for body in bodies}
             changed: set[JobKey] = set()
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
-                # What is newer than the list was written by us while it was made.
+                # An object newer than the list was written by us while the list was made.
                 if _number(_version(self._at(place))) <= _number(version):
                     changed.add(self._lose(place))
             for uid in [uid for uid, deleted in self._deleted.items() if deleted == kind]:
@@ -72,12 +72,12 @@ class Store:
             return changed
 
     def put(self, kind: str, body: Body) -> set[JobKey]:
-        """An object that was made or changed. The jobs that it concerns; none if it was known."""
+        """Store an object that was created or changed. Return the jobs that it concerns; none if it was known."""
         with self._lock:
             return self._put(kind, slim(kind, body))
 
     def remove(self, kind: str, body: Body) -> set[JobKey]:
-        """An object that is no more, or no longer carries our labels. The jobs that it concerns; none if known."""
+        """Drop an object that is gone or has lost our labels. Return the jobs that it concerns; none if known."""
         with self._lock:
             place, uid = _place(kind, body), _uid(body)
             self._deleted.pop(uid, None)
@@ -88,10 +88,10 @@ class Store:
                 return set()
             return {self._lose(place)}
 
-    # -- what we did ourselves ------------------------------------------------------------------------------------
+    # -- from our own requests ------------------------------------------------------------------------------------
 
     def forget(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """We have deleted it, and it is gone."""
+        """Drop an object that we have deleted and that is gone."""
         with self._lock:
             place = (kind, namespace, name)
             if place in self._of and _uid(self._at(place)) == uid:
@@ -99,35 +99,35 @@ class Store:
                 self._deleted[uid] = kind
 
     def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> None:
-        """An object that stands in a job's way and that no watch brings, because it lacks our labels or its."""
+        """Keep an object in a job's way that no watch delivers, because it lacks our labels or the job's own."""
         with self._lock:
             self._lent.setdefault(key, {})[_place(kind, body)] = (slim(kind, body), until)
 
     def forget_job(self, key: JobKey) -> None:
-        """The job is gone: drop what no watch takes away."""
+        """Drop what no watch removes of a job that is gone."""
         with self._lock:
             self._lent.pop(key, None)
             self._departed.forget(key)
 
     def take_back(self, key: JobKey, kind: str, name: str) -> None:
-        """It was deleted, or will be: what is lent of it is out of date."""
+        """Drop a lent object that was deleted, or will be: it is out of date."""
         with self._lock:
             self._lent.get(key, {}).pop((kind, key.namespace, name), None)
 
-    # -- what plans are made of -----------------------------------------------------------------------------------
+    # -- for plans ------------------------------------------------------------------------------------------------
 
     def job(self, key: JobKey) -> Body | None:
-        """The job object."""
+        """Return the job object; None if it is not known."""
         with self._lock:
             return self._jobs.get(key, {}).get(key.kind, {}).get(key.name)
 
     def jobs(self) -> list[JobKey]:
-        """All job objects."""
+        """Return the keys of all job objects."""
         with self._lock:
             return [key for key, objects in self._jobs.items() if key.name in objects.get(key.kind, {})]
 
     def around(self, key: JobKey, now: datetime) -> Mapping[str, list[Body]]:
-        """All objects that concern a job, by kind."""
+        """Return all objects that concern a job, by kind."""
         with self._lock:
             found = {kind: list(objects.values()) for kind, objects in self._jobs.get(key, {}).items()}
             for kind, body in self._lent_to(key, now):
@@ -135,23 +135,23 @@ class Store:
             return found
 
     def departed(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
-        """The job's pods that went of late, and when."""
+        """Return the job's departed pods, each with the time at which it was gone."""
         with self._lock:
             return self._departed.of(key, now)
 
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
-        """When the first of what is lent to a job is to be looked at again."""
+        """Return when the first object lent to a job expires, so that it is read again; None if there is none."""
         with self._lock:
             return earliest(*(until for _, until in self._lent.get(key, {}).values() if now < until))
 
     def names(self, kind: str) -> list[tuple[str, str]]:
-        """Namespace and name of all objects of a kind."""
+        """Return namespace and name of all objects of a kind."""
         with self._lock:
             return [(namespace, name) for known, namespace, name in self._of if known == kind]
 
     def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
         lent = self._lent.pop(key, {})
-        # One that a watch brings as another job's stands in the way as well: somebody has changed its label.
+        # An object that a watch delivers as another job's is in the way as well: somebody has changed its label.
         held = {place: each for place, each in lent.items() if now < each[1] and self._of.get(place) != key}
         if held:
             self._lent[key] = held
@@ -176,7 +176,7 @@ class Store:
         return {*changed, key}
 
     def _is_known(self, place: _Place, body: Body) -> bool:
-        """Whether what is known is as new, and was read in the same version of the API: fields may differ."""
+        """Whether the cached object is newer, or the same one in the same API version: fields may differ."""
         known = self._at(place)
         ahead = _number(_version(known)) - _number(_version(body))
         is_another_version = place[0] in self._job_kinds and known.get("apiVersion") != body.get("apiVersion")
@@ -197,7 +197,7 @@ class Store:
         return self._jobs[self._of[place]][place[0]][place[2]]
 
     def _lose(self, place: _Place) -> JobKey:
-        """It is no more."""
+        """Drop an object that is gone; a pod becomes a departed one."""
         if place[0] == kinds.POD:
             self._departed.add(self._of[place], self._at(place))
         return self._drop(place)
