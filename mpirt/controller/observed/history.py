@@ -180,13 +180,13 @@ def _with_late_news(
     end = job_end(observed)
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
-    main = "" if spec is None else spec.workers.template.main
     told = []
     for one, before in zip(attempts, until, strict=False):
-        if one.started is None or before is None or one.stopped is not None:
+        # Without a spec it is unknown which container is the main one.
+        if spec is None or one.started is None or before is None or one.stopped is not None:
             told.append(one)
             continue
-        late = (container_death(pod, main, one.started, before) for pod in pods)
+        late = (container_death(pod, spec.workers.template.main, one.started, before) for pod in pods)
         told.append(_with_deaths(one, (death for death in late if death is not None)))
     if told and end is not None and told[-1].stopped is None:
         told[-1] = _with_end(spec, observed, told[-1])

@@ -101,11 +101,6 @@ class Pod:
         return max((one.started for one in self.containers if not one.init and one.started), default=None)
 
     @property
-    def began(self) -> datetime | None:
-        """When it was started; before that, when it was created."""
-        return self.started or self.created
-
-    @property
     def ended(self) -> datetime | None:
         """When the last of its containers ended, of those that have."""
         return max((one.ended.at for one in self.containers if one.ended and one.ended.at), default=None)

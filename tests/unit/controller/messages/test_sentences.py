@@ -247,4 +247,4 @@ def test_a_pod_that_says_nothing_is_read_all_the_same() -> None:
         {"metadata": {"creationTimestamp": time(1), "deletionTimestamp": "soon"}, "status": {"conditions": 7}}
     )
 
-    assert (pod.name, pod.ready, pod.deleted, pod.containers, pod.began) == ("", False, None, (), at(1))
+    assert (pod.name, pod.ready, pod.deleted, pod.containers, pod.created) == ("", False, None, (), at(1))

@@ -98,6 +98,27 @@ class TestAnAttempt:
         assert attempts(world)[0]["stopped"] == stopped
         assert "deaths" not in attempts(world)[0]
 
+    @pytest.mark.parametrize(
+        ("name", "told"), [pytest.param("worker", True, id="main"), pytest.param("shipper", False, id="shipper")]
+    )
+    def test_holds_what_died_in_it_late_by_its_main_container_only_also_while_the_spec_is_invalid(
+        self, name: str, *, told: bool
+    ) -> None:
+        world = started(worker=template(container("worker"), container("shipper")))
+        second = pods.launcher("train-launcher-2", created=19, containers=[pods.running("mpi", since=20)])
+        world.launcher_is(failed(at=18), second, failed=1, active=1)
+        world.change(slotsPerWorker="many")
+        world.later(5)
+        dead = pods.restarted(name, 137, "OOMKilled", at=17)
+        idle = pods.running("shipper" if name == "worker" else "worker", since=10)
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[dead, idle]))
+
+        world.later(5)
+        world.change(slotsPerWorker=1)
+        world.later(5)
+
+        assert ("deaths" in attempts(world)[0]) is told
+
     def test_of_a_launcher_that_is_gone_without_a_word_ends_so(self) -> None:
         world = started()
         world.launcher_is()
