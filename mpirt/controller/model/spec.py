@@ -150,7 +150,6 @@ class Scheduling:
     default_queue: str = ""
     """From the job's annotations. Not part of the digests, so that changing it replaces no pods."""
     priority_class: str = ""
-    resources: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
