@@ -166,6 +166,7 @@ class Informer:
             more = text(metadata, "continue")
             # Whole objects of all pages together would take many times the memory of what is kept in the end.
             pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
+            self._heard = time.monotonic()
             if not version:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
