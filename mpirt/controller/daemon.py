@@ -166,11 +166,12 @@ class Daemon:
     def _make_reconciler(
         self, dialects: Sequence[Dialect], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
+        jobs = {kind: one.now for kind, one in self._jobs.items()}
         return Reconciler(
             dialects,
             options.settings,
             store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, {kind: one.now for kind, one in self._jobs.items()}),
+            cluster=Writer(link, kinds.RESOURCES, jobs, within=options.terms.write_within),
             log=self._log,
             witness=self._metrics,
             clock=clock,

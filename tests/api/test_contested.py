@@ -126,7 +126,7 @@ class TestTheApiServersAnswer:
     @pytest.fixture
     def writer(self, plane: Plane) -> Iterator[Writer]:
         link = connect(str(plane.site.kubeconfig("admin")), count=Metrics().called)
-        yield Writer(link, kinds.RESOURCES, {"MPIJob": lambda: MPI_JOB.resource})
+        yield Writer(link, kinds.RESOURCES, {"MPIJob": lambda: MPI_JOB.resource}, within=30)
         link.close()
 
     def test_to_a_patch_of_another_object_or_of_a_path_that_is_not_there_is_a_conflict(

@@ -17,6 +17,10 @@ from typing import Any
 from mpirt.controller.model.reading import Body, number, table, text
 from mpirt.errors import SpecError
 
+_LONGEST_WRITE = 5.0
+# The share of the time from the leader's deadline until another replica may take the lease. The rest is slack.
+_SHARE_OF_A_WRITE = 5 / 6
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -29,6 +33,11 @@ class Terms:
     def __post_init__(self) -> None:
         if not 0 < self.retry < self.deadline < self.duration:
             raise SpecError("lease", "retry, deadline and duration must each be longer than the one before")
+
+    @property
+    def write_within(self) -> float:
+        """How long a write may take: one that began before the deadline ends before another replica may write."""
+        return min(_LONGEST_WRITE, (self.duration - self.deadline) * _SHARE_OF_A_WRITE)
 
 
 @dataclass(frozen=True, slots=True)

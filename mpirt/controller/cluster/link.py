@@ -77,7 +77,7 @@ class Request:
     body: object = None
     content: str = JSON
     within: float = 10.0
-    """Seconds without a byte after which the request is given up."""
+    """Seconds without a byte after which the request is given up; for a write, seconds in all."""
 
 
 Count = Callable[[str, str, int], None]
@@ -167,7 +167,7 @@ class Link:
                 self._configuration.host + request.path + query,
                 headers=self._headers(request.content),
                 body=request.body,
-                _request_timeout=(min(_CONNECT_WITHIN, request.within), request.within),
+                _request_timeout=_time_limit(request),
             )
             response: urllib3.BaseHTTPResponse = asked.response
             code = response.status
@@ -185,6 +185,13 @@ class Link:
         if token:
             headers["Authorization"] = token
         return headers
+
+
+def _time_limit(request: Request) -> float | tuple[float, float]:
+    """Return the time limit in the kubernetes package's terms: in all, or to connect and between two bytes."""
+    if request.method != "GET":
+        return request.within
+    return min(_CONNECT_WITHIN, request.within), request.within
 
 
 def connect(kubeconfig: str, *, count: Count) -> Link:

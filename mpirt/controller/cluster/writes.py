@@ -17,10 +17,6 @@ from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 
-# Shorter than the time from the leader's deadline until another replica may take the lease (6 s by default): a
-# request that was sent is over by then.
-WRITE_WITHIN = 5.0
-
 _MANAGER = {"fieldManager": names.CONTROLLER}
 
 
@@ -28,10 +24,20 @@ class Writer:
     """Writes to one API server. Every method may be called from any thread."""
 
     def __init__(
-        self, link: Link, resources: Mapping[str, Resource], jobs: Mapping[str, Callable[[], Resource]]
+        self,
+        link: Link,
+        resources: Mapping[str, Resource],
+        jobs: Mapping[str, Callable[[], Resource]],
+        *,
+        within: float,
     ) -> None:
-        """`jobs`: by kind, a function that returns the job object's resource in the version served now."""
+        """
+        `jobs`: by kind, a function that returns the job object's resource in the version served now.
+
+        `within`: the seconds that a request may take.
+        """
         self._link = link
+        self._within = within
         self._resources = resources
         self._jobs = jobs
 
@@ -48,7 +54,7 @@ class Writer:
         resource = self._resource(kind)
         where = path(resource, namespace, name)
         try:
-            answer = self._link.ask(Request("get", "GET", where, resource.plural, within=WRITE_WITHIN))
+            answer = self._link.ask(Request("get", "GET", where, resource.plural, within=self._within))
         except Away:
             return None
         return answer.body if answer.is_good else None
@@ -75,7 +81,7 @@ class Writer:
         resource = self._resource(action.kind)
         query = _MANAGER | ({"dryRun": "All"} if action.dry_run else {})
         where, body = path(resource, key.namespace), dict(action.manifest)
-        return Request("create", "POST", where, resource.plural, query=query, body=body, within=WRITE_WITHIN)
+        return Request("create", "POST", where, resource.plural, query=query, body=body, within=self._within)
 
     def _patch(self, where: str, plural: str, operations: list[dict[str, Any]]) -> Request:
         return Request(
@@ -86,7 +92,7 @@ class Writer:
             query=_MANAGER,
             body=operations,
             content=JSON_PATCH,
-            within=WRITE_WITHIN,
+            within=self._within,
         )
 
     def _delete(self, action: Delete, key: JobKey) -> Request:
@@ -100,7 +106,7 @@ class Writer:
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
-        return Request("delete", "DELETE", where, resource.plural, body=options, within=WRITE_WITHIN)
+        return Request("delete", "DELETE", where, resource.plural, body=options, within=self._within)
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:

@@ -78,6 +78,14 @@ class TestWhatIsWritten:
         assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
 
 
+@pytest.mark.parametrize(("duration", "deadline", "most"), [(14, 8.0, 5.0), (60, 20.0, 5.0), (3, 1.8, 1.0)])
+def test_a_write_that_began_before_the_deadline_ends_before_another_replica_may_write(
+    duration: int, deadline: float, most: float
+) -> None:
+    assert Terms(duration, deadline, 0.5).write_within == pytest.approx(most)
+    assert deadline + most < duration
+
+
 @pytest.mark.parametrize("terms", [(8, 8.0, 2.0), (14, 2.0, 2.0), (14, 8.0, 0.0)])
 def test_terms_leave_time_between_the_loser_and_the_next(terms: tuple[int, float, float]) -> None:
     with pytest.raises(SpecError, match="longer than the one before"):
