@@ -17,7 +17,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 _BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"})
 
-# A room is what stands directly under mpirt/: a module or a folder. Its own files may always import each other.
+# A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset({"values"}),
     "names": frozenset(),
@@ -34,8 +34,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
 }
 
-# The rooms inside one, and those below that each of them may use. What stands beside them may use all, and they
-# nothing of it.
+# The packages of a part, and those that each of them may import. The modules beside them may import all, and are
+# imported by none.
 INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
     "rsh": {
         "invocation": frozenset(),
@@ -138,7 +138,7 @@ class Source:
         return PurePosixPath(self.path).with_suffix("").parts
 
     @property
-    def room(self) -> str:
+    def part(self) -> str:
         """Where in mpirt/ it stands: "rsh" for mpirt/rsh/main.py, "" for mpirt/__init__.py."""
         return "" if self.parts[1] == "__init__" else self.parts[1]
 
@@ -198,29 +198,29 @@ def _broken_rule(source: Source, name: str) -> str:
 
 
 def _broken_rule_of_house(source: Source, below: str) -> str:
-    room, _, inside = below.partition(".")
+    part, _, inside = below.partition(".")
     if source.parts[0] == "images":
-        return "" if room == "errors" else "images take only mpirt.errors of mpirt"
-    if room == source.room and room in INSIDE and inside:
-        return _broken_inside(source, INSIDE[room], inside.partition(".")[0])
-    return _broken_between_rooms(source.room, room)
+        return "" if part == "errors" else "images take only mpirt.errors of mpirt"
+    if part == source.part and part in INSIDE and inside:
+        return _broken_inside(source, INSIDE[part], inside.partition(".")[0])
+    return _broken_between_parts(source.part, part)
 
 
-def _broken_inside(source: Source, rooms: Mapping[str, frozenset[str]], other: str) -> str:
+def _broken_inside(source: Source, parts: Mapping[str, frozenset[str]], other: str) -> str:
     here = source.parts[2]
-    if here not in rooms or other in rooms[here] | {here}:
+    if here not in parts or other in parts[here] | {here}:
         return ""
-    allowed = ", ".join(sorted(rooms[here])) or "nothing"
-    return f"{source.room}/{here} may import {allowed} of {source.room}, but not {other}"
+    allowed = ", ".join(sorted(parts[here])) or "nothing"
+    return f"{source.part}/{here} may import {allowed} of {source.part}, but not {other}"
 
 
-def _broken_between_rooms(room: str, other: str) -> str:
-    if room == other or (room and other in {"", "__version__"}):
+def _broken_between_parts(part: str, other: str) -> str:
+    if part == other or (part and other in {"", "__version__"}):
         return ""
-    if room not in MAY_IMPORT:
-        return f"{room or 'mpirt itself'} has no rule in MAY_IMPORT, so it may import nothing of mpirt"
-    allowed = ", ".join(sorted(MAY_IMPORT[room])) or "nothing"
-    return "" if other in MAY_IMPORT[room] else f"{room} may import {allowed} of mpirt, but not {other}"
+    if part not in MAY_IMPORT:
+        return f"{part or 'mpirt itself'} has no rule in MAY_IMPORT, so it may import nothing of mpirt"
+    allowed = ", ".join(sorted(MAY_IMPORT[part])) or "nothing"
+    return "" if other in MAY_IMPORT[part] else f"{part} may import {allowed} of mpirt, but not {other}"
 
 
 def acts_on_import(source: Source) -> list[str]:
@@ -273,7 +273,7 @@ def placeholders(files: Sequence[Source]) -> list[str]:
     """Modules in which nothing lives. A package's own file may be empty if something lives beside it."""
     inhabited = [file.path for file in files if _is_inhabited(file)]
     return [
-        f"{file.path}: an empty room; it comes when something lives in it"
+        f"{file.path}: an empty module or package; create it together with its content"
         for file in files
         if file.path not in inhabited and not _has_neighbour(file.path, inhabited)
     ]

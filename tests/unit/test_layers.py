@@ -30,12 +30,12 @@ class TestTheHouse:
         assert layers.placeholders(HOUSE) == []
 
     def test_every_room_has_a_rule(self) -> None:
-        assert {source.room for source in MPIRT} - {""} <= layers.MAY_IMPORT.keys()
+        assert {source.part for source in MPIRT} - {""} <= layers.MAY_IMPORT.keys()
 
     def test_the_rules_have_no_way_round_in_a_circle(self) -> None:
         settled: set[str] = set()
         while ready := {
-            room for room, below in layers.MAY_IMPORT.items() if room not in settled and below <= settled
+            part for part, below in layers.MAY_IMPORT.items() if part not in settled and below <= settled
         }:
             settled |= ready
 
@@ -43,7 +43,7 @@ class TestTheHouse:
 
     @pytest.mark.parametrize("house", layers.INSIDE)
     def test_every_room_inside_one_has_a_rule(self, house: str) -> None:
-        folders = {source.parts[2] for source in MPIRT if source.room == house and source.path.count("/") > 2}
+        folders = {source.parts[2] for source in MPIRT if source.part == house and source.path.count("/") > 2}
 
         assert folders == layers.INSIDE[house].keys()
 
@@ -65,8 +65,8 @@ class TestImportsAreFound:
             pytest.param("import mpirt.rsh.main", (1, "mpirt.rsh.main"), id="import"),
             pytest.param("import os, click", (1, "click"), id="second of two"),
             pytest.param("import click as c", (1, "click"), id="renamed"),
-            pytest.param("from mpirt import rsh", (1, "mpirt.rsh"), id="room from the package"),
-            pytest.param("from mpirt.rsh import argv", (1, "mpirt.rsh.argv"), id="module from a room"),
+            pytest.param("from mpirt import rsh", (1, "mpirt.rsh"), id="part from the package"),
+            pytest.param("from mpirt.rsh import argv", (1, "mpirt.rsh.argv"), id="module from a part"),
             pytest.param("from . import server", (1, "mpirt.rsh.switchboard.server"), id="beside"),
             pytest.param("from .server import Server", (1, "mpirt.rsh.switchboard.server.Server"), id="within"),
             pytest.param("from ...discover import x", (1, "mpirt.discover.x"), id="two floors up"),
@@ -146,7 +146,7 @@ class TestImportRules:
                 "mpirt/utils.py",
                 "from mpirt.errors import MpirtError",
                 "utils has no rule in MAY_IMPORT, so it may import nothing of mpirt",
-                id="room that nobody planned",
+                id="part that nobody planned",
             ),
             pytest.param("mpirt/rsh/main.py", "import click", "only mpirt/cli/ imports click", id="click in rsh"),
             pytest.param(
@@ -218,7 +218,7 @@ class TestImportRules:
             pytest.param("mpirt/hosts.py", "import json", id="computing with the standard library"),
             pytest.param("mpirt/kubeapi/http.py", "import socket", id="I/O where it belongs"),
             pytest.param("mpirt/rsh/main.py", "from mpirt.kubeapi import http", id="rsh over kubeapi"),
-            pytest.param("mpirt/rsh/main.py", "from mpirt.rsh import argv", id="within a room"),
+            pytest.param("mpirt/rsh/main.py", "from mpirt.rsh import argv", id="within a part"),
             pytest.param("mpirt/rsh/main.py", "from mpirt import __version__", id="the version"),
             pytest.param("mpirt/controller/cluster/link.py", "import kubernetes", id="the one user of kubernetes"),
             pytest.param("mpirt/cli/hosts.py", "import click", id="click in the command line"),
@@ -274,19 +274,19 @@ class TestImportingDoesNothing:
         ]
 
 
-class TestRooms:
+class TestParts:
     def test_a_module_with_words_only_is_empty(self) -> None:
         files = [Source("mpirt/discover.py", '"""Will come."""\nimport os\n')]
 
         assert layers.placeholders(files) == [
-            "mpirt/discover.py: an empty room; it comes when something lives in it"
+            "mpirt/discover.py: an empty module or package; create it together with its content"
         ]
 
     def test_a_folder_without_modules_is_empty(self) -> None:
         files = [Source("mpirt/rsh/main.py", "X = 1"), Source("mpirt/discover/__init__.py", '"""Will come."""')]
 
         assert layers.placeholders(files) == [
-            "mpirt/discover/__init__.py: an empty room; it comes when something lives in it"
+            "mpirt/discover/__init__.py: an empty module or package; create it together with its content"
         ]
 
     def test_a_folder_in_which_something_lives_is_not(self) -> None:
