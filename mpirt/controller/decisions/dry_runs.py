@@ -12,7 +12,7 @@ from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
-from mpirt.controller.model.digests import digest, launcher_digest, worker_digest
+from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import job_end
@@ -28,9 +28,9 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
         return []
     is_new = workers is None and job is None
     asked: list[Manifest] = []
-    if is_new or _is_another(job, launcher_digest(spec)):
+    if is_new or _is_another(job, spec.launcher_digest):
         asked.append(launcher_job(spec, settings))
-    if spec.has_workers and (is_new or _is_another(workers, worker_digest(spec))):
+    if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest)):
         asked.append(stateful_set(spec, settings))
     return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
 

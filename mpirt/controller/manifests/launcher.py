@@ -19,7 +19,6 @@ from mpirt.controller.manifests.replica_index import launcher_index
 from mpirt.controller.manifests.service import search_domain
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import (
     NEEDED_KEY,
     TEMPLATE_ANNOTATION,
@@ -93,7 +92,7 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _digests(spec: JobSpec) -> dict[str, str]:
-    return {TEMPLATE_ANNOTATION: launcher_digest(spec), WORKERS_ANNOTATION: worker_digest(spec)}
+    return {TEMPLATE_ANNOTATION: spec.launcher_digest, WORKERS_ANNOTATION: spec.worker_digest}
 
 
 def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from mpirt.controller.manifests.service import search_domain
 from mpirt.controller.manifests.sshd import idle_command, unanswered_probes
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import worker_digest
 from mpirt.controller.model.objectnames import (
     EARLIER_ANNOTATION,
     GENERATION_ANNOTATION,
@@ -50,7 +49,7 @@ def stateful_set(
     """
     labels = pod_labels(spec.key.name, names.WORKER)
     annotations = {
-        TEMPLATE_ANNOTATION: OVER if over else worker_digest(spec),
+        TEMPLATE_ANNOTATION: OVER if over else spec.worker_digest,
         GENERATION_ANNOTATION: _FIRST_GENERATION,
         EARLIER_ANNOTATION: "ending" if has_previous else "gone",
         **pods.gang_annotations(spec),
@@ -94,7 +93,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     return pods.pod_template(
         template,
         labels={**template_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
-        annotations={TEMPLATE_ANNOTATION: worker_digest(spec), **pods.group_annotations(spec, template)},
+        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template)},
         spec=pod,
     )
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from mpirt.controller.messages.sentences import listed, trouble
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import worker_digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
@@ -43,7 +42,7 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     live = observed.live(kinds.STATEFUL_SET)
     if live is None:
         return Readiness(0, wanted, ())
-    if digest_of(live, TEMPLATE_ANNOTATION) != worker_digest(spec):
+    if digest_of(live, TEMPLATE_ANNOTATION) != spec.worker_digest:
         return Readiness(0, wanted, ("their template is about to be changed",))
     names = spec.workers.names
     missing = _missing(names, observed, live)

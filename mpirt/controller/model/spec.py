@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
+from mpirt.controller.model.digests import digest
 from mpirt.errors import SpecError
 from mpirt.hosts import Form
 
@@ -152,7 +154,8 @@ class Scheduling:
     priority_class: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots, which would leave no place for the digests: one reconcile reads each of them several times.
+@dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """The whole spec of a job, from which its objects are built."""
 
@@ -174,6 +177,34 @@ class JobSpec:
     def has_workers(self) -> bool:
         """Whether the job has workers at all."""
         return self.workers.replicas > 0
+
+    @cached_property
+    def worker_digest(self) -> str:
+        """
+        The digest of the parts that shape a worker: when it changes, the workers are replaced.
+
+        It does not cover the number of workers.
+        """
+        return digest(_shape(self.workers.template), *self._scheduling_shape())
+
+    @cached_property
+    def launcher_digest(self) -> str:
+        """The digest of the parts that shape the launcher: when it changes, the launcher is replaced."""
+        return digest(
+            _shape(self.launcher.template),
+            self.launcher.works_too,
+            self.workers.template.main,
+            self.implementation,
+            self.slots,
+            *self._scheduling_shape(),
+        )
+
+    def _scheduling_shape(self) -> tuple[str, str]:
+        return ("", "") if self.scheduling is None else (self.scheduling.queue, self.scheduling.priority_class)
+
+
+def _shape(template: Template) -> list[Any]:
+    return [dict(template.labels), dict(template.annotations), dict(template.spec), template.main]
 
 
 @dataclass(frozen=True, slots=True)

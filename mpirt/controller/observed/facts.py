@@ -12,7 +12,6 @@ from datetime import datetime
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
-from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
 from mpirt.controller.model.reading import moment, number, rows, table, text
 from mpirt.controller.model.spec import JobSpec
@@ -121,7 +120,7 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
 
     A missing digest was stripped by somebody and says nothing about the template: it is written again.
     """
-    launcher, workers = launcher_digest(spec), worker_digest(spec)
+    launcher, workers = spec.launcher_digest, spec.worker_digest
     if (digest_of(live, TEMPLATE_ANNOTATION) or launcher) != launcher:
         return Stop.LAUNCHER_CHANGED
     if spec.workers.elastic is None and (digest_of(live, WORKERS_ANNOTATION) or workers) != workers:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.digests import launcher_digest, worker_digest
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, mpi_job, parsed, template
 from tests.unit.controller.world import World, writes
@@ -87,8 +86,8 @@ class TestAStrippedAnnotation:
 
         assert writes(world.settle()) == ["patch Job"]
         assert job["metadata"]["annotations"] == {
-            TEMPLATE: launcher_digest(parsed()),
-            WORKERS: worker_digest(parsed()),
+            TEMPLATE: parsed().launcher_digest,
+            WORKERS: parsed().worker_digest,
         }
 
 

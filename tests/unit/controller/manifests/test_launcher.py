@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mpirt.controller.manifests.launcher import launcher_job, launcher_template
-from mpirt.controller.model.digests import launcher_digest, worker_digest
 from mpirt.controller.model.spec import Settings
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 
@@ -32,8 +31,8 @@ class TestTheJob:
 
         assert made["metadata"]["name"] == "train-launcher"
         assert made["metadata"]["annotations"] == {
-            "mpirt.dev/template": launcher_digest(parsed()),
-            "mpirt.dev/workers": worker_digest(parsed()),
+            "mpirt.dev/template": parsed().launcher_digest,
+            "mpirt.dev/workers": parsed().worker_digest,
         }
         assert {**made["spec"], "template": {}} == {
             "completions": 1,
@@ -281,7 +280,7 @@ class TestItsEnvironment:
     ],
 )
 def test_what_makes_it_another_launcher(change: dict[str, Any]) -> None:
-    assert launcher_digest(parsed(**change)) != launcher_digest(parsed())
+    assert parsed(**change).launcher_digest != parsed().launcher_digest
 
 
 def test_digests_are_those_of_earlier_versions_so_that_an_upgrade_replaces_no_pod() -> None:
@@ -292,9 +291,9 @@ def test_digests_are_those_of_earlier_versions_so_that_an_upgrade_replaces_no_po
         slotsPerWorker=2, mpiImplementation="MPICH", worker=worker, runPolicy={"schedulingPolicy": policy}
     )
 
-    assert (worker_digest(job), launcher_digest(job)) == ("ae84c808e1d4eba2", "2f27dc36d7ea9fa9")
-    assert (worker_digest(parsed()), launcher_digest(parsed())) == ("602cfe063e210bea", "dba709aedaf6b663")
+    assert (job.worker_digest, job.launcher_digest) == ("ae84c808e1d4eba2", "2f27dc36d7ea9fa9")
+    assert (parsed().worker_digest, parsed().launcher_digest) == ("602cfe063e210bea", "dba709aedaf6b663")
 
 
 def test_what_does_not() -> None:
-    assert launcher_digest(parsed(replicas=7, runPolicy={"backoffLimit": 1})) == launcher_digest(parsed())
+    assert parsed(replicas=7, runPolicy={"backoffLimit": 1}).launcher_digest == parsed().launcher_digest

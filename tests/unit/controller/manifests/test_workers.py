@@ -10,7 +10,6 @@ from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.sshd import IDLE
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.manifests.workers import stateful_set, worker_template
-from mpirt.controller.model.digests import worker_digest
 from tests.unit.controller.jobs import SETTINGS, container, mpi_job, parsed, template
 
 LABELS = {
@@ -34,7 +33,7 @@ def test_the_stateful_set() -> None:
 
     assert made["metadata"]["name"] == "train-worker"
     assert made["metadata"]["annotations"] == {
-        "mpirt.dev/template": worker_digest(parsed()),
+        "mpirt.dev/template": parsed().worker_digest,
         "mpirt.dev/generation": "1",
         "mpirt.dev/earlier-workers": "gone",
     }
@@ -59,7 +58,7 @@ def test_a_workers_pod() -> None:
     assert made == {
         "metadata": {
             "labels": {"tier": "gpu", **LABELS, **V1_LABELS},
-            "annotations": {"a": "b", "mpirt.dev/template": worker_digest(parsed(worker=worker))},
+            "annotations": {"a": "b", "mpirt.dev/template": parsed(worker=worker).worker_digest},
         },
         "spec": {
             "containers": [
@@ -237,11 +236,11 @@ class TestGangs:
         job = mpi_job(
             worker=template(container("worker"), schedulerName="volcano"), runPolicy={"schedulingPolicy": {}}
         )
-        before = worker_digest(MPI_JOB.parse(job))
+        before = MPI_JOB.parse(job).worker_digest
 
         job["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "night"}
 
-        assert worker_digest(MPI_JOB.parse(job)) == before
+        assert MPI_JOB.parse(job).worker_digest == before
 
     def test_others_group_by_a_label(self) -> None:
         made = self.made(scheduler=None, policy=self.POLICY)
