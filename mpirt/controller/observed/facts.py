@@ -38,9 +38,9 @@ def job_end(observed: Observed) -> JobEnd | None:
 
     An end that the status shows is final, whatever has happened to the launcher Job since.
     """
-    if is_over(observed):
-        return _told_end(observed.status)
-    return None if is_reopened(observed) else launcher_job_end(observed)
+    if not is_finished(observed.status):
+        return launcher_job_end(observed)
+    return None if is_reopened(observed) else _told_end(observed.status)
 
 
 def _told_end(status: JobStatus) -> JobEnd:
