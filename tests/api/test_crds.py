@@ -219,8 +219,8 @@ def test_the_documented_way_back_to_their_crd_is_open_and_the_controller_goes_on
         submit(ours, version).wait_for_end()
 
         assert stored(kubectl) == [version]
-        # What their CRD has no fields for is dropped. The garbage collector may delete the workers that the job has
-        # kept, whose owner references name a version that is no longer served: then they are no longer counted.
+        # What their CRD has no fields for is dropped. The garbage collector may delete workers that the job has
+        # kept, because their owner's version is no longer served; then they are no longer counted.
         kept = {name: value for name, value in ended.items() if name not in ("attempts", "rerun")}
         now = before.status()
         assert now.keys() == kept.keys()
