@@ -180,9 +180,7 @@ def test_a_job_goes_with_all_that_it_owns_where_one_version_is_served(theirs: Co
 
     kubectl("delete", CRD, job.name)
 
-    selector = f"--selector=training.kubeflow.org/job-name={job.name}"
-    left = "configmaps,roles,services,statefulsets,jobs,pods"
-    until(lambda: kubectl.get(left, selector) == [], within=NOTICED_WITHIN, what="nothing of the job")
+    until(lambda: all_of(job) == [], within=NOTICED_WITHIN, what="nothing of the job")
 
 
 def test_our_crd_is_applied_over_theirs_and_the_controller_goes_on(theirs: Controller, version: str) -> None:
@@ -227,6 +225,48 @@ def test_the_documented_way_back_to_their_crd_is_open_and_the_controller_goes_on
         assert [now[name] for name in WHAT_HAPPENED] == [kept[name] for name in WHAT_HAPPENED]
         [replica] = ours.replicas
         assert replica.ends == []
+
+
+def test_objects_of_earlier_jobs_name_the_version_that_is_served_and_go_with_their_job(
+    own: Plane, ground: Ground, version: str, tmp_path: Path
+) -> None:
+    kubectl = ground.kubectl
+    kubectl("apply", "--kustomize", OURS)
+    with controllers.passing(own, ground, tmp_path) as ours:
+        ended, waiting = submit(ours, version), submit(ours, version, runPolicy={"suspend": True})
+        ended.wait_for_end()
+        waiting.wait_for("Suspended")
+
+        store_as(kubectl, version)
+        done = replace(kubectl, version)
+        assert done.returncode == 0, done.stderr
+
+        wanted = {f"kubeflow.org/{version}"}
+        until(
+            lambda: owners(ended) == owners(waiting) == wanted,
+            within=NOTICED_WITHIN,
+            what="the version that is served",
+            instead=lambda: (owners(ended), owners(waiting)),
+        )
+        ours.namespace.kubectl("delete", CRD, "--all")
+        until(lambda: all_of(ended) == all_of(waiting) == [], within=NOTICED_WITHIN, what="nothing of both jobs")
+
+
+def all_of(job: MpiJob) -> list[Any]:
+    """What the job owns, itself or by what it owns."""
+    kinds = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
+    found: list[Any] = job.namespace.kubectl.get(kinds, f"--selector=training.kubeflow.org/job-name={job.name}")
+    return found
+
+
+def owners(job: MpiJob) -> set[str]:
+    """The versions of MPIJob that are named as the owner's."""
+    return {
+        owner["apiVersion"]
+        for each in all_of(job)
+        for owner in each["metadata"]["ownerReferences"]
+        if owner["kind"] == "MPIJob"
+    }
 
 
 def test_their_crd_is_refused_while_jobs_may_be_stored_in_a_version_that_it_lacks(ground: Ground) -> None:

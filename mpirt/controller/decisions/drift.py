@@ -10,7 +10,7 @@ every edit raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
+from mpirt.controller.model.reading import rows, table
 from mpirt.controller.observed.observe import Live, digest_of
 
 _Path = tuple[str, ...]
@@ -70,12 +71,22 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
         *(_deadline_changes(wanted, live) if live.kind == kinds.JOB else ()),
     ]
     operations = [*operations, *_metadata_changes(_with_generation(wanted, live, operations), live)]
-    if not operations:
-        return None
-    changed = ", ".join(str(operation["path"]) for operation in operations)
+    [owner] = wanted["metadata"]["ownerReferences"]
+    operations += _owner_changes(owner, live)
+    return _patch(live, operations, digest(wanted)) if operations else None
+
+
+def owner_correction(owner: Mapping[str, Any], live: Live) -> Patch | None:
+    """Return the patch of the object's owner reference alone; None if there is no drift in it."""
+    operations = list(_owner_changes(owner, live))
+    return _patch(live, operations, digest(owner)) if operations else None
+
+
+def _patch(live: Live, operations: Sequence[Operation], wanted: str) -> Patch:
+    changed = ", ".join(str(operation["path"]) for operation in operations if operation["op"] != "test")
     guard: Operation = {"op": "test", "path": "/metadata/uid", "value": live.uid}
     why = f"{live.kind} {live.name} has drifted: {changed}"
-    return Patch(live.kind, live.name, (guard, *operations), why, digest(wanted))
+    return Patch(live.kind, live.name, (guard, *operations), why, wanted)
 
 
 def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
@@ -126,6 +137,20 @@ def _metadata_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
         elif missing:
             for name, text in missing.items():
                 yield {"op": "add", "path": _pointer(("metadata", field, name)), "value": text}
+
+
+def _owner_changes(owner: Mapping[str, Any], live: Live) -> Iterator[Operation]:
+    """
+    Yield the correction of the job's API version in the owner references.
+
+    When a CRD is replaced, the version that they name may no longer be served. Kubernetes' garbage collector can't
+    find the owner then: it deletes the object early, or never.
+    """
+    for index, row in enumerate(rows(table(live.body, "metadata"), "ownerReferences")):
+        if row.get("uid") == owner["uid"] and row.get("apiVersion") != owner["apiVersion"]:
+            at = f"/metadata/ownerReferences/{index}"
+            yield {"op": "test", "path": f"{at}/uid", "value": owner["uid"]}
+            yield {"op": "replace", "path": f"{at}/apiVersion", "value": owner["apiVersion"]}
 
 
 def _annotations(wanted: Manifest) -> Mapping[str, str]:

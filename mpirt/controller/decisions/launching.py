@@ -8,8 +8,9 @@ terminating is held back until they are gone.
 
 from __future__ import annotations
 
-from mpirt.controller.decisions.drift import correction
+from mpirt.controller.decisions.drift import correction, owner_correction
 from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
@@ -23,8 +24,10 @@ from mpirt.controller.observed.observe import Live, Observed
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
     """Return the actions on the launcher Job, and on the pods that previous ones left behind."""
     job = observed.mine.get(kinds.JOB)
-    if job_end(observed) is not None or (job is not None and job.deleting):
+    if job is not None and job.deleting:
         return []
+    if job_end(observed) is not None:
+        return [] if job is None else _kept(spec, job)
     if spec.run.suspended:
         return [_removal(job, "the job is suspended")] if job is not None else []
     held = any(not pod.is_over for pod in observed.previous_launchers)
@@ -35,6 +38,12 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if reason := outdated(spec, job):
         return [_removal(job, STOPS[reason])]
     changed = correction(wanted, job)
+    return [] if changed is None else [changed]
+
+
+def _kept(spec: JobSpec, job: Live) -> list[Action]:
+    """Return the correction of a finished launcher Job: only its owner reference still matters."""
+    changed = owner_correction(owner_reference(spec.owner), job)
     return [] if changed is None else [changed]
 
 

@@ -67,8 +67,8 @@ def launcher_suspended(observed: Observed) -> str:
 
 
 def _paths(patch: Patch) -> list[str]:
-    """Return the changed paths, without our annotations unless they are all; the first operation tests the uid."""
-    changed = [str(operation["path"]) for operation in patch.operations[1:]]
+    """Return the changed paths, without our annotations unless they are all."""
+    changed = [str(operation["path"]) for operation in patch.operations if operation["op"] != "test"]
     return [path for path in changed if not path.startswith("/metadata/annotations/mpirt.dev~1")] or changed
 
 

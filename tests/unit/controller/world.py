@@ -137,13 +137,13 @@ class World:
             *path, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"][1:].split("/")]
             place: Any = body
             for part in path:
-                place = place[part]
+                place = place[int(part)] if isinstance(place, list) else place[part]
             match operation["op"]:
                 case "test":
                     assert place[last] == operation["value"]
                 case "add" if last == "-":
                     place.append(copy.deepcopy(operation["value"]))
-                case "add":
+                case "add" | "replace":
                     place[last] = copy.deepcopy(operation["value"])
                 case "remove":
                     del place[last]

@@ -84,6 +84,31 @@ def test_labels_that_are_all_gone_come_back_together() -> None:
     ]
 
 
+class TestTheOwnerReference:
+    @pytest.mark.parametrize("kind", WANTED)
+    def test_follows_the_version_that_is_served_and_others_stay(self, kind: str) -> None:
+        other = {"apiVersion": "kubeflow.org/v9", "kind": "MPIJob", "name": "other", "uid": "uid-of-other"}
+
+        def change(body: Body) -> None:
+            [ours] = body["metadata"]["ownerReferences"]
+            body["metadata"]["ownerReferences"] = [other, ours | {"apiVersion": "kubeflow.org/v1"}]
+
+        at = "/metadata/ownerReferences/1"
+        assert operations(kind, change) == [
+            {"op": "test", "path": f"{at}/uid", "value": SPEC.owner.uid},
+            {"op": "replace", "path": f"{at}/apiVersion", "value": "kubeflow.org/v2beta1"},
+        ]
+
+    def test_is_told_by_its_field_alone(self) -> None:
+        def change(body: Body) -> None:
+            body["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v1"
+
+        action = found("Role", change)
+
+        assert action is not None
+        assert action.why == "Role train-launcher has drifted: /metadata/ownerReferences/0/apiVersion"
+
+
 class TestSections:
     def test_a_rule_that_was_added_goes(self) -> None:
         def change(body: Body) -> None:

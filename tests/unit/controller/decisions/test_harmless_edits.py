@@ -91,6 +91,41 @@ class TestAStrippedAnnotation:
         }
 
 
+class TestAnotherVersionOfTheCrd:
+    """Objects name the version that is served, or Kubernetes' garbage collector does not find their owner."""
+
+    KINDS = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job")
+
+    @staticmethod
+    def serve(world: World, version: str) -> None:
+        assert world.job is not None
+        world.job["apiVersion"] = version
+
+    def versions(self, world: World) -> set[str]:
+        return {world.get(kind)["metadata"]["ownerReferences"][0]["apiVersion"] for kind in self.KINDS}
+
+    def test_is_named_by_all_objects_of_a_running_job(self) -> None:
+        world = running()
+
+        self.serve(world, "kubeflow.org/v1")
+
+        assert writes(world.settle()) == [f"patch {kind}" for kind in self.KINDS]
+        assert self.versions(world) == {"kubeflow.org/v1"}
+        assert writes(world.settle()) == []
+
+    def test_is_named_by_all_objects_of_a_finished_job(self) -> None:
+        world = running()
+        world.launcher_is(pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=18)]), succeeded=1)
+        world.finish()
+        world.settle()
+
+        self.serve(world, "kubeflow.org/v1")
+        world.settle()
+
+        assert self.versions(world) == {"kubeflow.org/v1"}
+        assert writes(world.settle()) == []
+
+
 class TestACopyOfAPod:
     """As `kubectl debug --copy-to` makes it with its labels: without an owner, under the name that it is given."""
 
