@@ -173,7 +173,9 @@ class TestTheApiServersAnswer:
         config_map(namespace)
         change(namespace, "it", "--field-manager=autopilot")
         body = namespace.kubectl.get("configmap", "it", "--show-managed-fields")
-        patch = Patch("ConfigMap", "it", ({"op": "test", "path": "/metadata/uid"}, {"op": "add", "path": "/data"}), "")
+        patch = Patch(
+            "ConfigMap", "it", ({"op": "test", "path": "/metadata/uid"}, {"op": "add", "path": "/data"}), ""
+        )
 
         assert "autopilot" in field_managers(body, patch)
 
