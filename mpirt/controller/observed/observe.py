@@ -213,6 +213,13 @@ _UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
+_READ_POD_LABELS = (
+    names.KUBEFLOW_JOB_LABEL,
+    names.JOB_KIND_LABEL,
+    names.KUBEFLOW_ROLE_LABEL,
+    names.KUBEFLOW_INDEX_LABEL,
+    names.REVISION_LABEL,
+)
 
 
 def slim(kind: str, body: Body) -> dict[str, Any]:
@@ -228,6 +235,8 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
         slimmed["binaryData"] = {name: _shared(value) for name, value in body["binaryData"].items()}
     if kind == kinds.POD:
         slimmed["spec"] = _slim_pod_spec(body["spec"])
+        labels = table(metadata, "labels")
+        metadata["labels"] = {name: labels[name] for name in _READ_POD_LABELS if name in labels}
     if kind in (kinds.STATEFUL_SET, kinds.JOB):
         # Its template is compared by digest and generation, never field by field.
         slimmed["spec"] = {name: value for name, value in body["spec"].items() if name != "template"}

@@ -146,12 +146,15 @@ class TestWhatIsKeptInMemory:
             "managedFields": [{}],
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "a": "b"},
         }
+        labels = dict(pod["metadata"]["labels"])
+        pod["metadata"]["labels"] |= {"group-name": "kubeflow.org", "team": "a"}
 
         slimmed = slim("Pod", pod)
 
         assert slimmed["spec"] == {"nodeName": "node-1", "readinessGates": []}
         assert slimmed["metadata"]["annotations"] == {"a": "b"}
         assert "managedFields" not in slimmed["metadata"]
+        assert slimmed["metadata"]["labels"].items() < labels.items()
         assert slim("Pod", slimmed) == slimmed
 
     def test_of_an_event_is_kept_what_is_read(self) -> None:
