@@ -81,7 +81,15 @@ class Informer:
     """A thread that lists and watches one kind."""
 
     def __init__(
-        self, link: Link, source: Source, where: Where, sink: Sink, log: Log, *, chance: Callable[[], float]
+        self,
+        link: Link,
+        source: Source,
+        where: Where,
+        sink: Sink,
+        log: Log,
+        *,
+        chance: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.source = source
         self.resource = source.resource
@@ -91,9 +99,10 @@ class Informer:
         self._sink = sink
         self._log = log
         self._chance = chance
+        self._clock = clock
         self._version = ""
         self._failures = 0
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         self._stopping = threading.Event()
         self._stream: Stream | None = None
         self._thread = threading.Thread(target=self._run, name=f"watch {self.resource.plural}", daemon=True)
@@ -115,7 +124,7 @@ class Informer:
 
     def is_alive(self) -> bool:
         """Whether the thread makes progress; retrying counts as progress."""
-        return self._thread.is_alive() and time.monotonic() - self._heard < _ALIVE_WITHIN
+        return self._thread.is_alive() and self._clock() - self._heard < _ALIVE_WITHIN
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -135,7 +144,7 @@ class Informer:
                 self._pause(str(error), at_least=error.retry_after)
 
     def _pause(self, why: str, *, at_least: float = 0.0) -> None:
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         if self._stopping.is_set():
             return
         if self._failures in (0, 5):
@@ -145,12 +154,12 @@ class Informer:
 
     def _wait(self, seconds: float) -> None:
         """Wait, and stay alive for the liveness check, however long the API server asks to wait."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(left, _LONGEST_PAUSE)):
-            self._heard = time.monotonic()
+        until = self._clock() + seconds
+        while (left := until - self._clock()) > 0 and not self._stopping.wait(min(left, _LONGEST_PAUSE)):
+            self._heard = self._clock()
 
     def _well(self) -> None:
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         if self._failures:
             self._failures = 0
             self._log.info("watch restored", kind=self.resource.kind)
@@ -166,7 +175,7 @@ class Informer:
             more = text(metadata, "continue")
             # Whole objects of all pages together would take many times the memory of what is kept in the end.
             pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
-            self._heard = time.monotonic()
+            self._heard = self._clock()
             if not version:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
@@ -188,7 +197,7 @@ class Informer:
             watch="1", allowWatchBookmarks="true", resourceVersion=self._version, timeoutSeconds=str(seconds)
         )
         where = path(self.resource, self._where.namespace)
-        begun = time.monotonic()
+        begun = self._clock()
         stream = self._link.watch(
             Request("watch", "GET", where, self.resource.plural, query=query, within=_SILENT)
         )
@@ -202,17 +211,17 @@ class Informer:
             self._read(stream.lines())
         except Away:
             # A silent watch is not a failure: without bookmarks, nothing arrives for a kind that does not change.
-            if time.monotonic() - begun < _SILENT:
+            if self._clock() - begun < _SILENT:
                 raise
         finally:
             self._stream = None
             stream.close()
-        if time.monotonic() - begun < 1:
+        if self._clock() - begun < 1:
             raise BadAnswer("the watch ended as soon as it started")
 
     def _read(self, lines: Iterator[bytes]) -> None:
         for line in lines:
-            self._heard = time.monotonic()
+            self._heard = self._clock()
             kind, body = _event(line)
             match kind:
                 case "ADDED" | "MODIFIED":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import pytest
@@ -80,6 +80,39 @@ def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, siz
 
     assert sink.names == ["n1", "n2"]
     assert pages.asked == [{"limit": size}, {"limit": size, "continue": "more"}]
+
+
+class SlowPages(Pages):
+    """The same with more pages, each of which takes a hundred seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+        self.is_alive: Callable[[], bool] = bool
+        self.alive: list[bool] = []
+
+    def ask(self, request: Request) -> Answer:
+        self.seconds += 100
+        self.alive.append(self.is_alive())
+        answer = super().ask(request)
+        metadata = {"resourceVersion": "7", "continue": "more" if len(self.asked) < 5 else ""}
+        return Answer(200, {**answer.body, "metadata": metadata})
+
+
+def test_a_list_that_comes_page_by_page_is_progress() -> None:
+    pages, sink = SlowPages(), Sink()
+    source = Fixed(kinds.RESOURCES[kinds.POD])
+    informer = Informer(
+        cast(Link, pages), source, Where(), sink, Silent(), chance=lambda: 0.5, clock=lambda: pages.seconds
+    )
+    pages.is_alive = informer.is_alive
+
+    informer.start()
+    assert sink.listed.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert pages.alive == [True] * 5
 
 
 class TestThePauseAfterAFailure:
