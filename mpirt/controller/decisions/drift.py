@@ -70,9 +70,12 @@ def correction(wanted: Manifest, live: Live) -> Action | None:
         *(_template_changes(wanted, live) if live.kind == kinds.STATEFUL_SET else ()),
         *(_deadline_changes(wanted, live) if live.kind == kinds.JOB else ()),
     ]
-    operations = [*operations, *_metadata_changes(_with_generation(wanted, live, operations), live)]
     [owner] = wanted["metadata"]["ownerReferences"]
-    operations += _owner_changes(owner, live)
+    operations = [
+        *operations,
+        *_metadata_changes(_with_generation(wanted, live, operations), live),
+        *_owner_changes(owner, live),
+    ]
     return _patch(live, operations, digest(wanted)) if operations else None
 
 

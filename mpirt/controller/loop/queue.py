@@ -100,7 +100,7 @@ class Queue(Generic[Key]):
         self._failures[key] = failures + 1
         delay = self._delay(failures)
         if at_least > 0:
-            # Keys that were told to wait together must not all come back at once.
+            # Jitter: keys with the same Retry-After must not all be retried at once.
             asked = at_least * (1 + _SPREAD * self._chance())
             self._not_before[key] = now + asked
             delay = max(delay, asked)
