@@ -26,10 +26,10 @@ class TestTheHouse:
     def test_a_file_and_its_functions_fit_into_a_readers_head(self) -> None:
         assert [broken for source in HOUSE for broken in layers.too_long(source)] == []
 
-    def test_no_room_is_empty(self) -> None:
+    def test_no_part_is_empty(self) -> None:
         assert layers.placeholders(HOUSE) == []
 
-    def test_every_room_has_a_rule(self) -> None:
+    def test_every_part_has_a_rule(self) -> None:
         assert {source.part for source in MPIRT} - {""} <= layers.MAY_IMPORT.keys()
 
     def test_the_rules_have_no_way_round_in_a_circle(self) -> None:
@@ -42,7 +42,7 @@ class TestTheHouse:
         assert settled == layers.MAY_IMPORT.keys()
 
     @pytest.mark.parametrize("house", layers.INSIDE)
-    def test_every_room_inside_one_has_a_rule(self, house: str) -> None:
+    def test_every_package_of_a_part_has_a_rule(self, house: str) -> None:
         folders = {source.parts[2] for source in MPIRT if source.part == house and source.path.count("/") > 2}
 
         assert folders == layers.INSIDE[house].keys()
