@@ -13,8 +13,9 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.session.events import Action, Event, Finish, Keep, Kept, Opened, Received, Send, Tick
 from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.record import Record
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import Task
 
@@ -94,10 +95,19 @@ class Run:
         self.now = 0.0
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)
         self.actions: list[Action] = []
+        self.records: list[Record | None] = []
+        self.keeps = True
 
     def feed(self, *happened: Event) -> list[Action]:
-        """The actions that these events, at this moment, lead to."""
-        actions = [action for event in happened for action in self.session.receive(event, self.now)]
+        """The actions that these events, at this moment, lead to. Records are kept at once, and apart."""
+        actions: list[Action] = []
+        waiting = list(happened)
+        while waiting:
+            found = self.session.receive(waiting.pop(0), self.now)
+            records = [action.record for action in found if isinstance(action, Keep)]
+            waiting[:0] = [Kept(record) for record in records] if self.keeps else []
+            self.records += records
+            actions += [action for action in found if not isinstance(action, Keep)]
         self.actions += actions
         return actions
 
