@@ -13,16 +13,16 @@ OURS = {
         ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".entry", ".main", ".settings",
+        "", ".entry", ".main", ".tasks", ".tasks.settings", ".tasks.task",
         ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
         ".invocation.seconds",
         ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
         ".protocol.markers",
         ".pod", ".pod.liveness",
         ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
-        ".session.session", ".session.starting",
-        ".ports", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output", ".ports.sessionio",
-        ".ports.signals",
+        ".session.record", ".session.session", ".session.starting",
+        ".ports", ".ports.chance", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output",
+        ".ports.owndescriptors", ".ports.sessionio", ".ports.signals",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.
@@ -42,7 +42,10 @@ WRAPPER = {
         "session.stdinflow",
     )
 }
-KEEPER = {f"mpirt.rsh.{name}" for name in ("protocol.conversation", "session.findings", "session.held")}
+KEEPER = {
+    f"mpirt.rsh.{name}"
+    for name in ("protocol.conversation", "session.connected", "session.findings", "session.held")
+}
 SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
     *(f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")),
