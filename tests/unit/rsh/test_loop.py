@@ -252,8 +252,13 @@ class TestWhoIsAsked:
 
 
 class TestNumbers:
-    def test_another_file_under_the_same_number_is_heard(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
+    @pytest.mark.parametrize("is_kept_open", [False, True])
+    def test_another_file_under_the_same_number_is_heard(
+        self, acts: Acts, pipe: Callable[[], Pipe], *, is_kept_open: bool
+    ) -> None:
         port = pipe()
+        if is_kept_open:
+            port.keep_open()
         acts.loop.add(port, acts.by("port", port.replace))
         port.fill()
 
@@ -337,6 +342,19 @@ class TestNumbers:
         acts.loop.remove(reader)
         assert acts.turn() == ["writer"]
         writer.wants = select.POLLIN
+        assert acts.at_once() == []
+
+    def test_who_shares_a_number_does_not_wake_for_one_that_was_removed(
+        self, acts: Acts, pipe: Callable[[], Pipe]
+    ) -> None:
+        reader = pipe()
+        other = At(reader.out, select.POLLOUT)
+        acts.loop.add(reader, acts.by("reader"), group=1)
+        acts.loop.add(other, acts.by("other"), group=2)
+        acts.at_once()
+        acts.loop.remove(reader)
+        reader.fill()
+
         assert acts.at_once() == []
 
     def test_a_port_that_was_removed_after_it_was_closed_is_forgotten(
@@ -486,17 +504,17 @@ class TestClocks:
     def test_that_become_due_in_a_turn_wait_until_ports_were_heard_again(
         self, acts: Acts, pipe: Callable[[], Pipe]
     ) -> None:
-        clock, port, slow = At(-1, 0), pipe(), pipe()
+        clock, port, slow = At(-1, 0), pipe(), At(-1, 0)
         acts.loop.add_clock(clock, acts.by("clock"), group=1)
         acts.loop.add(port, acts.by("port"), group=1)
 
         def take_long() -> None:
-            slow.drain()
+            slow.due = FOR_EVER
             clock.due = 0.0
             port.fill()
 
         acts.loop.add(slow, acts.by("slow", take_long), group=1)
-        slow.fill()
+        slow.due = 0.0
 
         assert acts.turn() == ["slow"]
         assert acts.turn() == ["port", "clock"]
@@ -533,6 +551,14 @@ class TestActsThatChangeTheLoop:
 
         assert len(acts.turn()) == 1
         assert len(acts.turn()) == 1
+
+    def test_a_port_that_is_due_may_be_removed_by_another_one(self, acts: Acts) -> None:
+        first, second = At(-1, 0), At(-1, 0)
+        first.due = second.due = 0.0
+        acts.loop.add(first, acts.by("first", lambda: acts.loop.remove(second)))
+        acts.loop.add(second, acts.by("second"))
+
+        assert acts.turn() == ["first"]
 
     def test_what_is_added_acts_in_the_next_turn(self, acts: Acts, pipe: Callable[[], Pipe]) -> None:
         first, second = pipe(), pipe()

@@ -123,6 +123,11 @@ def reopen(world: World, port: End) -> None:
     port.fd, port.peer = os.pipe()
 
 
+def reopen_with_a_copy(world: World, port: End) -> None:
+    shut_with_a_copy(world, port)
+    reopen(world, port)
+
+
 def reopen_to_write(world: World, port: End) -> None:
     shut(world, port)
     port.peer, port.fd = os.pipe()
@@ -167,7 +172,7 @@ def due(seconds: float) -> Step:
 
 # What a port may do in its act, or somebody else to it.
 OWN: st.SearchStrategy[Step] = st.one_of(
-    st.sampled_from([shut, shut_with_a_copy, reopen, reopen_to_write, reopen_a_file, drain]),
+    st.sampled_from([shut, shut_with_a_copy, reopen, reopen_with_a_copy, reopen_to_write, reopen_a_file, drain]),
     st.builds(wants, st.sampled_from([0, select.POLLIN, select.POLLOUT, _BOTH])),
     st.builds(due, st.sampled_from([0.0, 60.0, FOR_EVER])),
 )
