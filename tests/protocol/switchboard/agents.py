@@ -159,6 +159,7 @@ class Agent:
 
     def drain(self) -> None:
         """Hear what is still there of a switchboard that has ended, and be ready for another one."""
+        self.writes = False
         while not self.has_ended:
             self._take(*self.frame())
         self.close()
