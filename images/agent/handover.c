@@ -95,10 +95,8 @@ static size_t write_stdin(u8 *to, size_t size)
     return length;
 }
 
-static size_t write_counts(u8 *to, size_t size)
+static size_t write_counts(u8 *to)
 {
-    if (size < 8)
-        return 0;
     put32(to, (u32)session.word_count);
     put32(to + 4, (u32)session.variable_count);
     go_to(STRINGS);
@@ -125,7 +123,7 @@ static size_t write_strings(u8 *to, size_t size)
     return done;
 }
 
-/* The next bytes of it. There is room for its head when it begins. */
+/* The next bytes of it. There is room for its head when it begins, and for two numbers always. */
 size_t handover_next(u8 *to, size_t size)
 {
     switch (handover.part) {
@@ -135,7 +133,7 @@ size_t handover_next(u8 *to, size_t size)
     case KEPT_STDIN:
         return write_stdin(to, size);
     case COUNTS:
-        return write_counts(to, size);
+        return write_counts(to);
     case STRINGS:
         return write_strings(to, size);
     case OVER:

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, STDIN_PART = 16 << 10 };
+enum { PAGE = 4096, STDIN_PART = 16 << 10, HANDOVER_PART = 8 };
 
 static u8 outgoing[FRAME_LIMIT] __attribute__((aligned(PAGE)));
 static size_t begin, end, most;
@@ -120,7 +120,7 @@ static void fill(void)
         return;
     if (handover_is_over())
         tell_news();
-    else
+    while (!handover_is_over() && room() >= HANDOVER_PART)
         end += handover_next(outgoing + end, room());
     if (end > most)
         most = end;
