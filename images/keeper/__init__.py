@@ -1,1 +1,1 @@
-"""The keeper: C sources, and build.py which compiles them. Owns: nothing in Python but the build."""
+"""The keeper: C sources, which ../build.py compiles. Owns: nothing in Python."""

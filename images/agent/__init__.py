@@ -1,0 +1,1 @@
+"""The agent: C sources, which ../build.py compiles. Owns: nothing in Python."""
