@@ -180,14 +180,11 @@ static void serve(struct output *output)
                 return;
             account(output, output->aside.result, output->aside.error);
         }
-        if (!ring_length(&output->ring)) {
-            if (output->ring.end)
-                ring_rest(&output->ring);
-            return;
-        }
-        if (!write_some(output))
-            return;
+        if (!ring_length(&output->ring) || !write_some(output))
+            break;
     }
+    if (!output->aside.is_busy && !ring_length(&output->ring) && output->ring.end)
+        ring_rest(&output->ring);
 }
 
 void outputs_serve(void)

@@ -29,12 +29,12 @@ def test_what_is_held_is_what_is_given_back() -> None:
 
 
 def test_its_own_codes_are_those_of_all_programs() -> None:
-    assert re.search(rf"FAILED = {ExitCode.INTERNAL:d},", SOURCE["agent.h"])
-    assert re.search(rf"LOST = {ExitCode.CONNECTION_LOST:d},", SOURCE["agent.h"])
+    assert re.search(rf"\bFAILED = {ExitCode.INTERNAL:d},", SOURCE["agent.h"])
+    assert re.search(rf"\bLOST = {ExitCode.CONNECTION_LOST:d},", SOURCE["agent.h"])
 
 
 def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
     built = {one: build.file_name("agent", one) for one in build.MACHINES}
 
     assert built == {one: agent.file_name(one) for one in agent.ARCHITECTURES}
-    assert re.search(rf"PROTOCOL = {agent.PROTOCOL},", SOURCE["agent.h"])
+    assert re.search(rf"\bPROTOCOL = {agent.PROTOCOL},", SOURCE["agent.h"])

@@ -1,1 +1,0 @@
-"""The agent: C sources, which ../build.py compiles. Owns: nothing in Python."""
