@@ -36,7 +36,7 @@ struct output {
     unsigned first, count;
 };
 
-static u8 kept[OUTPUTS][OUTPUT_KEPT] __attribute__((aligned(4096)));
+static u8 kept[OUTPUTS][OUTPUT_KEPT] __attribute__((aligned(PAGE)));
 static struct output outputs[OUTPUTS] = {
     {.ring = {.bytes = kept[0], .size = OUTPUT_KEPT}},
     {.ring = {.bytes = kept[1], .size = OUTPUT_KEPT}},

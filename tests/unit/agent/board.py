@@ -7,12 +7,14 @@ Owns: frames as bytes, a listening socket, and agents that find it. Whatever is 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -165,6 +167,10 @@ class Connection:
     def is_quiet(self) -> bool:
         """Whether nothing has come up to now, whole or not."""
         return not self._came and not select.select([self.sock], [], [], 0)[0]
+
+    def waiting(self) -> int:
+        """How many bytes have come that nobody has read."""
+        return int.from_bytes(fcntl.ioctl(self.sock, termios.FIONREAD, bytes(4)), "little")
 
     def begin(self, keep: bytes = b"kept") -> Handover:
         """WELCOME, HANDOVER, KEEP."""
