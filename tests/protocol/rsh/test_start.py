@@ -45,7 +45,7 @@ WRAPPER = {
 KEEPER = {f"mpirt.rsh.{name}" for name in ("protocol.conversation", "session.findings", "session.held")}
 SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
-    *(f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")),
+    *(f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")),
     *("mpirt.objects", "mpirt.podobjects"),
     *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "ports.podwatch")),
 }
