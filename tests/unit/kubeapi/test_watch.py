@@ -56,7 +56,7 @@ class TestQuestions:
     def test_the_first_is_a_list_at_once(self) -> None:
         made = watch()
 
-        assert (made.due, made.asking, made.expires) == (100.0, False, None)
+        assert (made.due, made.asking, made.expires, made.interrupt) == (100.0, False, None, None)
         assert target(made, 100.0) == "?fieldSelector=metadata.name%3Dw-0"
         assert (made.asking, made.expires) == (True, 110.0)
 
