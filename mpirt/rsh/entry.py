@@ -1,39 +1,41 @@
 """
-Where mpirt-rsh begins.
+Where the console script mpirt-rsh begins: it becomes the agent, a small program that hands the command over.
 
-Owns: the first milliseconds, while everything else is still being imported. Garbage isn't looked for then. And a
-signal has nothing to do but to leave, with the code of a command that it ends and no traceback, for nothing has
-been contacted yet.
+Owns: whether it does. What is imported here is what every remote command of an installation by pip pays for before
+the agent runs. docs/switchboard.md has the words with which the agent is started.
 """
 
 from __future__ import annotations
 
-import gc
 import os
+import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
-    import _signal as signal
-
-_ENDS_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SWITCHBOARD = "MPIRT_SWITCHBOARD"
+_DIRECT = "--direct"
+_ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 
 
 def main() -> int:
     """Run one remote command. Ends the process."""
-    for number in _ENDS_US:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _leave)
-    # This is what takes the time. None of it is ever garbage, so there is no use in looking for that among it.
-    gc.disable()
-    from mpirt.rsh.main import main as run  # noqa: PLC0415
+    if os.environ.get(_SWITCHBOARD) != "off" and sys.argv[1:2] != [_DIRECT]:
+        _become_the_agent()
+    from mpirt.rsh.direct import main as run  # noqa: PLC0415  most commands never get here
 
-    gc.freeze()
-    gc.enable()
     return run()
 
 
-def _leave(number: int, _frame: object) -> None:
-    os._exit(128 + number)
+def _become_the_agent() -> None:
+    """Returns where there is no agent, or none that can be executed."""
+    from mpirt import agent  # noqa: PLC0415  the direct form needs none of it
+
+    program = agent.path(_ARCHITECTURES.get(os.uname().machine, ""))
+    if program is None or not sys.executable:
+        return
+    called, *words = sys.argv
+    # mpirt/rsh/entry.py: three names below the folder that holds the package.
+    root = __file__.rsplit("/", 3)[0]
+    try:
+        os.execve(program, [called, "--python", sys.executable, root, called, *words], os.environ)
+    except OSError:
+        # A file system that executes nothing; a file without its mode, as some tools unpack it.
+        return

@@ -13,35 +13,31 @@ import sys
 import time
 
 from mpirt import names
-from mpirt.errors import ExitCode, MpirtError, UsageError, our_mistake
+from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.execs import ExecApi
-from mpirt.rsh import settings
-from mpirt.rsh.invocation import launchers, seconds
+from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
-from mpirt.rsh.invocation.order import SHELL, Order, command_line
+from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.output import own_line
+from mpirt.rsh.ports.owndescriptors import OwnDescriptors
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import Signals
-from mpirt.rsh.protocol.channels import V4, V5
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import Task
+from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpirt.rsh.ports.log import Log
-
-CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
+    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
 
 _INTERRUPTED = 130
-_DEFAULT_CONNECT_SECONDS = 60.0
-_PROTOCOLS = {"v4": V4, "v5": V5}
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # The same on every Linux.
 _DEV_NULL = os.makedev(1, 3)
@@ -72,29 +68,14 @@ def _main(words: Sequence[str]) -> int:
         return ExitCode.INTERNAL
 
 
-def _task(asked: Invocation, words: tuple[str, ...], environ: Mapping[str, str], pod: str) -> Task:
-    holding = settings.holding(environ)
-    return Task(
-        pod,
-        _order(asked, words, environ),
-        container=asked.container or environ.get(names.CONTAINER_VARIABLE, ""),
-        connect_seconds=_connect_seconds(asked, environ),
-        attempts=asked.attempts,
-        protocol=_protocol(environ),
-        holding=holding,
-        grace=settings.grace(environ),
-        pace=settings.pace(holding, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
-        host=asked.pod if asked.is_address else "",
-    )
-
-
 def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     begin = time.monotonic()
     # While that is looked up, a signal may end us as it ends any program.
     pod = _pod_at(asked, environ) if asked.is_address else asked.pod
     signals = Signals()
     words = launchers.prepared(asked.words)
-    task = _task(asked, words, environ, pod)
+    encoding = sys.getfilesystemencoding()
+    task = make_task(asked, words, environ, pod=pod, nonce=nonce(), has_stdin=_has_stdin(), encoding=encoding)
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)
@@ -104,15 +85,16 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     if launchers.starts_daemon(words):
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
         signals.follow_the_parent()
-    loop = Loop()
+    loop, dialer = Loop(), Dialer(endpoint)
     running = SessionIO(
-        Session(task, now=time.monotonic(), jitter=_jitter),
+        Session(task, now=time.monotonic(), jitter=jitter),
         loop,
-        ExecApi(Dialer(endpoint)),
+        ExecApi(dialer),
+        OwnDescriptors(loop),
         namespace=namespace,
         pod=pod,
         service=asked.service,
-        jitter=_jitter,
+        follow=_follow(loop, dialer, namespace),
         log=log,
     )
     return _see_through(running, loop, signals)
@@ -132,15 +114,16 @@ def _see_through(running: SessionIO, loop: Loop, signals: Signals) -> int:
     return code
 
 
-def _order(asked: Invocation, words: Sequence[str], environ: Mapping[str, str]) -> Order:
-    return Order(
-        _nonce(),
-        # The command that we were given, byte by byte: Python has made text of it as the locale has it.
-        command_line(words, encoding=sys.getfilesystemencoding()),
-        has_stdin=not asked.null_stdin and _has_stdin(),
-        environment=_exported(asked, environ),
-        shell=environ.get(names.SHELL_VARIABLE) or SHELL,
-    )
+def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
+    """How to hear of a pod."""
+
+    def follow(pod: str, hear: Hear) -> Follower:
+        # Commands that are over within a second never get here.
+        from mpirt.rsh.ports.podwatch import OwnWatch, PodWatchPort  # noqa: PLC0415
+
+        return OwnWatch(loop, PodWatchPort(dialer, namespace, pod, jitter=jitter), hear)
+
+    return follow
 
 
 def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
@@ -150,7 +133,7 @@ def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
 
     endpoint = find_endpoint(environ, context=asked.context)
     api = ExecApi(Dialer(endpoint))
-    deadline = Deadline(_connect_seconds(asked, environ))
+    deadline = Deadline(connect_seconds(asked, environ))
     try:
         return run(find_pod(api.list_steps, asked.namespace or endpoint.namespace, asked.pod, deadline))
     finally:
@@ -176,30 +159,8 @@ def _tell(wants: Wants) -> int:
     return told.code
 
 
-def _exported(asked: Invocation, environ: Mapping[str, str]) -> Mapping[str, str]:
-    if not (asked.send_env or asked.set_env):
-        return {}
-    # Few launchers give variables so.
-    from mpirt.rsh.invocation.environment import exported  # noqa: PLC0415
-
-    return exported(asked.send_env, asked.set_env, environ, encoding=sys.getfilesystemencoding())
-
-
-def _connect_seconds(asked: Invocation, environ: Mapping[str, str]) -> float:
-    if asked.connect_seconds is not None:
-        return asked.connect_seconds
-    return seconds.of_variable(environ, CONNECT_TIMEOUT, _DEFAULT_CONNECT_SECONDS, may_be_zero=False)
-
-
-def _protocol(environ: Mapping[str, str]) -> str:
-    name = environ.get(names.PROTOCOL_VARIABLE) or "v4"
-    if name not in _PROTOCOLS:
-        raise UsageError(f"{names.PROTOCOL_VARIABLE}={name[:20]}: expected {' or '.join(_PROTOCOLS)}")
-    return _PROTOCOLS[name]
-
-
 def _log(asked: Invocation, environ: Mapping[str, str], begin: float) -> Log | None:
-    if not asked.verbose and environ.get(names.LOG_VARIABLE) != "debug":
+    if not wants_log(asked, environ):
         return None
     # Who asks for it has the time.
     from mpirt.rsh.ports.log import Log  # noqa: PLC0415
@@ -220,15 +181,6 @@ def _has_stdin() -> bool:
     """Whether there is anything to read: launchers give us /dev/null, or nothing at all."""
     ours = os.fstat(_STDIN)
     return not (stat.S_ISCHR(ours.st_mode) and ours.st_rdev == _DEV_NULL)
-
-
-def _nonce() -> str:
-    return os.urandom(8).hex()
-
-
-def _jitter() -> float:
-    # The random module costs a third of what ssl does.
-    return int.from_bytes(os.urandom(4)) / 2**32
 
 
 def _say(line: str) -> None:

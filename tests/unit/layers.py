@@ -43,6 +43,8 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "pod": frozenset({"protocol"}),
         "session": frozenset({"invocation", "protocol", "pod"}),
         "ports": frozenset({"protocol", "pod", "session"}),
+        "tasks": frozenset({"invocation", "protocol", "pod", "session"}),
+        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "tasks"}),
     },
     "controller": {
         "model": frozenset(),

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mpirt.rsh.ports.podhub import PodHub
     from mpirt.rsh.ports.podwatch import PodWatchPort
     from mpirt.rsh.session import events
 
-    Hear = Callable[[list[events.Event]], None]
+    Hear = Callable[[Sequence[events.Event]], None]
 
 
 class Follower:
@@ -52,7 +52,7 @@ class Followed:
         self.true_as_of = 0
         """The version up to which its own watch has told the truth: older news of the common one are stale."""
 
-    def tell(self, told: list[events.Event]) -> None:
+    def tell(self, told: Sequence[events.Event]) -> None:
         for follower in tuple(self.followers):
             # One that heard before it may have dropped it.
             if told and follower in self.followers:

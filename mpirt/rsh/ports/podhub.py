@@ -72,11 +72,12 @@ class PodHub:
     def follow(self, pod: str, hear: Hear) -> Follower:
         """Tell of this pod from now on. What is known is told at the next turn of the loop; not after a look."""
         if not self._pods:
-            self._loop.add(self, self._step)
+            self._loop.add(self, self._step, group=self)
         followed = self._pods.setdefault(pod, Followed(pod))
         follower = Follower(self, followed, hear)
         followed.followers.append(follower)
         self._fresh[follower] = None
+        self._loop.touch(self)
         return follower
 
     # A port of the loop
@@ -119,11 +120,12 @@ class PodHub:
             self._seek_scope(pod)
         link = self._link
         if pod.own is not None:
-            pod.own.look(anew=anew)
+            self._look_alone(pod.own, anew=anew)
         elif anew and self._alone < _FEW and (link is None or len(self._facts) > _SMALL):
             self._watch_alone(pod, is_brief=link is not None)
         elif link is not None:
             link.look(anew=anew)
+        self._loop.touch(self)
 
     def dropped(self, pod: Followed) -> None:
         """A follower has gone."""
@@ -143,7 +145,7 @@ class PodHub:
         pod = follower.pod
         known = self._facts.get(pod.name)
         if pod.own is not None:
-            pod.own.look(anew=True)
+            self._look_alone(pod.own, anew=True)
         elif self._link is None:
             self._seek_scope(pod)
         elif self._is_refused:
@@ -186,6 +188,7 @@ class PodHub:
             self._link.drop()
         self._selector, self._synced, self._scout = selector, False, None
         self._facts.clear()
+        self._loop.touch(self)
         now, origin = self._clock(), self._dialer.endpoint.origin
         watch = PodSetWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
         self._link = WatchLink(self._dialer, watch, clock=self._clock)
@@ -290,7 +293,11 @@ class PodHub:
         )
         pod.own, pod.own_is_brief = own, is_brief
         self._alone += 1
-        self._loop.add(own, lambda: self._step_alone(pod, own))
+        self._loop.add(own, lambda: self._step_alone(pod, own), group=own)
+
+    def _look_alone(self, own: PodWatchPort, *, anew: bool) -> None:
+        own.look(anew=anew)
+        self._loop.touch(own)
 
     def _stop_alone(self, pod: Followed) -> None:
         if pod.own is not None:

@@ -17,10 +17,11 @@ from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.dial import Dialer
+    from mpirt.rsh.ports.loop import Loop
 
 
 class PodWatchPort(WatchLink):
@@ -47,6 +48,26 @@ class PodWatchPort(WatchLink):
     def learn(self) -> list[events.Event]:
         """Do what can be done without waiting; give what the session should know."""
         return [event for news in self.step() for event in told_by(news)]
+
+
+class OwnWatch:
+    """One pod's watch on a loop, and who hears of it."""
+
+    __slots__ = ("_loop", "_port")
+
+    def __init__(self, loop: Loop, port: PodWatchPort, hear: Callable[[Sequence[events.Event]], None]) -> None:
+        self._loop, self._port = loop, port
+        loop.add(port, lambda: hear(port.learn()), group=self)
+
+    def look(self, *, anew: bool) -> None:
+        """Read the pod at once; with `anew` on another connection."""
+        self._port.look(anew=anew)
+        self._loop.touch(self)
+
+    def drop(self) -> None:
+        """Nobody wants to hear of it any more."""
+        self._loop.remove(self._port)
+        self._port.drop()
 
 
 def told_by(news: News) -> list[events.Event]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import time
 
 from mpirt.errors import ExitCode, MpirtError
@@ -17,10 +16,8 @@ from mpirt.kubeapi.answers import NotFound
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecDial
-from mpirt.rsh.ports.descriptors import Stdin
 from mpirt.rsh.ports.execlink import ExecLink
 from mpirt.rsh.ports.loop import FOR_EVER
-from mpirt.rsh.ports.output import OutputPort
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
@@ -28,15 +25,47 @@ from mpirt.rsh.session.machine import PASSED_ON, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Protocol
 
     from mpirt.kubeapi.execs import ExecApi
     from mpirt.rsh.pod.lookup import HostName
     from mpirt.rsh.ports.log import Log
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.podlookup import PodLookup
-    from mpirt.rsh.ports.podwatch import PodWatchPort
+    from mpirt.rsh.session.record import Record
     from mpirt.rsh.session.session import Session
+
+    class Client(Protocol):
+        """Who has the command's stdin, stdout and stderr."""
+
+        def serve(self, running: SessionIO, /) -> None: ...
+        def write(self, stream: int, data: bytes, /) -> None: ...
+        def say(self, line: str, /) -> None: ...
+        @property
+        def waiting(self) -> int: ...
+        @property
+        def done(self) -> tuple[int, int]: ...
+        def broken_by(self, stream: int, /) -> int: ...
+        def keep(self, record: Record | None, /) -> None: ...
+        def about_stdin(self, room: int, taken: int, /) -> None: ...
+        def read_no_more(self) -> None: ...
+
+    class Follower(Protocol):
+        """Who tells of one pod."""
+
+        def look(self, *, anew: bool) -> None: ...
+        def drop(self) -> None: ...
+
+    Hear = Callable[[Sequence[events.Event]], None]
+    Follow = Callable[[str, Hear], Follower]
+
+    class Gate(Protocol):
+        """Who says when to dial, so that not all do at once."""
+
+        def enter(self, who: object, dial: Callable[[], None], /) -> None: ...
+        def leave(self, who: object, /) -> None: ...
+
 
 # Output that waits for its reader: above the one the exec is left alone, below the other it is read again.
 _FULL = 256 * 1024
@@ -45,7 +74,7 @@ _ROOM = 64 * 1024
 _WORTH_TELLING = 256 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
 _LAST_SECONDS = 1.0
-_STDIN, _STDOUT, _STDERR = 0, 1, 2
+_STDOUT, _STDERR = 1, 2
 
 
 class SessionIO:
@@ -53,9 +82,9 @@ class SessionIO:
 
     # fmt: off
     __slots__ = (
-        "_api", "_asked", "_dialing", "_ended_by", "_exec", "_finish", "_host_name", "_jitter", "_listening",
-        "_log", "_lookup", "_loop", "_namespace", "_outputs", "_over_at", "_pod", "_service", "_session", "_stdin",
-        "_stdout_is_lost", "_watch", "_written",
+        "_api", "_asked", "_client", "_dialing", "_ended_by", "_exec", "_finish", "_follow", "_follower", "_gate",
+        "_host_name", "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_moved", "_namespace", "_over_at",
+        "_pod", "_service", "_session", "_stdout_is_lost", "_waiting", "_written",
     )
     # fmt: on
 
@@ -64,39 +93,49 @@ class SessionIO:
         session: Session,
         loop: Loop,
         api: ExecApi,
+        client: Client,
         *,
         namespace: str,
         pod: str,
-        jitter: Callable[[], float],
+        follow: Follow,
         service: str = "",
+        gate: Gate | None = None,
         log: Log | None = None,
+        moved: Callable[[], None] = lambda: None,
     ) -> None:
-        """`service` is the second label of a host name: no pod may have its first as a name."""
-        self._session, self._loop, self._api = session, loop, api
+        """
+        `service` is the second label of a host name: no pod may have its first as a name.
+
+        `moved` is called whenever there may be a code.
+        """
+        self._session, self._loop, self._api, self._client = session, loop, api, client
         self._namespace, self._pod, self._service = namespace, pod, service
-        self._jitter, self._log = jitter, log
+        self._follow, self._gate, self._log, self._moved = follow, gate, log, moved
+        self._waiting: list[events.Event] = []
+        self._is_hearing = False
         self._host_name: HostName | None = None
         self._lookup: PodLookup | None = None
         self._asked: events.Dial | None = None
         self._dialing: ExecDial | None = None
         self._exec: ExecLink | None = None
-        self._watch: PodWatchPort | None = None
-        self._outputs = {fd: OutputPort(fd) for fd in (_STDOUT, _STDERR)}
-        self._stdin = _StdinPort(session)
+        self._follower: Follower | None = None
         self._listening = True
         self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
         self._ended_by = 0
         self._finish: events.Finish | None = None
         self._over_at = FOR_EVER
-        for output in self._outputs.values():
-            loop.add(output, self._drainer(output))
-        loop.add(self._stdin, self._read_stdin)
-        loop.add_clock(self, self._tick)
+        client.serve(self)
+        loop.add_clock(self, self._tick, group=self)
 
     def begin(self) -> None:
         """Let the session say what it wants first."""
-        self._happened(events.Tick())
+        self.hear(events.Tick())
+
+    @property
+    def stdin_room(self) -> int:
+        """How many bytes of stdin may be read now; 0 is: leave it alone."""
+        return self._session.stdin_room
 
     @property
     def code(self) -> int | None:
@@ -104,16 +143,14 @@ class SessionIO:
         if self._finish is None:
             return None
         code, is_told = int(self._finish.code), bool(self._finish.line)
-        if any(output.waiting for output in self._outputs.values()):
+        if self._client.waiting:
             # Output that was lost is never a success.
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
-        is_lost = self._outputs[_STDOUT].broken_by is not None
-        if is_lost and not is_told:
+        if self._client.broken_by(_STDOUT) and not is_told:
             return broken_pipe().code
         # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
-        error = self._outputs[_STDERR].broken_by
-        is_cut = error is not None and error.errno != errno.EPIPE
+        is_cut = self._client.broken_by(_STDERR) not in (0, errno.EPIPE)
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
 
     def timeout(self) -> float:
@@ -126,45 +163,55 @@ class SessionIO:
         if name not in PASSED_ON:
             self._ended_by = number
             self._limit_the_rest()
-        self._happened(events.Signalled(name, number))
+        self.hear(events.Signalled(name, number))
 
     # What happens
 
-    def _happened(self, event: events.Event) -> None:
-        """Hand an event to the session and do what it wants, and what it wants because of that."""
-        waiting = [event]
-        while waiting and self._finish is None:
-            following, now = waiting.pop(0), time.monotonic()
-            actions = self._session.receive(following, now)
-            if self._log is not None:
-                for line in self._log.lines(following, actions, self._session.state, now):
-                    self._say(line)
-            for action in actions:
-                self._do(action)
-            waiting += self._about_output()
+    def hear(self, *happened: events.Event) -> None:
+        """
+        Hand events to the session and do what it wants, and what it wants because of that.
+
+        What happens while something is done comes next, and not in the middle of it.
+        """
+        self._waiting += happened
+        if self._is_hearing:
+            return
+        self._is_hearing = True
+        while self._waiting and self._finish is None:
+            self._hear_one(self._waiting.pop(0), time.monotonic())
+        self._waiting.clear()
+        self._is_hearing = False
+        self._client.about_stdin(self._session.stdin_room, self._session.stdin_taken)
+        self._loop.touch(self)
+        self._moved()
+
+    def _hear_one(self, event: events.Event, now: float) -> None:
+        actions = self._session.receive(event, now)
+        if self._log is not None:
+            for line in self._log.lines(event, actions, self._session.state, now):
+                self._say(line)
+        for action in actions:
+            self._do(action)
+        self._waiting += self._about_output()
 
     def _tick(self) -> None:
-        self._happened(events.Tick())
+        self.hear(events.Tick())
 
-    def _drainer(self, output: OutputPort) -> Callable[[], None]:
-        def drain() -> None:
-            output.drain()
-            for event in self._about_output():
-                self._happened(event)
-
-        return drain
+    def output_moved(self) -> None:
+        """Some of the output was written, or can't be."""
+        self.hear(*self._about_output())
 
     def _about_output(self) -> list[events.Event]:
         """What the session should know of our outputs: whether stdout is lost, whether we still listen."""
         told: list[events.Event] = []
-        error = self._outputs[_STDOUT].broken_by
-        if error is not None and not self._stdout_is_lost:
+        error = self._client.broken_by(_STDOUT)
+        if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
-            if error.errno != errno.EPIPE:
-                self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error.errno or 0)}")
+            if error != errno.EPIPE:
+                self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
             told.append(events.StdoutBroken())
         told += self._about_written()
-        waiting = max(output.waiting for output in self._outputs.values())
+        waiting = self._client.waiting
         listening = self._session.bounds_output or waiting < (_FULL if self._listening else _ROOM)
         if listening != self._listening:
             self._listening = listening
@@ -175,22 +222,11 @@ class SessionIO:
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
-        done = tuple(map(max, self._written, (output.done for output in self._outputs.values())))
+        done = tuple(map(max, self._written, self._client.done))
         if not self._session.bounds_output or sum(done) - sum(self._written) < _WORTH_TELLING:
             return []
         self._written = done
         return [events.Written(*done)]
-
-    def _read_stdin(self) -> None:
-        if not self._session.stdin_room:
-            return
-        try:
-            data = self._stdin.read(self._session.stdin_room)
-        except OSError as error:
-            self._happened(events.StdinBroken(os.strerror(error.errno or 0)))
-            return
-        if data is not None:
-            self._happened(events.StdinRead(data))
 
     def _step_exec(self) -> None:
         link = self._exec
@@ -200,7 +236,7 @@ class SessionIO:
             if self._exec is not link:
                 # The session has hung up.
                 return
-            self._happened(event)
+            self.hear(event)
 
     def _step_dialing(self) -> None:
         dialing = self._dialing
@@ -216,13 +252,11 @@ class SessionIO:
             self._stop_dialing()
             self._exec = ExecLink(upgraded)
             self._exec.listening = self._listening
-            self._loop.add(self._exec, self._step_exec)
-            self._happened(events.Opened(upgraded.protocol))
+            self._loop.add(self._exec, self._step_exec, group=self)
+            self.hear(events.Opened(upgraded.protocol))
 
-    def _step_watch(self) -> None:
-        if self._watch is not None:
-            for event in self._watch.learn():
-                self._happened(event)
+    def _heard_of_the_pod(self, told: Sequence[events.Event]) -> None:
+        self.hear(*told)
 
     # What the session wants
 
@@ -231,7 +265,7 @@ class SessionIO:
             case events.Dial():
                 self._dial(action)
             case events.Write(stream, data):
-                self._outputs[stream].add(data)
+                self._client.write(stream, data)
             case events.Say(line):
                 self._say(line)
             case events.Finish():
@@ -240,23 +274,31 @@ class SessionIO:
                 self._look(action)
             case events.HangUp():
                 self._hang_up()
-            case _ if self._exec is not None:
-                self._do_with_exec(self._exec, action)
+            case _:
+                self._do_more(action)
 
-    @staticmethod
-    def _do_with_exec(link: ExecLink, action: events.Action) -> None:
+    def _do_more(self, action: events.Action) -> None:
+        link = self._exec
         match action:
-            case events.Send(message):
+            case events.Keep(record):
+                self._client.keep(record)
+            case events.Send(message) if link is not None:
                 link.send(message)
-            case events.Ping():
+            case events.Ping() if link is not None:
                 link.ping()
 
     def _dial(self, dial: events.Dial) -> None:
+        if self._gate is None:
+            self._begin_to_dial(dial)
+        else:
+            self._gate.enter(self, lambda: self._begin_to_dial(dial))
+
+    def _begin_to_dial(self, dial: events.Dial) -> None:
         ask = exec_in_pod(self._namespace, self._pod, container=dial.container, command=BOOTSTRAP)
         within, credentials_by = Deadline(dial.seconds), Deadline(dial.credentials_seconds)
         self._asked = dial
         self._dialing = ExecDial(self._api, ask, [dial.protocol], within, credentials_by=credentials_by)
-        self._loop.add(self._dialing, self._step_dialing)
+        self._loop.add(self._dialing, self._step_dialing, group=self)
 
     def _not_opened(self, error: MpirtError) -> None:
         # A kubelet's 404, which is none of the API server's, comes from a node that knows the pod's name.
@@ -264,7 +306,7 @@ class SessionIO:
         if self._session.state is State.DIAL and isinstance(error, NotFound) and error.failure.is_status:
             self._look_up(error)
         else:
-            self._happened(events.NotOpened(error))
+            self.hear(events.NotOpened(error))
 
     def _look_up(self, error: NotFound) -> None:
         # Most names are those of pods.
@@ -274,7 +316,7 @@ class SessionIO:
         if self._host_name is None:
             self._host_name = HostName(self._api.list_steps, self._namespace, self._pod, service=self._service)
         self._lookup = PodLookup(self._host_name.pod(error))
-        self._loop.add(self._lookup, self._step_lookup)
+        self._loop.add(self._lookup, self._step_lookup, group=self)
 
     def _step_lookup(self) -> None:
         event = None if self._lookup is None else self._lookup.learn()
@@ -283,7 +325,7 @@ class SessionIO:
         self._stop_dialing()
         if isinstance(event, events.PodFound):
             self._pod = event.pod
-        self._happened(event)
+        self.hear(event)
         if isinstance(event, events.PodFound) and self._asked is not None:
             self._dial(self._asked)
 
@@ -295,6 +337,8 @@ class SessionIO:
             self._exec = None
 
     def _stop_dialing(self) -> None:
+        if self._gate is not None:
+            self._gate.leave(self)
         for port in (self._dialing, self._lookup):
             if port is not None:
                 self._loop.remove(port)
@@ -302,18 +346,14 @@ class SessionIO:
         self._dialing = self._lookup = None
 
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
-        if self._watch is None:
-            # Commands that are over within a second never get here.
-            from mpirt.rsh.ports.podwatch import PodWatchPort  # noqa: PLC0415
-
-            self._watch = PodWatchPort(self._api.dialer, self._namespace, self._pod, jitter=self._jitter)
-            self._loop.add(self._watch, self._step_watch)
+        if self._follower is None:
+            self._follower = self._follow(self._pod, self._heard_of_the_pod)
         elif isinstance(action, events.LookAtPod):
-            self._watch.look(anew=action.anew)
+            self._follower.look(anew=action.anew)
 
     def _say(self, line: str) -> None:
         """Tell the person a line."""
-        self._outputs[_STDERR].say(line)
+        self._client.say(line)
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless somebody wants an end to it."""
@@ -321,30 +361,11 @@ class SessionIO:
         if finish.line:
             self._say(finish.line)
         self._hang_up()
-        self._loop.remove(self._stdin)
-        if self._watch is not None:
-            self._loop.remove(self._watch)
-            self._watch.drop()
+        self._client.read_no_more()
+        if self._follower is not None:
+            self._follower.drop()
         self._limit_the_rest()
 
     def _limit_the_rest(self) -> None:
         if self._finish is not None and self._ended_by:
             self._over_at = time.monotonic() + _LAST_SECONDS
-
-
-class _StdinPort(Stdin):
-    """Our stdin, as far as the session has room for it."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(_STDIN)
-        self._session = session
-
-    @property
-    def wants(self) -> int:
-        return select.POLLIN if self._session.stdin_room else 0
-
-    @staticmethod
-    def timeout() -> float:
-        return FOR_EVER

@@ -18,7 +18,7 @@ else:
     # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
     import _signal as signal
 
-_MEANT_FOR_IT: dict[int, str] = {
+MEANT_FOR_THE_COMMAND: dict[int, str] = {
     signal.SIGTERM: "TERM",
     signal.SIGINT: "INT",
     signal.SIGHUP: "HUP",
@@ -26,6 +26,9 @@ _MEANT_FOR_IT: dict[int, str] = {
     signal.SIGUSR1: "USR1",
     signal.SIGUSR2: "USR2",
 }
+
+# How often to see whether the process that started us is still there.
+_LOOK_EVERY = 2.0
 
 
 class Signals:
@@ -38,7 +41,7 @@ class Signals:
         self._parent = 0
         self._came: list[int] = []
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        for number in _MEANT_FOR_IT:
+        for number in MEANT_FOR_THE_COMMAND:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._take_note)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
@@ -49,7 +52,9 @@ class Signals:
 
     def timeout(self) -> float:
         """In how many seconds to take what has come, ready or not."""
-        return 0.0 if self._is_orphaned() else FOR_EVER
+        if self._parent == 0:
+            return FOR_EVER
+        return 0.0 if self._is_orphaned() else _LOOK_EVERY
 
     def follow_the_parent(self) -> None:
         """Take it for a HUP when the process that started us is gone."""
@@ -65,7 +70,7 @@ class Signals:
             self._parent = 0
             self._came.append(signal.SIGHUP)
         came, self._came = self._came, []
-        return [(_MEANT_FOR_IT[number], number) for number in came]
+        return [(MEANT_FOR_THE_COMMAND[number], number) for number in came]
 
     def _is_orphaned(self) -> bool:
         return self._parent != 0 and os.getppid() != self._parent

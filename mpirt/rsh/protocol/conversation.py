@@ -25,6 +25,8 @@ STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
 # The keeper has room for 2 MiB of output on each stream. Each word to it is a message that wakes everything on the
 # way, as a piece of output does: less often would stall it, more often costs as much as the output itself.
 _ACK_EVERY = 512 * 1024
+# Connections have 32 bits for their number; one process makes no more than this leaves room for.
+_EPOCH_BITS = 16
 
 
 class Attached(Value):
@@ -62,13 +64,14 @@ class Conversation:
 
     # fmt: off
     __slots__ = (
-        "_acked", "_controls", "_controls_done", "_ended", "_epoch", "_is_connected", "_reader", "_received",
-        "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
+        "_acked", "_controls", "_controls_done", "_ended", "_epoch", "_is_connected", "_is_resumed", "_reader",
+        "_received", "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
     )
     # fmt: on
 
     def __init__(self) -> None:
         self._epoch = 0
+        self._is_resumed = False
         self._is_connected = False
         self._reader = frames.FrameReader()
         self._received = {STDOUT: 0, STDERR: 0}
@@ -82,7 +85,26 @@ class Conversation:
         self._stdin_closed = False
         self._ended = False
 
+    def resume(
+        self, generation: int, received: tuple[int, int], stdin_at: int, stdin: bytes, *, stdin_ended: bool
+    ) -> None:
+        """
+        Go on where another process has stopped, before the first connection: the `generation`th that does so.
+
+        Its connections had lower numbers. The controls that it gave have to be given again, in their order.
+        """
+        self._epoch = generation << _EPOCH_BITS
+        self._is_resumed = True
+        self._received = {STDOUT: received[0], STDERR: received[1]}
+        self._written = received
+        self._taken, self._stdin, self._stdin_ended = stdin_at, bytearray(stdin), stdin_ended
+
     # What we have to say
+
+    @property
+    def stdin_taken(self) -> int:
+        """How many bytes of stdin the keeper has taken."""
+        return self._taken
 
     @property
     def stdin_room(self) -> int:
@@ -210,6 +232,11 @@ class Conversation:
 
     def _forget_controls(self, done: int) -> None:
         fresh = done - self._controls_done
+        if self._is_resumed and fresh > len(self._controls):
+            # The other process has found reasons of its own to give some.
+            self._controls_done += fresh - len(self._controls)
+            fresh = len(self._controls)
+        self._is_resumed = False
         if not 0 <= fresh <= len(self._controls):
             raise PeerError(f"the keeper has done control {done} of {self._controls_done + len(self._controls)}")
         del self._controls[:fresh]

@@ -59,6 +59,11 @@ class Bound(Running):
     bounds_output = False
 
     @property
+    def stdin_taken(self) -> int:
+        """All of it that was read: nothing of this command can be resumed."""
+        return self._stdin.taken
+
+    @property
     def stdin_room(self) -> int:
         """How many bytes of our own stdin may be read now; 0 is: leave it alone."""
         return self._stdin.room if self.state is State.RUNNING else 0

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpirt.errors import MpirtError
     from mpirt.rsh.pod.facts import Pod
+    from mpirt.rsh.session.record import Record
 
 
 class Opened(Value):
@@ -110,6 +111,12 @@ class ApiSilent(Value):
     why: str
 
 
+class Kept(Value):
+    """The record is where it outlives this process, with all output that was written before it."""
+
+    record: Record | None
+
+
 class Tick(Value):
     """Time has passed."""
 
@@ -132,6 +139,7 @@ Event = (
     | PodHidden
     | ApiAnswers
     | ApiSilent
+    | Kept
     | Tick
 )
 
@@ -161,6 +169,12 @@ class Write(Value):
 
     stream: int
     data: bytes
+
+
+class Keep(Value):
+    """Put this record, or none, where it outlives this process. Kept answers it."""
+
+    record: Record | None
 
 
 class WatchPod(Value):
@@ -196,4 +210,4 @@ class Finish(Value):
     line: str = ""
 
 
-Action = Dial | Send | Ping | Write | WatchPod | LookAtPod | HangUp | Say | Note | Finish
+Action = Dial | Send | Ping | Write | Keep | WatchPod | LookAtPod | HangUp | Say | Note | Finish

@@ -26,6 +26,7 @@ from mpirt.rsh.protocol.markers import Hello, Marker
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
 from mpirt.rsh.session.machine import Machine, State, Step
+from mpirt.rsh.session.record import Record
 from mpirt.rsh.session.starting import Starting, Task
 
 TYPE_CHECKING = False
@@ -36,15 +37,25 @@ if TYPE_CHECKING:
     from mpirt.rsh.session.bound import Bound
     from mpirt.rsh.session.held import Held
     from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.record import Resumption
+    from mpirt.rsh.session.resuming import Over
 
 
 class Session:
-    """The session of one task."""
+    """The session of one task, or what is left of one that another process has begun."""
 
     __slots__ = ("_now",)
 
-    def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
-        self._now: _Opening | Bound | Held = _Opening(task, now=now, jitter=jitter)
+    def __init__(
+        self, task: Task, *, now: float, jitter: Callable[[], float], resumption: Resumption | None = None
+    ) -> None:
+        self._now: _Opening | Bound | Held | Over
+        if resumption is None:
+            self._now = _Opening(task, now=now, jitter=jitter)
+        else:
+            from mpirt.rsh.session.resuming import resume  # noqa: PLC0415  processes mostly live
+
+            self._now = resume(task, resumption, now=now, jitter=jitter)
 
     @property
     def state(self) -> State:
@@ -66,6 +77,11 @@ class Session:
         """Whether the pod's side sends no more than it was told that we have written, and a little: read on."""
         return self._now.bounds_output
 
+    @property
+    def stdin_taken(self) -> int:
+        """How many bytes of stdin need not be given again to a process that resumes this."""
+        return self._now.stdin_taken
+
     def receive(self, event: events.Event, now: float) -> list[events.Action]:
         """What to do about what has happened."""
         actions = self._now.receive(event, now)
@@ -77,9 +93,9 @@ class Session:
 class _Opening(Machine):
     """Everything before GO: all of it may be repeated."""
 
-    __slots__ = ("_jitter", "_protocol", "_starting", "_take", "following")
+    __slots__ = ("_go", "_jitter", "_protocol", "_starting", "_take", "following")
 
-    stdin_room = 0
+    stdin_room = stdin_taken = 0
     bounds_output = False
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
@@ -88,6 +104,8 @@ class _Opening(Machine):
         self._jitter = jitter
         self._starting = Starting(task, now=now, jitter=jitter)
         self._protocol = V4
+        # What follows once the record is kept.
+        self._go: Callable[[float], None] | None = None
         # What a message leads to, once a connection is open.
         self._take: Callable[[bytes, float], None]
 
@@ -127,6 +145,8 @@ class _Opening(Machine):
                 self._take(message, now)
             case events.Closed(how) if self.state is State.HELLO:
                 self._try_again(self._not_started(None, how), now)
+            case events.Kept(record) if record is not None and self._go is not None:
+                self._go(now)
 
     def _greet(self, now: float) -> None:
         order, holding = self._task.order, self._task.holding
@@ -152,8 +172,18 @@ class _Opening(Machine):
         if self.state is State.HELLO:
             self._actions.append(events.HangUp())
         self._step(Step.FAIL)
+        if self._go is not None:
+            self._go = None
+            self._actions.append(events.Keep(None))
         if self._starting.failed(error, now):
             self._look()
+
+    def _settle(self, go: Callable[[float], None], *, container_start: int = 0, is_held: bool) -> None:
+        """The command may be started from here on: what it takes to find it is kept before."""
+        self._go = go
+        order, container = self._task.order, self._starting.container
+        record = Record(self._task.pod, order.nonce, container, container_start, is_held)
+        self._actions.append(events.Keep(record))
 
     def _take_parts(self, streams: Streams, message: bytes, now: float) -> None:
         for part in streams.receive(message):
@@ -161,21 +191,24 @@ class _Opening(Machine):
             if isinstance(part, Status):
                 self._try_again(self._not_started(part), now)
             elif not isinstance(part, Output):
-                self._greeted_by(part, streams, now)
+                self._greeted_by(part, streams)
 
-    def _greeted_by(self, marker: Marker, streams: Streams, now: float) -> None:
+    def _greeted_by(self, marker: Marker, streams: Streams) -> None:
         if not isinstance(marker, Hello):
             raise PeerError(f"the wrapper in pod {self._task.pod} said {marker} out of turn")
-        self._bind(streams, now)
+        self._settle(lambda at: self._bind(streams, at), is_held=False)
 
     def _enter(self, entrance: Entrance, holding: Holding, message: bytes, now: float) -> None:
         match entrance.receive(message):
             case Say(data):
                 self._tell(data)
             case KeeperFound() as found:
-                self._hold(entrance, holding, found, now)
+                start = found.container_start
+                self._settle(
+                    lambda at: self._hold(entrance, holding, found, at), container_start=start, is_held=True
+                )
             case NoKeeper(why):
-                self._go_without(why, now)
+                self._settle(lambda at: self._go_without(why, at), is_held=False)
             case None | NoSession():
                 pass
             case status:

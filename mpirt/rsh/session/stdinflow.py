@@ -12,9 +12,11 @@ from mpirt.rsh.protocol import wrapper
 class StdinFlow:
     """Stdin on its way to the pod."""
 
-    __slots__ = ("_ended", "_raw", "_started", "_waiting")
+    __slots__ = ("_ended", "_raw", "_started", "_waiting", "taken")
 
     def __init__(self) -> None:
+        self.taken = 0
+        """How many bytes were read and sent."""
         self._started = False
         self._raw = False
         self._waiting = False
@@ -36,6 +38,7 @@ class StdinFlow:
         if len(data) > self.room:
             raise ValueError(f"there is room for {self.room} bytes of stdin, not {len(data)}")
         self._waiting = True
+        self.taken += len(data)
         return wrapper.piece(data, raw=self._raw)
 
     def end(self) -> bytes:

@@ -37,13 +37,18 @@ class Crowd:
         self.loop = Loop()
         self.loop.add_clock(_Slice(), lambda: None)
         dialer = Dialer(endpoint_of(server))
-        self.skipped = 0.0
+        self._skipped = 0.0
         self.hub = PodHub(self.loop, dialer, "ml", selector, jitter=lambda: 0.0, clock=self.clock)
         self.heard: dict[str, list[events.Event]] = {}
         self.followers: dict[str, Follower] = {}
 
     def clock(self) -> float:
-        return time.monotonic() + self.skipped
+        return time.monotonic() + self._skipped
+
+    def skip(self, seconds: float) -> None:
+        """Have time pass for the hub."""
+        self._skipped += seconds
+        self.loop.touch(self.hub)
 
     def follow(self, *names: str) -> None:
         for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
 from tests.apiserver.faults import Chunked, Status, Then
@@ -58,7 +60,7 @@ class TestOneWatch:
         crowd = begin("w-0", selector="mpirt.dev/job=a")
         heard: list[events.Event] = []
 
-        def leave(news: list[events.Event]) -> None:
+        def leave(news: Sequence[events.Event]) -> None:
             heard.extend(news)
             for follower in found:
                 follower.drop()

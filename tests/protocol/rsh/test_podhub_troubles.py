@@ -154,11 +154,11 @@ class TestALesserRole:
         crowd.until(lambda: all(told(heard) for heard in crowd.heard.values()))
         apiserver.rules = rules
 
-        crowd.skipped += 60.0
+        crowd.skip(60.0)
         crowd.until(lambda: len(commons(apiserver, "watch")) == 1)
         crowd.for_a_while()
         before = len(apiserver.asked("get"))
-        crowd.skipped += 10.0
+        crowd.skip(10.0)
         apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
         crowd.hears("w-1", "Failed uid-of-w-1")
         crowd.for_a_while()

@@ -13,20 +13,22 @@ OURS = {
         ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".entry", ".main", ".settings",
+        "", ".entry", ".main", ".tasks", ".tasks.settings", ".tasks.task",
         ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
         ".invocation.seconds",
         ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
         ".protocol.markers",
         ".pod", ".pod.liveness",
         ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
-        ".session.session", ".session.starting",
-        ".ports", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output", ".ports.sessionio",
-        ".ports.signals",
+        ".session.record", ".session.session", ".session.starting",
+        ".ports", ".ports.chance", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output",
+        ".ports.owndescriptors", ".ports.sessionio", ".ports.signals",
     )),
 }  # fmt: skip
 # The core of signal, never that itself.
 CLOCK = {"_signal", "gc", "time"}
+# The core of heapq, never that itself: the loop's deadlines.
+HEAP = {"_heapq"}
 # For the answer to the handshake.
 HASH = {"_sha1"}
 WRAPPER = {
@@ -42,7 +44,10 @@ WRAPPER = {
         "session.stdinflow",
     )
 }
-KEEPER = {f"mpirt.rsh.{name}" for name in ("protocol.conversation", "session.findings", "session.held")}
+KEEPER = {
+    f"mpirt.rsh.{name}"
+    for name in ("protocol.conversation", "session.connected", "session.findings", "session.held")
+}
 SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
     *(f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")),
@@ -71,7 +76,7 @@ def imported_meanwhile(ground: Ground, command: str, **more: str) -> tuple[int, 
 
 class TestTheStart:
     def test_imports_this_and_no_more(self) -> None:
-        assert imported_to_begin() - CORES - CLOCK - ALWAYS == OURS
+        assert imported_to_begin() - CORES - CLOCK - HEAP - ALWAYS == OURS
 
     def test_leaves_out_what_is_dear(self) -> None:
         assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)

@@ -207,6 +207,13 @@ class HeldRun(Run):
         self.until_dialled()
         self.connect(breaks_after=breaks_after)
 
+    def is_killed(self, *, stdin_known: int | None = None) -> None:
+        """The process is killed with its connection, and another one goes on."""
+        self._unheard()
+        self.is_open = False
+        self.keeper.disconnect()
+        self.take_over(stdin_known=stdin_known)
+
     def finds_nobody(self, *, container_start: int = 4000) -> None:
         """Wait for the next dial: in the container that started then there is no such session."""
         self.is_gone, self.container_start = True, container_start

@@ -13,8 +13,21 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.events import Action, Event, Finish, Opened, Received, Send, Tick
+from mpirt.rsh.session.events import (
+    Action,
+    Event,
+    Finish,
+    Keep,
+    Kept,
+    Opened,
+    Received,
+    Send,
+    Signalled,
+    StdinRead,
+    Tick,
+)
 from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.record import Record, Resumption
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import Task
 
@@ -92,14 +105,58 @@ class Run:
             pace=pace,
         )
         self.now = 0.0
+        self.task = task
         self.session = Session(task, now=0.0, jitter=lambda: 1.0)
+        self.stdin = b""
+        self.stdin_ended = False
+        self.signals: list[tuple[str, int]] = []
         self.actions: list[Action] = []
+        self.records: list[Record | None] = []
+        self.keeps = True
+        self.takeovers = 0
 
     def feed(self, *happened: Event) -> list[Action]:
-        """The actions that these events, at this moment, lead to."""
-        actions = [action for event in happened for action in self.session.receive(event, self.now)]
+        """The actions that these events, at this moment, lead to. Records are kept at once, and apart."""
+        actions: list[Action] = []
+        waiting = list(happened)
+        while waiting:
+            event = waiting.pop(0)
+            self._note(event)
+            found = self.session.receive(event, self.now)
+            records = [action.record for action in found if isinstance(action, Keep)]
+            waiting[:0] = [Kept(record) for record in records] if self.keeps else []
+            self.records += records
+            actions += [action for action in found if not isinstance(action, Keep)]
         self.actions += actions
         return actions
+
+    def take_over(self, *, stdin_known: int | None = None) -> None:
+        """
+        The process is killed, and another one goes on, with what the agent has.
+
+        `stdin_known`: how much of stdin the agent has heard to be taken; by default all that is.
+        """
+        at = self.session.stdin_taken if stdin_known is None else stdin_known
+        record = self.records[-1] if self.records else None
+        resumption = record and Resumption(
+            record,
+            generation=1 + self.takeovers,
+            output=(len(self.written(1)), len(self.written(2))),
+            stdin_at=at,
+            stdin=self.stdin[at:],
+            stdin_ended=self.stdin_ended,
+            signals=tuple(self.signals),
+        )
+        self.takeovers += 1
+        self.session = Session(self.task, now=self.now, jitter=lambda: 1.0, resumption=resumption)
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case StdinRead(data):
+                self.stdin += data
+                self.stdin_ended = not data
+            case Signalled(name, number):
+                self.signals.append((name, number))
 
     def after(self, seconds: float, *happened: Event) -> list[Action]:
         """Let time pass, with a tick whenever the session asks for one, and then feed the events."""

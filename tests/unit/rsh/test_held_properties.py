@@ -61,6 +61,7 @@ class World:
         self.stdin = b""
         self.signals: list[int] = []
         self.told = {1: 0, 2: 0}
+        self.heard = 0
 
     def happens(self, happening: Happening) -> None:
         if self.run.finish is None:
@@ -172,12 +173,27 @@ def writes_some_out(parts: tuple[int, int]) -> Happening:
     return happen
 
 
+def is_killed(eighths: int) -> Happening:
+    """Our process is killed; the agent has heard of so much of what was taken of stdin since the last time."""
+
+    def happen(world: World) -> None:
+        run = world.run
+        heard = world.heard + (run.session.stdin_taken - world.heard) * eighths // 8
+        world.heard = heard
+        run.is_killed(stdin_known=heard)
+        # The agent has what has come, whoever is killed.
+        world.told = {stream: len(run.written(stream)) for stream in (1, 2)}
+
+    return happen
+
+
 HAPPENINGS: st.SearchStrategy[Happening] = st.one_of(
     st.builds(writes, st.sampled_from([1, 2]), DATA),
     st.builds(reads, DATA | st.integers(30_000, 300_000).map(numbered)),
     st.builds(signals, st.sampled_from(sorted(SIGNALS))),
     st.builds(breaks, CUTS),
     st.builds(comes_back, st.none() | CUTS),
+    st.builds(is_killed, st.integers(0, 8)),
     st.sampled_from([says_nothing, writes_out, ends_stdin]),
 )
 

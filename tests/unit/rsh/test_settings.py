@@ -10,7 +10,7 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
-from mpirt.rsh.settings import grace, holding, pace
+from mpirt.rsh.tasks.settings import grace, holding, pace
 
 
 def held(**environ: str) -> Holding:

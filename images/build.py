@@ -1,5 +1,6 @@
 """
-Compiles the keeper: `build.py FOLDER [ARCH...]` makes FOLDER/keeper-1-amd64 and FOLDER/keeper-1-arm64.
+Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and FOLDER/NAME-1-arm64
+of the C files in the folder NAME beside this file.
 
 Owns: the compiler's options. The compiler is Zig's, from the PyPI package `ziglang` of the Python that runs this:
 it brings musl along for each architecture and makes the same bytes each time.
@@ -16,7 +17,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-PROTOCOL = 1
+# The number of the frames that each of them speaks.
+PROTOCOLS = {"agent": 1, "keeper": 1}
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 OPTIONS = (
@@ -28,21 +30,21 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def file_name(arch: str) -> str:
-    """The protocol's number is part of it: an agent never runs a keeper that speaks another one."""
-    return f"keeper-{PROTOCOL}-{arch}"
+def file_name(name: str, arch: str) -> str:
+    """The protocol's number is part of it: nobody ever runs a program that speaks another one."""
+    return f"{name}-{PROTOCOLS[name]}-{arch}"
 
 
-def build(folder: Path, arch: str) -> Path:
-    """Compile for one architecture; the file appears whole or not at all."""
+def build(name: str, folder: Path, arch: str, *more: str) -> Path:
+    """Compile for one architecture; the file appears whole or not at all. Tests have options of their own."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / file_name(arch)
+    target = folder / file_name(name, arch)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as scratch:
         made = Path(scratch, target.name)
         # Relative names, so that nothing of this machine's paths gets into the file.
-        sources = sorted(path.name for path in HERE.glob("*.c"))
+        sources = sorted(path.name for path in (HERE / name).glob("*.c"))
         compiler = (sys.executable, "-m", "ziglang", "cc", "-target", f"{MACHINES[arch]}-linux-musl")
-        subprocess.run((*compiler, *OPTIONS, "-o", str(made), *sources), cwd=HERE, check=True)
+        subprocess.run((*compiler, *OPTIONS, *more, "-o", str(made), *sources), cwd=HERE / name, check=True)
         made.chmod(0o755)
         made.replace(target)
     return target
@@ -50,15 +52,18 @@ def build(folder: Path, arch: str) -> Path:
 
 def main(arguments: Sequence[str]) -> int:
     """Build for the architectures that are named, or for all."""
-    if not arguments or not set(arguments[1:]) <= MACHINES.keys():
-        sys.stderr.write(f"usage: build.py FOLDER [{'|'.join(MACHINES)}]...\n")
-        return 2
+    match list(arguments):
+        case [name, folder, *archs] if name in PROTOCOLS and set(archs) <= MACHINES.keys():
+            pass
+        case _:
+            sys.stderr.write(f"usage: build.py {'|'.join(PROTOCOLS)} FOLDER [{'|'.join(MACHINES)}]...\n")
+            return 2
     if importlib.util.find_spec("ziglang") is None:
         sys.stderr.write(f"build.py: {sys.executable} has no Zig; try: pip install ziglang==0.17.1\n")
         return 1
     try:
-        for arch in arguments[1:] or MACHINES:
-            build(Path(arguments[0]).resolve(), arch)
+        for arch in archs or MACHINES:
+            build(name, Path(folder).resolve(), arch)
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0

@@ -1,0 +1,214 @@
+/*
+ * One command: looking for a switchboard, talking to it, and what becomes of the command where there is none.
+ *
+ * Owns: the loop, and how often which failure is forgiven.
+ */
+#include "agent.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    EARLY_ENDS = 3,          /* in a row, before WELCOME */
+    ENDS = 5, ENDS_PERIOD = 60000,
+    RETRY = 10,              /* while others start a switchboard, or it has no time */
+    AFTER_EARLY_END = 50,    /* a switchboard that is ending may still listen */
+};
+
+struct session session;
+
+static struct {
+    enum { CONNECTING, GREETING, TALKING, LEAVING } phase;
+    i64 until;               /* CONNECTING, GREETING: no longer; LEAVING: what waits to be written is dropped */
+    i64 retry_at;
+    int early_ends;
+    i64 ends[ENDS];
+    int end_count;
+    bool runs_directly;
+    int code;
+} state;
+
+/* What a direct form would do again, or would lack. */
+static bool has_progressed(void)
+{
+    return session.keep_length || output_come(STDOUT_FILENO) || output_come(STDERR_FILENO) || input_has_come();
+}
+
+static void leave(const char *one, const char *two, const char *three)
+{
+    connection_end();
+    state.phase = LEAVING;
+    state.until = clock_now() + DRAIN_PATIENCE;
+    static struct text line;
+    if (!*one)
+        return;
+    text_begin(&line, "mpirt-rsh: ");
+    text_add(&line, one);
+    text_add(&line, two);
+    text_add(&line, three);
+    text_add(&line, "\n");
+    output_say_own(&line);
+}
+
+/* A signal that nobody has got yet ends a command that nobody has started. */
+static void leave_for_direct(void)
+{
+    if (signals_count())
+        _exit(128 + signals_all()[signals_count() - 1]);
+    state.runs_directly = true;
+    session.is_handed_over = false;
+}
+
+static void give_up(const char *reason, const char *detail)
+{
+    static struct text both;
+    text_begin(&both, reason);
+    text_add(&both, detail);
+    if (has_progressed()) {
+        state.code = LOST;
+        leave("the switchboard is lost: ", both.bytes, "");
+    } else {
+        leave_for_direct();
+        leave("no switchboard: ", both.bytes, "; this command runs on its own");
+    }
+}
+
+static void give_up_with_log(const char *reason)
+{
+    static struct text both;
+    text_begin(&both, reason);
+    if (*last_log()) {
+        text_add(&both, "; see ");
+        text_add(&both, last_log());
+    }
+    give_up(both.bytes, "");
+}
+
+static void look_for_one(i64 now, i64 pause)
+{
+    state.phase = CONNECTING;
+    state.until = now + WELCOME_PATIENCE;
+    state.retry_at = now + pause;
+}
+
+static void connect_now(i64 now)
+{
+    int fd = -1;
+    switch (connect_somewhere(&fd)) {
+    case REACHED:
+        connection_begin(fd);
+        state.phase = GREETING;
+        state.until = now + WELCOME_PATIENCE;
+        break;
+    case LATER:
+        state.retry_at = now + RETRY;
+        break;
+    case NOWHERE:
+        give_up(problem_text(), "");
+    }
+}
+
+/* False: nothing more is to be done with this connection. */
+bool session_welcome(u32 protocol)
+{
+    state.early_ends = 0;
+    state.phase = TALKING;
+    if (protocol != PROTOCOL)
+        give_up("the one that runs here is of another version of mpirt", "");
+    else if (!telling_hand_over())
+        give_up("the words and variables of this command are longer than 8 MiB", "");
+    else
+        return true;
+    return false;
+}
+
+/* False: too late for that; or it is done. */
+bool session_direct(const u8 *reason, size_t length)
+{
+    if (has_progressed())
+        return false;
+    leave_for_direct();
+    static struct text text;
+    if (length > sizeof text.bytes - 1)
+        length = sizeof text.bytes - 1;
+    memcpy(text.bytes, reason, length);
+    text.bytes[length] = 0;
+    bool is_asked = launch_wants_log();
+    leave(is_asked ? "this command runs without the switchboard: " : "", text.bytes, "");
+    return false;
+}
+
+/* Whether this is one end too many in so short a time. */
+static bool ends_too_often(i64 now)
+{
+    i64 *oldest = &state.ends[state.end_count % ENDS];
+    *oldest = now;
+    state.end_count++;
+    return state.end_count >= ENDS && now - state.ends[state.end_count % ENDS] <= ENDS_PERIOD;
+}
+
+static void lose_connection(i64 now)
+{
+    connection_end();
+    if (state.phase == GREETING) {
+        if (++state.early_ends == EARLY_ENDS)
+            give_up_with_log("it ended three times before it said a word");
+        else
+            look_for_one(now, AFTER_EARLY_END << (2 * state.early_ends));
+        return;
+    }
+    session.generation += telling_has_handed_over() ? 1 : 0;
+    if (ends_too_often(now))
+        give_up_with_log("it ended five times within a minute");
+    else
+        look_for_one(now, 0);
+}
+
+static void go_on(i64 now)
+{
+    if (state.phase == LEAVING && (outputs_are_drained() || now >= state.until)) {
+        if (!state.runs_directly)
+            _exit(state.code);
+        launch_direct();
+    }
+    if (state.phase == CONNECTING && now >= state.retry_at)
+        connect_now(now);
+    if ((state.phase == CONNECTING || state.phase == GREETING) && now >= state.until)
+        give_up_with_log(state.phase == CONNECTING ? "it can't be reached" : "it does not answer");
+}
+
+static i64 watch_all(i64 now)
+{
+    i64 until = NEVER;
+    watch_clear();
+    outputs_watch();
+    if (state.phase != LEAVING)
+        input_watch(now, &until);
+    follow_watch(now, &until);
+    connection_watch();
+    if (state.phase != TALKING)
+        until = sooner(until, state.until);
+    if (state.phase == CONNECTING)
+        until = sooner(until, state.retry_at);
+    return until;
+}
+
+_Noreturn void agent_run(void)
+{
+    i64 now = clock_now();
+    input_begin();
+    look_for_one(now, 0);
+    for (;;) {
+        i64 until = watch_all(now);
+        watch_wait(now, until, signals_mask());
+        now = clock_now();
+        follow_serve();
+        if (connection_exists() && !connection_serve() && state.phase != LEAVING)
+            lose_connection(now);
+        outputs_serve();
+        if (state.phase != LEAVING)
+            input_serve();
+        go_on(now);
+        connection_tell();
+    }
+}

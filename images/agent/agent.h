@@ -1,0 +1,219 @@
+/*
+ * What the agent's files have in common. The contract is docs/switchboard.md: its words are used here.
+ *
+ * No file uses stdio or malloc: memory is static, and a page of it that nothing touched costs nothing. What lives
+ * until an execve only is mapped for it. Every time is in milliseconds of CLOCK_MONOTONIC.
+ */
+#ifndef AGENT_H
+#define AGENT_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+#define NEVER INT64_MAX
+
+/* How long a switchboard may take to say WELCOME; tests have less time. */
+#ifndef WELCOME_PATIENCE
+#define WELCOME_PATIENCE 30000
+#endif
+
+enum {
+    PROTOCOL = 1,
+    HEADER = 5,
+    PAYLOAD_LIMIT = 64 << 10,
+    FRAME_LIMIT = HEADER + PAYLOAD_LIMIT,
+    KEEP_LIMIT = 8 << 10,
+    HANDOVER_LIMIT = 8 << 20,
+    WINDOW = 256 << 10,          /* of each stream, in each direction */
+    /* An output's ring holds a window, newlines of our own, and lines that earlier switchboards said. */
+    OUTPUT_KEPT = 1 << 20,
+    STDIN_KEPT = WINDOW,
+    WRITTEN_STEP = 64 << 10,
+    SIGNALS_LIMIT = 64,
+    DRAIN_PATIENCE = 3000,       /* with a reader that stands still, when we have to end */
+    FAILED = 255,                /* as ssh says that it failed itself; ExitCode.INTERNAL */
+    LOST = 250,                  /* ExitCode.CONNECTION_LOST */
+};
+
+enum frame_type {
+    WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW,
+    HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN,
+};
+
+/* text.c: what stdio would have done. */
+struct text {
+    char bytes[PATH_MAX + 256];
+    size_t length;
+};
+void text_begin(struct text *text, const char *first);
+void text_add(struct text *text, const char *more);
+void text_add_number(struct text *text, u64 number);
+void text_add_mode(struct text *text, unsigned mode);
+bool text_fits(const struct text *text);
+void say_at_once(const char *name, const char *one, const char *two, const char *three);
+
+/* bytes.c: little endian numbers, and the rings. */
+void put32(u8 *to, u32 value);
+void put64(u8 *to, u64 value);
+u32 get32(const u8 *at);
+u64 get64(const u8 *at);
+struct ring {
+    u8 *bytes;
+    u64 size;                /* a power of two */
+    u64 begin, end;
+};
+u64 ring_length(const struct ring *ring);
+u64 ring_room(const struct ring *ring);
+void ring_put(struct ring *ring, const u8 *bytes, size_t length);
+void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length);
+/* The first bytes that wait, or the first room, in one piece. */
+struct iovec ring_bytes(const struct ring *ring);
+struct iovec ring_space(const struct ring *ring);
+u64 ring_rest(struct ring *ring);
+
+/* watch.c: the one place where the agent waits. */
+void watch_clear(void);
+int watch(int fd, short events);
+short seen(int ticket);
+void watch_wait(i64 now, i64 until, const sigset_t *mask);
+i64 clock_now(void);
+i64 sooner(i64 one, i64 other);
+
+/* aside.c: a thread that makes the calls which may take long whatever poll says. */
+struct aside {
+    bool exists, is_busy, is_done;
+    int fd;
+    bool writes;
+    int go, ended;           /* eventfds */
+    struct iovec piece;
+    ssize_t result;
+    int error;
+};
+void aside_begin(struct aside *aside, int fd, bool writes, struct iovec piece);
+bool aside_is_over(struct aside *aside);
+
+/* descriptors.c: our own, and how to use what belongs to others, too. */
+enum way { UNKNOWN, OWN, BY_MESSAGE, ASIDE };
+void open_what_is_closed(void);
+enum way way_to_use(int given, int flags, int *fd);
+
+/* output.c: stdout and stderr. Streams are numbered as their descriptors. */
+void output_take(int stream, const u8 *bytes, size_t length);
+bool output_say(const u8 *line, size_t length);
+bool output_may_take(int stream, size_t length);
+void output_say_own(const struct text *line);
+void outputs_new_connection(void);
+void outputs_watch(void);
+void outputs_serve(void);
+bool output_is_drained(int stream);
+bool outputs_are_drained(void);
+u64 output_come(int stream);
+u64 output_written(int stream);
+u64 says_written(void);
+u32 output_error(int stream);
+
+/* input.c: stdin. */
+void input_begin(void);
+bool input_is_there(void);
+void input_new_connection(void);
+void input_watch(i64 now, i64 *until);
+void input_serve(void);
+bool input_room(u64 offset);
+bool input_taken(u64 offset);
+bool input_has_come(void);
+bool input_has_ended(void);
+u32 input_error(void);
+u64 input_offset(void);
+void input_copy(u64 from, u8 *to, size_t length);
+u64 input_hand_over(void);
+size_t input_next(u8 *to, size_t size);
+bool input_tells_end(void);
+
+/* signals.c: those for the command, and the end of the process that started the agent. */
+void signals_begin(void);
+const sigset_t *signals_mask(void);
+void signals_restore(void);
+void signals_default(void);
+u32 signals_count(void);
+const u8 *signals_all(void);
+void signals_hand_over(void);
+bool signal_next(u8 *number);
+void follow_begin(void);
+void follow_watch(i64 now, i64 *until);
+void follow_serve(void);
+
+/* connection.c: the frames that come. */
+void connection_begin(int fd);
+void connection_end(void);
+bool connection_exists(void);
+void connection_watch(void);
+bool connection_serve(void);
+void connection_tell(void);
+
+/* telling.c: the frames that go, out of the agent's state. */
+void telling_begin(void);
+bool telling_hand_over(void);
+void telling_head(enum frame_type type, u32 length);
+bool telling_write(int fd);
+bool telling_is_held_up(void);
+bool telling_has_handed_over(void);
+
+/* handover.c: HANDOVER, piece by piece. */
+bool handover_begin(void);
+size_t handover_next(u8 *to, size_t size);
+bool handover_is_over(void);
+
+/* agent.c: the session and the loop over it. */
+struct session {
+    char **words, **environment;
+    size_t word_count, variable_count;
+    const char *called;
+    bool is_handed_over;     /* to any switchboard: from here on signals are the command's */
+    u32 generation;
+    u8 keep[KEEP_LIMIT];
+    size_t keep_length;
+};
+extern struct session session;
+_Noreturn void agent_run(void);
+bool session_welcome(u32 protocol);
+bool session_direct(const u8 *reason, size_t length);
+
+/* place.c: the folder. connect.c: its socket. board.c: another switchboard. */
+enum { PLACES = 3 };
+enum reached { REACHED, LATER, NOWHERE };
+struct place {
+    int fd;
+    char path[PATH_MAX];
+};
+bool place_open(int number, struct place *place);
+void problem_note(int weight, const char *path, const char *what);
+const char *problem_text(void);
+enum reached connect_somewhere(int *fd);
+const char *last_log(void);
+bool board_start(const struct place *place, int listener);
+
+/* launch.c: which programs run. environment.c: what they see of ours. */
+void launch_find(int argc, char **argv, char **environment);
+bool launch_may_use_switchboard(void);
+bool launch_wants_log(void);
+_Noreturn void launch_direct(void);
+_Noreturn void launch_switchboard(const char *folder);
+void *launch_memory(size_t size);
+char *launch_joined(const char *one, const char *two, const char *three);
+char **environment_for_python(bool is_pip);
+char **environment_for_board(bool is_pip, char *own);
+
+#endif

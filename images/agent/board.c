@@ -1,0 +1,80 @@
+/*
+ * Starting a switchboard: a process that is nobody's child, and has nothing of the agent but the listening socket.
+ *
+ * It runs for all agents of this container, and longer than the one that happened to come first.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+enum { LISTENER = 3, FIRST_OTHER };
+
+static void close_others(void)
+{
+    if (syscall(SYS_close_range, (unsigned)FIRST_OTHER, ~0U, 0U) == 0)
+        return;
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (int number = FIRST_OTHER; number < 65536 && (rlim_t)number < limit.rlim_cur; number++)
+        close(number);
+}
+
+/* A number that none of the four is to have. */
+static int above(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OTHER);
+}
+
+static void set_descriptors(int folder, int listener)
+{
+    listener = above(listener);
+    int null = above(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int log = above(openat(folder, "log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    /* A full file system may have room for a socket and none for a log. */
+    dup2(log >= 0 ? log : null, STDERR_FILENO);
+    dup2(listener, LISTENER);
+    close_others();
+}
+
+static _Noreturn void become_board(const struct place *place, int listener)
+{
+    signals_default();
+    set_descriptors(place->fd, listener);
+    umask(0077);
+    if (chdir("/") < 0)
+        _exit(FAILED);
+    launch_switchboard(place->path);
+}
+
+/* False and errno: there can be no process. Until the switchboard runs, who connects waits at its socket. */
+bool board_start(const struct place *place, int listener)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        pid_t board = fork();
+        if (board == 0)
+            become_board(place, listener);
+        _exit(board < 0 ? errno & 255 : 0);
+    }
+    if (child < 0)
+        return false;
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN;
+    return status == 0;
+}

@@ -1,0 +1,95 @@
+/* Little endian numbers, and a window of a stream in a buffer whose size is a power of two. */
+#include "agent.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096 };
+
+/* Both architectures that this is built for are little endian. */
+void put32(u8 *to, u32 value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+void put64(u8 *to, u64 value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+u32 get32(const u8 *at)
+{
+    u32 value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+u64 get64(const u8 *at)
+{
+    u64 value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+u64 ring_length(const struct ring *ring)
+{
+    return ring->end - ring->begin;
+}
+
+u64 ring_room(const struct ring *ring)
+{
+    return ring->size - ring_length(ring);
+}
+
+static struct iovec piece(const struct ring *ring, u64 from, u64 length)
+{
+    u64 at = from & (ring->size - 1);
+    return (struct iovec){ring->bytes + at, length < ring->size - at ? length : ring->size - at};
+}
+
+struct iovec ring_bytes(const struct ring *ring)
+{
+    return piece(ring, ring->begin, ring_length(ring));
+}
+
+struct iovec ring_space(const struct ring *ring)
+{
+    return piece(ring, ring->end, ring_room(ring));
+}
+
+void ring_put(struct ring *ring, const u8 *bytes, size_t length)
+{
+    while (length) {
+        struct iovec space = ring_space(ring);
+        size_t part = length < space.iov_len ? length : space.iov_len;
+        memcpy(space.iov_base, bytes, part);
+        ring->end += part;
+        bytes += part;
+        length -= part;
+    }
+}
+
+void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length)
+{
+    while (length) {
+        struct iovec part = piece(ring, from, length);
+        memcpy(to, part.iov_base, part.iov_len);
+        from += part.iov_len;
+        to += part.iov_len;
+        length -= part.iov_len;
+    }
+}
+
+/*
+ * An empty ring begins anew, in the pages that it has touched already, and gives back those beyond the first.
+ * Returns by how much its offsets have become smaller.
+ */
+u64 ring_rest(struct ring *ring)
+{
+    u64 shift = ring->begin;
+    u64 touched = ring->end < ring->size ? ring->end : ring->size;
+    if (touched > PAGE)
+        madvise(ring->bytes + PAGE, (touched - 1) & ~(u64)(PAGE - 1), MADV_DONTNEED);
+    ring->begin = ring->end = 0;
+    return shift;
+}

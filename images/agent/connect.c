@@ -1,0 +1,171 @@
+/*
+ * The way to a switchboard: the first place where one listens, or where one can be started.
+ *
+ * A socket gets its name when it listens already. So one that refuses connections has lost its switchboard, and who
+ * holds the lock may put another in its place.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>           /* renameat, and nothing else of it */
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* As many as the kernel allows: agents come by the thousand. */
+enum { BACKLOG = 65535 };
+
+static struct place place;
+static struct text log_path;
+
+/* Of the switchboard that was last connected to, or started. Empty: there was none. */
+const char *last_log(void)
+{
+    return log_path.bytes;
+}
+
+/* By the folder's descriptor: a path may be longer than a socket's address. */
+static void set_address(struct sockaddr_un *address, const char *name)
+{
+    static struct text path;
+    text_begin(&path, "/proc/self/fd/");
+    text_add_number(&path, (u64)place.fd);
+    text_add(&path, name);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address->sun_path, path.bytes, path.length + 1);
+}
+
+static bool is_ours(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+static void note_errno(const char *name)
+{
+    static struct text path, what;
+    text_begin(&path, place.path);
+    text_add(&path, name);
+    text_begin(&what, ": ");
+    text_add(&what, strerror(errno));
+    problem_note(1, path.bytes, what.bytes);
+}
+
+static int new_socket(void)
+{
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* NOWHERE and errno: ENOENT or ECONNREFUSED where nobody listens. */
+static enum reached connect_here(int *fd)
+{
+    struct sockaddr_un address;
+    set_address(&address, "/socket");
+    *fd = new_socket();
+    if (*fd < 0)
+        return NOWHERE;
+    if (connect(*fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        if (is_ours(*fd))
+            return REACHED;
+        errno = EPERM;
+    }
+    int error = errno;
+    close(*fd);
+    errno = error;
+    /* Its backlog is full. */
+    return error == EAGAIN || error == EINTR ? LATER : NOWHERE;
+}
+
+static bool nobody_listens(void)
+{
+    return errno == ENOENT || errno == ECONNREFUSED;
+}
+
+static int listen_here(void)
+{
+    struct sockaddr_un address;
+    set_address(&address, "/new");
+    unlinkat(place.fd, "new", 0);
+    int fd = new_socket();
+    if (fd < 0)
+        return -1;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, BACKLOG) == 0
+        && renameat(place.fd, "new", place.fd, "socket") == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    unlinkat(place.fd, "new", 0);
+    errno = error;
+    return -1;
+}
+
+/* Under the lock. */
+static enum reached start_here(int *fd)
+{
+    enum reached reached = connect_here(fd);
+    if (reached != NOWHERE || !nobody_listens())
+        return reached;
+    int listener = listen_here();
+    if (listener < 0) {
+        note_errno("/socket");
+        return NOWHERE;
+    }
+    bool is_started = board_start(&place, listener);
+    close(listener);
+    if (is_started)
+        return connect_here(fd);
+    note_errno("");
+    unlinkat(place.fd, "socket", 0);
+    return NOWHERE;
+}
+
+/* Who doesn't get the lock comes again: whoever has it is about to listen. */
+static enum reached start_locked(int *fd)
+{
+    int lock = openat(place.fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0) {
+        note_errno("/lock");
+        return NOWHERE;
+    }
+    enum reached reached = LATER;
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        reached = start_here(fd);
+        if (reached == NOWHERE && nobody_listens())
+            reached = LATER;
+    } else if (errno != EWOULDBLOCK && errno != EINTR) {
+        note_errno("/lock");
+        reached = NOWHERE;
+    }
+    close(lock);
+    return reached;
+}
+
+static enum reached try_here(int *fd)
+{
+    enum reached reached = connect_here(fd);
+    if (reached == NOWHERE && nobody_listens())
+        reached = start_locked(fd);
+    else if (reached == NOWHERE)
+        note_errno("/socket");
+    return reached;
+}
+
+enum reached connect_somewhere(int *fd)
+{
+    for (int number = 0; number < PLACES; number++) {
+        if (!place_open(number, &place))
+            continue;
+        enum reached reached = try_here(fd);
+        close(place.fd);
+        if (reached == NOWHERE)
+            continue;
+        text_begin(&log_path, place.path);
+        text_add(&log_path, "/log");
+        return reached;
+    }
+    return NOWHERE;
+}

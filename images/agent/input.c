@@ -1,0 +1,212 @@
+/*
+ * stdin: what was read of it, until the switchboard says that it is not needed any more.
+ *
+ * Owns: the ring. Nothing is read that the switchboard has not asked for: what others who share this stdin are to
+ * read stays there.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { MOST_AT_ONCE = 64 << 10, LOOK_AGAIN = 500 };
+
+static u8 kept[STDIN_KEPT] __attribute__((aligned(4096)));
+
+static struct {
+    enum way way;
+    int fd;
+    int ticket;
+    struct aside aside;
+    bool is_there;           /* neither closed nor /dev/null */
+    bool is_terminal;
+    bool has_come;           /* any byte of it */
+    bool has_ended, end_is_told;
+    u32 error;
+    u64 room;                /* read up to here */
+    u64 base;                /* the offset in stdin of the ring's offset 0 */
+    u64 told;                /* in the ring: what was sent, or handed over */
+    struct ring ring;
+} in = {.ring = {.bytes = kept, .size = STDIN_KEPT}};
+
+void input_begin(void)
+{
+    struct stat status;
+    bool is_null = fstat(STDIN_FILENO, &status) < 0
+        || (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3));
+    in.is_there = !is_null;
+}
+
+bool input_is_there(void)
+{
+    return in.is_there;
+}
+
+/* The next switchboard says anew how far stdin may be read. */
+void input_new_connection(void)
+{
+    in.room = 0;
+}
+
+static bool is_in_the_background(void)
+{
+    if (!in.is_terminal)
+        return false;
+    pid_t group = tcgetpgrp(in.fd);
+    /* If it is not the terminal of our session, nobody would stop us. */
+    return group >= 0 && group != getpgrp();
+}
+
+static bool is_wanted(void)
+{
+    return !in.has_ended && !in.error && in.room > in.base + in.ring.end && ring_room(&in.ring);
+}
+
+static void look(void)
+{
+    in.way = way_to_use(STDIN_FILENO, O_RDONLY, &in.fd);
+    in.is_terminal = isatty(in.fd);
+}
+
+/* In the background it looks now and then whether it still is. */
+void input_watch(i64 now, i64 *until)
+{
+    in.ticket = -1;
+    if (in.aside.is_busy) {
+        in.ticket = watch(in.aside.ended, POLLIN);
+        return;
+    }
+    if (!is_wanted())
+        return;
+    if (in.way == UNKNOWN)
+        look();
+    if (in.way == ASIDE)
+        *until = now;
+    else if (is_in_the_background())
+        *until = sooner(*until, now + LOOK_AGAIN);
+    else
+        in.ticket = watch(in.fd, POLLIN);
+}
+
+static void account(ssize_t got, int error)
+{
+    if (got > 0) {
+        in.ring.end += (u64)got;
+        in.has_come = true;
+    } else if (got == 0) {
+        in.has_ended = true;
+    } else if (error != EAGAIN && error != EINTR && !is_in_the_background()) {
+        in.error = (u32)error;
+    }
+}
+
+static struct iovec space(void)
+{
+    struct iovec space = ring_space(&in.ring);
+    u64 most = in.room - in.base - in.ring.end;
+    if (most > MOST_AT_ONCE)
+        most = MOST_AT_ONCE;
+    if (space.iov_len > most)
+        space.iov_len = most;
+    return space;
+}
+
+void input_serve(void)
+{
+    if (in.aside.is_busy) {
+        if (!aside_is_over(&in.aside))
+            return;
+        account(in.aside.result, in.aside.error);
+    }
+    if (!is_wanted() || in.way == UNKNOWN)
+        return;
+    if (in.way == ASIDE) {
+        aside_begin(&in.aside, in.fd, false, space());
+    } else if (seen(in.ticket) && !is_in_the_background()) {
+        struct iovec to = space();
+        ssize_t got = in.way == OWN ? read(in.fd, to.iov_base, to.iov_len)
+                                    : recv(in.fd, to.iov_base, to.iov_len, MSG_DONTWAIT);
+        account(got, errno);
+    }
+}
+
+/* False: it is less than an earlier one, which may have been read already. */
+bool input_room(u64 offset)
+{
+    bool is_more = offset >= in.room;
+    in.room = offset;
+    return is_more;
+}
+
+/* False: it has not been told yet. */
+bool input_taken(u64 offset)
+{
+    if (offset > in.base + in.told)
+        return false;
+    if (offset > in.base + in.ring.begin)
+        in.ring.begin = offset - in.base;
+    if (!ring_length(&in.ring) && in.ring.end && !in.aside.is_busy) {
+        in.base += ring_rest(&in.ring);
+        in.told = 0;
+    }
+    return true;
+}
+
+bool input_has_come(void)
+{
+    return in.has_come || in.has_ended;
+}
+
+bool input_has_ended(void)
+{
+    return in.has_ended;
+}
+
+u32 input_error(void)
+{
+    return in.error;
+}
+
+u64 input_offset(void)
+{
+    return in.base + in.ring.begin;
+}
+
+/* HANDOVER tells everything that is there, and that it ended. */
+u64 input_hand_over(void)
+{
+    in.told = in.ring.end;
+    in.end_is_told = in.has_ended;
+    return ring_length(&in.ring);
+}
+
+/* Some of it, from this many bytes after the first that is kept. */
+void input_copy(u64 from, u8 *to, size_t length)
+{
+    ring_copy(&in.ring, in.ring.begin + from, to, length);
+}
+
+/* What was not told yet, as much as there is room for; 0 where there is none. */
+size_t input_next(u8 *to, size_t size)
+{
+    u64 length = in.ring.end - in.told;
+    if (length > size)
+        length = size;
+    ring_copy(&in.ring, in.told, to, length);
+    in.told += length;
+    return length;
+}
+
+/* Once, after the last byte. */
+bool input_tells_end(void)
+{
+    bool tells = in.has_ended && !in.end_is_told && in.told == in.ring.end;
+    in.end_is_told = in.end_is_told || tells;
+    return tells;
+}

@@ -1,0 +1,215 @@
+/*
+ * Which programs run: the direct form and the switchboard, in their two installations.
+ *
+ * In a runtime folder every program in bin/ is a link to the agent's file, which finds the folder and starts Python
+ * out of it, whatever the container has: it needs neither a libc nor a shell. Its own name says which program is
+ * meant; argv[0], which may be the name of a link to it, is passed on, because mpirt-rsh speaks ssh's or kubexec.sh's
+ * dialect under their names.
+ *
+ *     DIR/.runtime-.../bin/NAME                  this
+ *     DIR/.runtime-.../lib/ld.so, *.so, python   what it starts
+ *     DIR/.runtime-.../lib/programs/NAME.pyc     with that
+ *
+ * pip's console script hands over the words: --python PYTHON ROOT CALLED WORDS...
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Where the folder is looked for by a program that was mounted alone, as /etc/mpi/kubexec.sh may be. */
+#define VARIABLE "MPIRT_RUNTIME"
+#define USUAL_PLACE "/opt/mpirt"
+
+#define BOARD "mpirt-switchboard"
+
+/* Not the folder that the command runs in: a module of Python's name may lie there. */
+#define BEGIN "import sys;sys.path=[sys.argv[1]]+[p for p in sys.path if p];sys.argv[:]=sys.argv[2:];"
+#define CODE_DIRECT BEGIN "from mpirt.rsh.direct import main;sys.exit(main())"
+#define CODE_BOARD BEGIN "from mpirt.rsh.switchboard.main import main;sys.exit(main())"
+
+enum { OWN_WORDS = 16 };
+
+static struct {
+    const char *name;        /* which program is meant */
+    const char *python;      /* pip's; NULL: the one of the runtime folder */
+    char *root;
+} launch;
+static char found[PATH_MAX];
+
+static _Noreturn void fail(const char *one, const char *two, const char *three)
+{
+    say_at_once(launch.name, one, two, three);
+    _exit(FAILED);
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether the runtime is in this folder; `root` is then its path without links. */
+static bool is_root(const char *folder, const char *more)
+{
+    static struct text path;
+    text_begin(&path, folder);
+    text_add(&path, more);
+    if (!text_fits(&path) || !realpath(path.bytes, found))
+        return false;
+    launch.root = found;
+    text_begin(&path, found);
+    text_add(&path, "/lib/ld.so");
+    return access(path.bytes, X_OK) == 0;
+}
+
+static bool find_root(char *own_path)
+{
+    const char *named = getenv(VARIABLE);
+    /* Up to its last slash. */
+    if (*own_path)
+        own_path[last_part(own_path) - own_path] = 0;
+    return (*own_path && is_root(own_path, ".."))
+        || (named && *named && is_root(named, "/bin/.."))
+        || is_root(USUAL_PLACE, "/bin/..");
+}
+
+static void find_runtime(char *own_path)
+{
+    if (!find_root(own_path))
+        fail("its folder is neither around it nor in $" VARIABLE " nor in ", USUAL_PLACE, "");
+    /* The loader takes them for separators and for variables of its own. */
+    if (strpbrk(launch.root, ":;$"))
+        fail("can't run in a folder with ':', ';' or '$' in its path: ", launch.root, "");
+    static struct text program;
+    text_begin(&program, launch.root);
+    text_add(&program, "/lib/programs/");
+    text_add(&program, launch.name);
+    text_add(&program, ".pyc");
+    if (access(program.bytes, R_OK) != 0)
+        fail("there is no program of this name in ", launch.root, "");
+}
+
+static size_t count_of(char **list)
+{
+    size_t count = 0;
+    while (list[count])
+        count++;
+    return count;
+}
+
+/* What the program is called, where it is, and its words, which may come from pip's console script. */
+void launch_find(int argc, char **argv, char **environment)
+{
+    /* readlink ends nothing with a zero; what is longer than this has no path. */
+    static char own_path[PATH_MAX], own_name[NAME_MAX + 1];
+    if (readlink("/proc/self/exe", own_path, sizeof own_path - 1) < 0)
+        *own_path = 0;
+    session.called = argc > 0 ? argv[0] : "mpirt";
+    const char *name = last_part(*own_path ? own_path : session.called);
+    memcpy(own_name, name, strnlen(name, NAME_MAX));
+    launch.name = own_name;
+    session.words = argv + (argc > 0 ? 1 : 0);
+    session.environment = environment;
+    session.variable_count = count_of(environment);
+    if (argc > 4 && strcmp(argv[1], "--python") == 0 && strncmp(own_name, "agent-", 6) == 0) {
+        launch.name = "mpirt-rsh";
+        launch.python = argv[2];
+        session.called = argv[4];
+        session.words = argv + 5;
+        launch.root = argv[3];
+        prctl(PR_SET_NAME, last_part(argv[4]));
+    } else {
+        find_runtime(own_path);
+    }
+    session.word_count = count_of(session.words);
+}
+
+/* Programs other than mpirt-rsh have nothing to hand over. */
+bool launch_may_use_switchboard(void)
+{
+    const char *name = launch.name, *set = getenv("MPIRT_SWITCHBOARD");
+    return (strcmp(name, "mpirt-rsh") == 0 || strcmp(name, "ssh") == 0 || strcmp(name, "kubexec.sh") == 0)
+        && !(session.word_count && strcmp(session.words[0], "--direct") == 0)
+        && !(set && strcmp(set, "off") == 0);
+}
+
+bool launch_wants_log(void)
+{
+    const char *set = getenv("MPIRT_LOG");
+    return set && strcmp(set, "debug") == 0;
+}
+
+/* Until the execve, whatever that takes. */
+void *launch_memory(size_t size)
+{
+    void *made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        fail("no memory", "", "");
+    return made;
+}
+
+char *launch_joined(const char *one, const char *two, const char *three)
+{
+    size_t first = strlen(one), second = strlen(two), third = strlen(three);
+    char *made = launch_memory(first + second + third + 1);
+    memcpy(made, one, first);
+    memcpy(made + first, two, second);
+    memcpy(made + first + second, three, third);
+    return made;
+}
+
+/* The words with which Python is started, up to a program's own. */
+static size_t add_python(char **to, const char *code, const char *program)
+{
+    if (launch.python) {
+        char *words[] = {(char *)launch.python, "-c", (char *)code, launch.root};
+        memcpy(to, words, sizeof words);
+        return sizeof words / sizeof *words;
+    }
+    char *words[] = {
+        launch_joined(launch.root, "/lib/ld.so", ""),
+        "--inhibit-cache",
+        "--library-path", launch_joined(launch.root, "/lib", ""),
+        "--argv0", launch_joined(launch.root, "/bin/", launch.name),
+        launch_joined(launch.root, "/lib/python", ""),
+        /* Neither PYTHON* nor what the image's site has to say. */
+        "-I", "-S",
+        launch_joined(launch_joined(launch.root, "/lib/programs/", ""), program, ".pyc"),
+    };
+    memcpy(to, words, sizeof words);
+    return sizeof words / sizeof *words;
+}
+
+static _Noreturn void execute(char **words, char **environment)
+{
+    execve(words[0], words, environment);
+    fail("can't start ", words[0], launch_joined(": ", strerror(errno), ""));
+}
+
+/* The command in a Python process of its own, which takes the agent's place. */
+_Noreturn void launch_direct(void)
+{
+    char **words = launch_memory((OWN_WORDS + session.word_count) * sizeof *words);
+    size_t count = add_python(words, CODE_DIRECT, launch.name);
+    words[count++] = (char *)session.called;
+    memcpy(words + count, session.words, session.word_count * sizeof *words);
+    char **environment = environment_for_python(launch.python != NULL);
+    signals_restore();
+    execute(words, environment);
+}
+
+_Noreturn void launch_switchboard(const char *folder)
+{
+    char *words[OWN_WORDS] = {0};
+    size_t count = add_python(words, CODE_BOARD, BOARD);
+    if (!launch.python)
+        words[count] = BOARD;
+    launch.name = BOARD;
+    char *own = launch_joined("MPIRT_SWITCHBOARD=", folder, "");
+    execute(words, environment_for_board(launch.python != NULL, own));
+}

@@ -1,0 +1,15 @@
+/*
+ * The agent: one remote command, which a switchboard runs; and every program in the runtime folder's bin/, which it
+ * starts in Python.
+ */
+#include "agent.h"
+
+int main(int argc, char **argv, char **environment)
+{
+    launch_find(argc, argv, environment);
+    signals_begin();
+    if (!launch_may_use_switchboard())
+        launch_direct();
+    open_what_is_closed();
+    agent_run();
+}

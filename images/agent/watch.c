@@ -1,0 +1,52 @@
+/* The one place where the agent waits. */
+#include "agent.h"
+
+#include <poll.h>
+#include <time.h>
+
+/* The connection, three streams, and the process that started us. */
+enum { WATCHED_LIMIT = 8 };
+
+static struct pollfd watched[WATCHED_LIMIT];
+static nfds_t count;
+
+void watch_clear(void)
+{
+    count = 0;
+}
+
+/* A ticket for seen. No events: errors and the peer's end all the same. */
+int watch(int fd, short events)
+{
+    if (fd < 0 || count == WATCHED_LIMIT)
+        return -1;
+    watched[count] = (struct pollfd){.fd = fd, .events = events};
+    return (int)count++;
+}
+
+short seen(int ticket)
+{
+    return ticket < 0 ? 0 : watched[ticket].revents;
+}
+
+void watch_wait(i64 now, i64 until, const sigset_t *mask)
+{
+    i64 left = until > now ? until - now : 0;
+    struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
+    /* A signal must not hide what has come. */
+    if (ppoll(watched, count, until == NEVER ? NULL : &limit, mask) < 0 && poll(watched, count, 0) < 0)
+        for (nfds_t number = 0; number < count; number++)
+            watched[number].revents = 0;
+}
+
+i64 clock_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (i64)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+i64 sooner(i64 one, i64 other)
+{
+    return one < other ? one : other;
+}

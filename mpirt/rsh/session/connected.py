@@ -1,0 +1,256 @@
+"""
+The connections to a keeper, one after the other.
+
+Owns: which one there is, what is asked on it and how it was lost, and the way back. A connection's facts (its
+messages, its silence, how it ended) are dropped with it; the command's stay. No I/O.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import MpirtError
+from mpirt.kubeapi.answers import ProtocolRefused
+from mpirt.rsh.pod.liveness import Liveness
+from mpirt.rsh.protocol import conversation
+from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Status
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
+from mpirt.rsh.session import events
+from mpirt.rsh.session.findings import Findings
+from mpirt.rsh.session.holding import ASKED_AFTER
+from mpirt.rsh.session.machine import WATCH_AFTER, Running, State, Step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.reattaching import Reattaching
+    from mpirt.rsh.session.starting import Task
+
+
+class Connected(Running):
+    """A phase that has a keeper to talk to, over one connection after the other."""
+
+    # fmt: off
+    __slots__ = (
+        "_api_heard", "_asked_api", "_can_attach", "_channels", "_entrance", "_findings", "_holding", "_jitter",
+        "_liveness", "_protocol", "_reattaching", "_talk", "_was_started",
+    )
+    # fmt: on
+
+    def __init__(
+        self,
+        task: Task,
+        holding: Holding,
+        channels: Channels | None,
+        *,
+        now: float,
+        protocol: str,
+        container: str,
+        watching: bool,
+        jitter: Callable[[], float],
+        talk: conversation.Conversation | None = None,
+    ) -> None:
+        super().__init__(task, State.GO, watching=watching)
+        self._holding = holding
+        self._jitter = jitter
+        self._protocol = protocol
+        self._talk = talk or conversation.Conversation()
+        self._channels = channels
+        self._entrance: Entrance | None = None
+        self._reattaching: Reattaching | None = None
+        self._findings = Findings(task.pod, task.pace.dead_after)
+        self._findings.container = container
+        self._liveness = Liveness(now, task.pace)
+        self._watch_at = now + WATCH_AFTER
+        self._asked_api = False
+        self._api_heard: float | None = None
+        self._was_started = False
+        self._can_attach = holding.patience.lease > 0
+
+    @property
+    def wake(self) -> float | None:
+        """When to hand in a Tick, at the latest."""
+        moments = [self._findings.wake, self._watch_at]
+        if self._reattaching is None:
+            moments.append(self._liveness.wake)
+            moments.append(None if self._asked_api else self._liveness.last + ASKED_AFTER)
+        elif self._can_attach:
+            moments.append(self._reattaching.wake)
+        return min(moment for moment in moments if moment is not None)
+
+    @property
+    def _is_attached(self) -> bool:
+        return self._reattaching is None
+
+    def _take(self, fact: conversation.Fact, now: float) -> None:
+        """What follows from a word of the keeper's."""
+
+    def _go_on(self) -> None:
+        """The keeper is there, and the command was started: go on from GO."""
+
+    def _conclude(self) -> None:
+        """The command has ended, and there is nothing more to come."""
+
+    # The connection that there is
+
+    def _greet_keeper(self, now: float) -> None:
+        self._liveness = Liveness(now, self._task.pace)
+        self._liveness.started(now, beats=True)
+        self._asked_api = False
+        self._tell(self._talk.connect())
+
+    def _received(self, message: bytes, now: float) -> None:
+        if self._entrance is not None:
+            self._enter(self._entrance, message, now)
+        elif self._channels is not None:
+            part = self._channels.receive(message)
+            if isinstance(part, Status):
+                self._told_the_end(part, now)
+            elif part is not None and part.stream == 1:
+                self._listen(part.data, now)
+
+    def _listen(self, data: bytes, now: float) -> None:
+        self._liveness.heard(now)
+        self._asked_api = False
+        for fact in self._talk.receive(data):
+            self._take(fact, now)
+
+    def _of_the_connection(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Closed(how):
+                self._lost(how or "it ended without a word", now)
+            case events.Opened():
+                self._opened(now)
+            case events.NotOpened(error):
+                self._not_attached(error, now)
+
+    def _learn(self, event: events.Event, now: float) -> None:
+        self._findings.learn(event)
+        match event:
+            case events.ApiAnswers() | events.PodSeen() | events.PodGone() | events.PodHidden():
+                self._api_heard = now
+                if self._reattaching is not None:
+                    self._reattaching.api_answers(now)
+            case events.ApiSilent():
+                self._api_heard = None
+                if self._reattaching is not None:
+                    self._reattaching.api_silent()
+
+    def _told_the_end(self, status: Status, now: float) -> None:
+        """The exec's own process has ended."""
+        how = ""
+        if self.state is not State.EXITED:
+            from mpirt.rsh.pod.evidence import exec_end  # noqa: PLC0415  mostly the command has ended before
+
+            how = exec_end(status)
+        self._lost(how, now, status=status)
+
+    def _lost(self, how: str, now: float, *, status: Status | None = None) -> None:
+        if self.state is State.EXITED:
+            self._conclude()
+            return
+        if self._reattaching is not None:
+            line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
+            self._not_attached(NotStarted(line), now, status=status)
+            return
+        self._drop_connection()
+        self._actions.append(events.Note(f"the connection is lost: {how}"))
+        self._findings.closed, self._findings.status = how, status
+        self._step(Step.LOSE)
+        from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
+
+        self._reattaching = Reattaching(
+            how,
+            now,
+            heard=self._liveness.last,
+            api_heard=self._api_heard,
+            patience=self._holding.patience,
+            jitter=self._jitter,
+        )
+        if not self._can_attach:
+            self._findings.doubt(now)
+        self._look()
+
+    def _drop_connection(self) -> None:
+        self._talk.disconnect()
+        self._channels = self._entrance = None
+        self._actions.append(events.HangUp())
+
+    def _opened(self, now: float) -> None:
+        if self._reattaching is not None:
+            self._reattaching.opened(now)
+            self._entrance = Entrance(self._task.order.nonce, self._holding.keepers, attach=True)
+            self._tell(self._entrance.greeting())
+
+    def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
+        match entrance.receive(message):
+            case Say(data):
+                self._tell(data)
+            case KeeperFound(leftover):
+                self._channels, self._entrance = entrance.channels, None
+                self._greet_keeper(now)
+                self._listen(leftover, now)
+            case NoSession(container_start):
+                self._drop_connection()
+                self._can_attach = False
+                self._findings.keeper_is_gone(container_start, now)
+                self._look()
+            case NoKeeper(why):
+                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now, answered=True)
+            case None:
+                pass
+            case status:
+                self._not_attached(self._not_started(status), now, status=status)
+
+    def _not_attached(
+        self, error: MpirtError, now: float, *, answered: bool = False, status: Status | None = None
+    ) -> None:
+        """An attempt to come back has failed; whether the pod has answered it, or what was said of the exec."""
+        if self._reattaching is None:
+            return
+        if isinstance(error, ProtocolRefused):
+            self._protocol = V5 if self._protocol == V4 else V4
+        self._drop_connection()
+        self._actions.append(events.Note(f"the keeper was not reached: {error}"))
+        self._reattaching.failed(error, now, answered=answered, status=status)
+        if isinstance(self._findings.status, ExitedWith) and self._reattaching.runs_nothing:
+            # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
+            self._can_attach = False
+            self._findings.doubt(self._reattaching.since)
+
+    def _attached(self, now: float) -> None:
+        self._reattaching = None
+        self._findings.found_again()
+        self._liveness.heard(now)
+        self._step(Step.ATTACH)
+        if self._was_started:
+            self._go_on()
+
+    # Time
+
+    def _tick(self, now: float) -> None:
+        if self._watch_at is not None and now >= self._watch_at:
+            self._look()
+        if self._reattaching is None:
+            self._ask(now)
+        else:
+            self._reattach(self._reattaching, now)
+
+    def _ask(self, now: float) -> None:
+        due = self._liveness.tick(now)
+        if due.beat or due.keep_alive:
+            self._tell(self._talk.beat())
+        if self._liveness.is_dead(now):
+            self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
+        elif not self._asked_api and self._liveness.silence(now) >= ASKED_AFTER:
+            self._asked_api = True
+            self._look()
+
+    def _reattach(self, reattaching: Reattaching, now: float) -> None:
+        if reattaching.is_overdue(now):
+            self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
+        times = reattaching.dial(now) if self._can_attach else None
+        if times is not None:
+            # Whether the API server answers others meanwhile tells whose silence it is.
+            self._look()
+            self._actions.append(events.Dial(self._protocol, self._findings.container, *times))

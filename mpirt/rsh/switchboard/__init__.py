@@ -1,0 +1,1 @@
+"""All commands of one launcher in one process, as docs/switchboard.md has it."""

@@ -1,0 +1,253 @@
+"""
+One agent: its socket, and the streams of its command.
+
+Owns: the connection to it from WELCOME to its end. What the agent says goes to the session; what the session wants
+written waits here for the agent. Never waits itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+from typing import TYPE_CHECKING
+
+from mpirt.errors import PeerError
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
+from mpirt.rsh.session import events
+from mpirt.rsh.switchboard import frames
+from mpirt.rsh.switchboard.frames import Handover, Kind
+from mpirt.rsh.switchboard.outbox import Outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpirt.rsh.ports.sessionio import SessionIO
+    from mpirt.rsh.session.record import Record
+
+_READ = 128 * 1024
+# TAKEN is said for every so many bytes, and ROOM, where the agent has some left.
+_WORTH_TELLING = 64 * 1024
+_HUP = 1
+
+
+class AgentLink:
+    """An agent, as a port, and as who has a command's streams."""
+
+    # fmt: off
+    __slots__ = (
+        "_broken", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended", "_held", "_loop",
+        "_outbox", "_received", "_record", "_room_told", "_running", "_socket", "_taken_told", "is_gone",
+    )
+    # fmt: on
+
+    def __init__(
+        self,
+        loop: Loop,
+        connection: socket.socket,
+        *,
+        handed_over: Callable[[AgentLink, Handover], None],
+        has_ended: Callable[[AgentLink], None],
+    ) -> None:
+        connection.settimeout(0)
+        self.is_gone = False
+        self._loop, self._socket = loop, connection
+        self._handed_over, self._has_ended = handed_over, has_ended
+        self._frames = frames.FrameReader()
+        self._outbox = Outbox()
+        self._running: SessionIO | None = None
+        self._record: Record | None = None
+        self._broken = {1: 0, 2: 0}
+        # stdin: what has come and waits for the session, and how much was allowed.
+        self._held = bytearray()
+        self._ended_stdin = self._feeding = False
+        self._received = self._room_told = self._taken_told = 0
+        self._outbox.say(frames.welcome(os.getpid()))
+        loop.add(self, self._act, group=self)
+        self._send()
+
+    # The port
+
+    def fileno(self) -> int:
+        return -1 if self.is_gone else self._socket.fileno()
+
+    @property
+    def wants(self) -> int:
+        return select.POLLIN | (select.POLLOUT if self._outbox.unsent else 0)
+
+    @staticmethod
+    def timeout() -> float:
+        return FOR_EVER
+
+    def _act(self) -> None:
+        self._send()
+        self._read()
+
+    # What it is told
+
+    def go_direct(self, why: str) -> None:
+        """Have it run the command by itself."""
+        self._say(frames.frame(Kind.DIRECT, why.encode(errors="replace")[: frames.LARGEST]))
+
+    def follow_its_parent(self) -> None:
+        """Have it take the end of the process that started it for a HUP."""
+        self._say(frames.frame(Kind.FOLLOW))
+
+    def finish(self, code: int) -> None:
+        """The last word."""
+        self._running = None
+        self._say(frames.finish(code))
+
+    # The client of a session
+
+    def take_up(self, handover: Handover, *, is_resumed: bool) -> None:
+        """Begin to count where the agent is."""
+        self._outbox = Outbox(handover.output)
+        self._received = handover.stdin_at + len(handover.stdin)
+        self._taken_told = handover.stdin_at
+        self._room_told = self._received
+        if not is_resumed:
+            self._held += handover.stdin
+            self._ended_stdin = handover.stdin_ended
+
+    def serve(self, running: SessionIO) -> None:
+        self._running = running
+
+    def write(self, stream: int, data: bytes) -> None:
+        if not self.is_gone:
+            self._outbox.write(stream, data)
+            self._send()
+
+    def say(self, line: str) -> None:
+        if not self.is_gone:
+            self._outbox.line(line)
+            self._send()
+
+    @property
+    def waiting(self) -> int:
+        return 0 if self.is_gone else self._outbox.waiting
+
+    @property
+    def done(self) -> tuple[int, int]:
+        return self._outbox.done
+
+    def broken_by(self, stream: int) -> int:
+        return self._broken[stream]
+
+    def keep(self, record: Record | None) -> None:
+        self._record = record
+        self._outbox.keep(record)
+        self._send()
+
+    def about_stdin(self, room: int, taken: int) -> None:
+        self._feed()
+        left = self._received - taken
+        if taken - self._taken_told >= _WORTH_TELLING or (left <= 0 and taken > self._taken_told):
+            self._taken_told = taken
+            self._say(frames.offset(Kind.TAKEN, taken))
+        if self._held:
+            return
+        allowed = min(self._received + room, self._taken_told + frames.STDIN_KEPT)
+        if allowed - self._room_told >= _WORTH_TELLING or (allowed > self._room_told == self._received):
+            self._room_told = allowed
+            self._say(frames.offset(Kind.ROOM, allowed))
+
+    def read_no_more(self) -> None:
+        self._held.clear()
+
+    # What it says
+
+    def _read(self) -> None:
+        if self.is_gone:
+            return
+        try:
+            data = self._socket.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lose()
+            return
+        try:
+            for kind, payload in self._frames.feed(data):
+                self._take(kind, payload)
+        except PeerError:
+            self._lose()
+
+    def _take(self, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.HANDOVER:
+            self._handed_over(self, frames.read_handover(payload))
+        elif kind is Kind.BROKEN:
+            stream, error = frames.read_broken(payload)
+            self._broken[stream] = error or errno.EPIPE
+        elif kind is Kind.WRITTEN:
+            self._outbox.written(*frames.read_written(payload))
+            self._send()
+        elif kind is Kind.STDIN:
+            self._received += len(payload)
+            self._held += payload
+            self._ended_stdin = self._ended_stdin or not payload
+        if self._running is not None:
+            self._tell(self._running, kind, payload)
+
+    def _tell(self, running: SessionIO, kind: Kind, payload: bytes) -> None:
+        match kind:
+            case Kind.WRITTEN | Kind.BROKEN:
+                running.output_moved()
+            case Kind.STDIN:
+                self._feed()
+            case Kind.STDIN_BROKEN:
+                running.hear(events.StdinBroken(os.strerror(frames.read_number(payload))))
+            case Kind.SIGNAL:
+                number = frames.read_number(payload)
+                if number in MEANT_FOR_THE_COMMAND:
+                    running.signalled(MEANT_FOR_THE_COMMAND[number], number)
+
+    def _feed(self) -> None:
+        """Give the session of stdin what it has room for."""
+        running = self._running
+        if running is None or self._feeding:
+            return
+        self._feeding = True
+        while self._held and (room := running.stdin_room):
+            piece = bytes(self._held[:room])
+            del self._held[:room]
+            running.hear(events.StdinRead(piece))
+        if self._ended_stdin and not self._held and running.stdin_room:
+            self._ended_stdin = False
+            running.hear(events.StdinRead(b""))
+        self._feeding = False
+
+    # The socket
+
+    def _say(self, frame: bytes) -> None:
+        if not self.is_gone:
+            self._outbox.say(frame)
+            self._send()
+
+    def _send(self) -> None:
+        unsent = self._outbox.unsent
+        try:
+            while unsent and not self.is_gone:
+                # A copy of a part: what is being sent can't be changed.
+                if self._outbox.sent(self._socket.send(bytes(unsent[:_READ]))) and self._running is not None:
+                    self._running.hear(events.Kept(self._record))
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lose()
+        self._loop.touch(self)
+
+    def _lose(self) -> None:
+        """It has ended, whatever it was told to do."""
+        if self.is_gone:
+            return
+        self.is_gone = True
+        self._loop.drop(self)
+        self._socket.close()
+        if self._running is not None:
+            self._running.signalled(MEANT_FOR_THE_COMMAND[_HUP], _HUP)
+        self._has_ended(self)

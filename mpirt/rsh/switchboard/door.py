@@ -1,0 +1,92 @@
+"""
+The socket at which agents come in.
+
+Owns: who is let in, and when the switchboard leaves: some seconds after its last agent, in a way that no agent
+that comes at that moment is lost.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from mpirt.rsh.ports.loop import FOR_EVER
+
+# A launcher that starts one command after the other finds it there.
+IDLE_SECONDS = 15.0
+_PEER = struct.Struct("3i")
+# How many to let in before the rest of the loop gets its turn.
+_AT_ONCE = 64
+
+
+class Door:
+    """The listening socket, as a port and as the clock that says when to leave."""
+
+    def __init__(
+        self, listener: socket.socket, *, let_in: Callable[[socket.socket], None], count: Callable[[], int]
+    ) -> None:
+        listener.settimeout(0)
+        self._listener = listener
+        self._let_in, self._count = let_in, count
+        self._folder = Path(os.fsdecode(listener.getsockname())).parent
+        self._idle_since: float | None = time.monotonic()
+        self.is_closed = False
+
+    wants = select.POLLIN
+
+    def fileno(self) -> int:
+        return -1 if self.is_closed else self._listener.fileno()
+
+    def timeout(self) -> float:
+        if self._idle_since is None:
+            return FOR_EVER
+        return max(0.0, self._idle_since + IDLE_SECONDS - time.monotonic())
+
+    def act(self) -> None:
+        """Let in who waits."""
+        for _ in range(_AT_ONCE):
+            if not self._accept():
+                break
+        self.look()
+        if self._idle_since is not None and self.timeout() <= 0:
+            self._leave()
+
+    def look(self) -> None:
+        """Somebody has come, or gone."""
+        if self._count():
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = time.monotonic()
+
+    def _accept(self) -> bool:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return False
+        _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        if uid == os.getuid():
+            self._let_in(connection)
+        else:
+            connection.close()
+        return True
+
+    def _leave(self) -> None:
+        """Close the door, unless somebody is about to come in."""
+        with suppress(OSError), (self._folder / "lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever comes now waits for the lock, and starts another one.
+            (self._folder / "socket").unlink(missing_ok=True)
+            while self._accept():
+                pass
+            self.look()
+            self.is_closed = True
+            self._listener.close()
+            return
+        self._idle_since = time.monotonic()

@@ -1,0 +1,194 @@
+"""
+The words between the switchboard and its agents, as bytes.
+
+Owns: the layout of docs/switchboard.md, which images/agent has in C. No I/O.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from mpirt.errors import PeerError
+
+PROTOCOL = 1
+LARGEST_HANDOVER = 8 * 1024 * 1024
+LARGEST = 64 * 1024
+LARGEST_RECORD = 8 * 1024
+# How much of a stream may be on its way to an agent, or wait there for its reader.
+WINDOW = 256 * 1024
+# How much of stdin an agent keeps.
+STDIN_KEPT = 256 * 1024
+MOST_SIGNALS = 64
+
+_HEADER = struct.Struct("<IB")
+_FIXED = struct.Struct("<BIQQQ")
+_U32 = struct.Struct("<I")
+_HAS_STDIN, _STDIN_ENDED = 1, 2
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    WELCOME = 1
+    DIRECT = 2
+    KEEP = 3
+    OUT = 4
+    ERR = 5
+    SAY = 6
+    ROOM = 7
+    TAKEN = 8
+    FINISH = 9
+    FOLLOW = 10
+
+    HANDOVER = 65
+    STDIN = 66
+    STDIN_BROKEN = 67
+    SIGNAL = 68
+    WRITTEN = 69
+    BROKEN = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """One command, as its agent hands it over."""
+
+    called: str
+    folder: str
+    words: tuple[str, ...]
+    environ: Mapping[str, str]
+    has_stdin: bool = False
+    stdin_ended: bool = False
+    generation: int = 0
+    output: tuple[int, int] = (0, 0)
+    stdin_at: int = 0
+    stdin: bytes = b""
+    signals: tuple[int, ...] = ()
+    kept: bytes = b""
+
+
+def frame(kind: Kind, payload: bytes = b"") -> bytes:
+    """A whole frame."""
+    return _HEADER.pack(len(payload), kind) + payload
+
+
+def welcome(pid: int) -> bytes:
+    """The first words to an agent."""
+    return frame(Kind.WELCOME, struct.pack("<II", PROTOCOL, pid))
+
+
+def offset(kind: Kind, number: int) -> bytes:
+    """ROOM and TAKEN."""
+    return frame(kind, struct.pack("<Q", number))
+
+
+def finish(code: int) -> bytes:
+    """The last word."""
+    return frame(Kind.FINISH, bytes([code]))
+
+
+class FrameReader:
+    """The frames in the bytes of an agent, cut anywhere."""
+
+    __slots__ = ("_bytes", "_limit")
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._limit = LARGEST_HANDOVER
+
+    def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
+        """What is whole now. Raises PeerError."""
+        held = self._bytes
+        held += data
+        while len(held) >= _HEADER.size:
+            length, number = _HEADER.unpack_from(held)
+            if length > self._limit:
+                raise PeerError(f"a frame of {length} bytes from an agent: {self._limit} are the most")
+            if len(held) < _HEADER.size + length:
+                return
+            payload = bytes(held[_HEADER.size : _HEADER.size + length])
+            del held[: _HEADER.size + length]
+            try:
+                kind = Kind(number)
+            except ValueError:
+                raise PeerError(f"a frame of type {number} from an agent") from None
+            # Only the first one is that large.
+            self._limit = LARGEST
+            yield kind, payload
+
+
+def read_written(payload: bytes) -> tuple[int, int, int]:
+    """Bytes of stdout and of stderr, and lines of ours."""
+    stdout, stderr, said = _unpack("<QQQ", payload)
+    return stdout, stderr, said
+
+
+def read_broken(payload: bytes) -> tuple[int, int]:
+    """The stream and the errno."""
+    stream, error = _unpack("<BI", payload)
+    if stream not in (1, 2):
+        raise PeerError(f"an agent says that its stream {stream} is broken")
+    return stream, error
+
+
+def read_number(payload: bytes) -> int:
+    """A byte, or an errno."""
+    return int.from_bytes(payload, "little")
+
+
+def read_handover(payload: bytes) -> Handover:
+    """HANDOVER. Raises PeerError."""
+    flags, generation, stdout, stderr, stdin_at = _unpack_from(_FIXED, payload, 0)
+    at = _FIXED.size
+    signals, at = _counted(payload, at)
+    kept, at = _counted(payload, at)
+    stdin, at = _counted(payload, at)
+    (words,) = _unpack_from(_U32, payload, at)
+    (variables,) = _unpack_from(_U32, payload, at + _U32.size)
+    texts = payload[at + 2 * _U32.size :].split(b"\0")
+    if len(texts) != 2 + words + variables + 1 or texts.pop() or len(signals) > MOST_SIGNALS:
+        raise PeerError("an agent's HANDOVER does not hold what it says")
+    called, folder, *rest = (text.decode(errors="surrogateescape") for text in texts)
+    return Handover(
+        called,
+        folder,
+        tuple(rest[:words]),
+        dict(_variable(text) for text in rest[words:]),
+        has_stdin=bool(flags & _HAS_STDIN),
+        stdin_ended=bool(flags & _STDIN_ENDED),
+        generation=generation,
+        output=(stdout, stderr),
+        stdin_at=stdin_at,
+        stdin=stdin,
+        signals=tuple(signals),
+        kept=kept,
+    )
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, _, given = text.partition("=")
+    return name, given
+
+
+def _counted(payload: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = _unpack_from(_U32, payload, at)
+    begin = at + _U32.size
+    if len(payload) < begin + length:
+        raise PeerError("an agent's HANDOVER is cut off")
+    return payload[begin : begin + length], begin + length
+
+
+def _unpack(layout: str, payload: bytes) -> tuple[int, ...]:
+    try:
+        return struct.unpack(layout, payload)
+    except struct.error as error:
+        raise PeerError(f"a frame of {len(payload)} bytes from an agent: {error}") from None
+
+
+def _unpack_from(layout: struct.Struct, payload: bytes, at: int) -> tuple[int, ...]:
+    try:
+        return layout.unpack_from(payload, at)
+    except struct.error:
+        raise PeerError("an agent's HANDOVER is cut off") from None

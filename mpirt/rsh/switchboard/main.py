@@ -1,0 +1,77 @@
+"""
+The switchboard's process: started by an agent, with the listening socket as descriptor 3.
+
+Owns: putting the parts together, and the end. What goes wrong here is in the file that an agent has made stderr.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mpirt.rsh.ports.loop import Loop
+from mpirt.rsh.switchboard.agentlink import AgentLink
+from mpirt.rsh.switchboard.calls import Calls
+from mpirt.rsh.switchboard.door import Door
+
+if TYPE_CHECKING:
+    from mpirt.rsh.switchboard.frames import Handover
+
+_LISTENER = 3
+
+
+def main() -> int:
+    """Serve agents until there have been none for a while."""
+    os.umask(0o077)
+    with suppress(ValueError, OSError):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    try:
+        listener = socket.socket(fileno=_LISTENER)
+        listener.getsockname()
+    except OSError:
+        sys.stderr.write("mpirt-switchboard: agents of mpirt-rsh start it, with a socket; people don't\n")
+        return 2
+    # None of what was imported is ever garbage.
+    gc.freeze()
+    Switchboard(listener).run()
+    return 0
+
+
+class Switchboard:
+    """The agents, their commands, and the loop that has them all."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._loop = Loop()
+        self._calls = Calls(self._loop)
+        self._agents: set[AgentLink] = set()
+        self._door = Door(listener, let_in=self._let_in, count=lambda: len(self._agents) + len(self._calls))
+
+    def run(self) -> None:
+        """Until the door is closed and everybody has left."""
+        self._loop.add(self._door, self._door.act, group=self._door)
+        while not self._door.is_closed or self._agents or self._calls:
+            self._loop.turn()
+            self._door.look()
+            self._loop.touch(self._door)
+
+    def _let_in(self, connection: socket.socket) -> None:
+        self._agents.add(
+            AgentLink(self._loop, connection, handed_over=self._handed_over, has_ended=self._has_ended)
+        )
+
+    def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
+        self._calls.take(agent, handover)
+
+    def _has_ended(self, agent: AgentLink) -> None:
+        self._agents.discard(agent)
+        self._calls.agent_has_ended(agent)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

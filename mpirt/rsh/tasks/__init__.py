@@ -1,0 +1,1 @@
+"""What a launcher's words and the environment ask for, as the task of a session."""

@@ -1,0 +1,1 @@
+"""The switchboard, by what it says to agents and to the API server."""

@@ -1,0 +1,239 @@
+"""
+Whatever happens to descriptors, the loop wakes exactly who a plain poll() over all ports would wake.
+
+The model asks every port in every turn; the loop only the groups that something has happened to.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
+
+GROUPS = 3
+_BOTH = select.POLLIN | select.POLLOUT
+
+
+class End:
+    """One end of a pair of pipes, or a file; as a port, and as a clock."""
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self.fd = self.peer = -1
+        self.wants = select.POLLIN
+        self.due = FOR_EVER
+        self.next: Step | None = None
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def timeout(self) -> float:
+        return self.due
+
+    def is_ready(self) -> bool:
+        if self.fd < 0 or not self.wants:
+            return False
+        poll = select.poll()
+        poll.register(self.fd, self.wants)
+        return bool(poll.poll(0))
+
+
+class World:
+    """A loop with ports and clocks on it, and who has acted."""
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        self.ports = [End(number % GROUPS) for number in range(6)]
+        self.clocks = [End(number) for number in range(GROUPS)]
+        self.added: set[End] = set()
+        self.acted: list[End] = []
+        self.also_open: list[int] = []
+        # No turn waits.
+        waker = End(GROUPS)
+        waker.due = 0.0
+        self.loop.add_clock(waker, lambda: None, group=GROUPS)
+        for clock in self.clocks:
+            self.add_clock(clock)
+        for port in self.ports:
+            reopen(self, port)
+            add(self, port)
+
+    def add_clock(self, clock: End) -> None:
+        self.loop.add_clock(clock, partial(self.acted.append, clock), group=clock.group)
+
+    def act(self, port: End) -> None:
+        self.acted.append(port)
+        step, port.next = port.next, None
+        if step is not None:
+            step(self, port)
+
+    def turn(self) -> None:
+        """Who is ready or due acts, once, and clocks come last."""
+        ports = [port for port in self.ports if port in self.added and (port.is_ready() or port.due <= 0)]
+        clocks = [clock for clock in self.clocks if clock.due <= 0]
+        self.acted.clear()
+        self.loop.turn()
+        first, last = self.acted[: len(ports)], self.acted[len(ports) :]
+        assert (set(first), set(last)) == (set(ports), set(clocks))
+        assert len(last) == len(clocks)
+
+    def close(self) -> None:
+        for port in self.ports:
+            shut(self, port)
+        for fd in self.also_open:
+            os.close(fd)
+
+
+Step = Callable[[World, End], None]
+
+
+def add(world: World, port: End) -> None:
+    world.added.add(port)
+    world.loop.add(port, partial(world.act, port), group=port.group)
+
+
+def remove(world: World, port: End) -> None:
+    world.added.discard(port)
+    world.loop.remove(port)
+
+
+def shut(_world: World, port: End) -> None:
+    for fd in {port.fd, port.peer} - {-1}:
+        os.close(fd)
+    port.fd = port.peer = -1
+
+
+def shut_with_a_copy(world: World, port: End) -> None:
+    """Close it, but not the last descriptor of its file."""
+    if port.fd >= 0:
+        world.also_open.append(os.dup(port.fd))
+    shut(world, port)
+
+
+def reopen(world: World, port: End) -> None:
+    """Another file; mostly with the same number, or with one that another port had."""
+    shut(world, port)
+    port.fd, port.peer = os.pipe()
+
+
+def reopen_with_a_copy(world: World, port: End) -> None:
+    shut_with_a_copy(world, port)
+    reopen(world, port)
+
+
+def reopen_to_write(world: World, port: End) -> None:
+    shut(world, port)
+    port.peer, port.fd = os.pipe()
+
+
+def reopen_a_file(world: World, port: End) -> None:
+    shut(world, port)
+    port.fd = os.open(os.devnull, os.O_RDWR)
+
+
+def fill(_world: World, port: End) -> None:
+    if port.peer >= 0:
+        with suppress(OSError):
+            os.write(port.peer, b"x")
+
+
+def hang_up(_world: World, port: End) -> None:
+    if port.peer >= 0:
+        os.close(port.peer)
+        port.peer = -1
+
+
+def drain(_world: World, port: End) -> None:
+    if port.fd >= 0 and port.is_ready():
+        with suppress(OSError):
+            os.read(port.fd, 100)
+
+
+def wants(what: int) -> Step:
+    def step(_world: World, port: End) -> None:
+        port.wants = what
+
+    return step
+
+
+def due(seconds: float) -> Step:
+    def step(_world: World, port: End) -> None:
+        port.due = seconds
+
+    return step
+
+
+# What a port may do in its act, or somebody else to it.
+OWN: st.SearchStrategy[Step] = st.one_of(
+    st.sampled_from([shut, shut_with_a_copy, reopen, reopen_with_a_copy, reopen_to_write, reopen_a_file, drain]),
+    st.builds(wants, st.sampled_from([0, select.POLLIN, select.POLLOUT, _BOTH])),
+    st.builds(due, st.sampled_from([0.0, 60.0, FOR_EVER])),
+)
+STEPS: st.SearchStrategy[Step] = OWN | st.sampled_from([fill, hang_up, add, remove])
+
+
+def happens(number: int, step: Step) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        port = world.ports[number]
+        step(world, port)
+        if step not in (fill, hang_up):
+            world.loop.touch(port.group)
+
+    return happen
+
+
+def is_done_by_its_act(number: int, step: Step) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        world.ports[number].next = step
+
+    return happen
+
+
+def is_due(number: int, seconds: float) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        world.clocks[number].due = seconds
+        world.loop.touch(number)
+
+    return happen
+
+
+def is_dropped(group: int) -> Callable[[World], None]:
+    def happen(world: World) -> None:
+        world.loop.drop(group)
+        world.added -= {port for port in world.ports if port.group == group}
+        world.add_clock(world.clocks[group])
+
+    return happen
+
+
+def turns(world: World) -> None:
+    world.turn()
+
+
+NUMBERS = st.integers(0, 5)
+HAPPENINGS: st.SearchStrategy[Callable[[World], None]] = st.one_of(
+    st.just(turns),
+    st.builds(happens, NUMBERS, STEPS),
+    st.builds(is_done_by_its_act, NUMBERS, OWN | st.just(remove)),
+    st.builds(is_due, st.integers(0, GROUPS - 1), st.sampled_from([0.0, 60.0, FOR_EVER])),
+    st.builds(is_dropped, st.integers(0, GROUPS - 1)),
+)
+
+
+@given(st.lists(HAPPENINGS, max_size=40))
+def test_who_acts_is_who_poll_would_wake(happenings: list[Callable[[World], None]]) -> None:
+    world = World()
+    try:
+        for happening in happenings:
+            happening(world)
+        for _ in range(3):
+            world.turn()
+    finally:
+        world.close()

@@ -1,0 +1,243 @@
+"""A command whose process was killed, and another one that goes on with it, sentence by sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.errors import ConfigError, ExitCode
+from mpirt.rsh.session.events import Finish, HangUp, PodSeen, Signalled, StdinRead, Tick, Written
+from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.record import Record, Resumption
+from mpirt.rsh.session.session import Session
+from tests.unit.rsh import pods
+from tests.unit.rsh.keepers import HeldRun
+from tests.unit.rsh.sessions import GO, HELLO, NONCE, START, Run
+
+RECORD = Record("w", NONCE, "", 4000)
+TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
+
+
+class TestTheRecord:
+    def test_is_kept_before_the_command_may_be_started(self) -> None:
+        run = HeldRun()
+        run.keeps = False
+        run.feed(Tick())
+        run.connect()
+
+        assert run.records == [RECORD]
+        assert run.keeper.starts == 0
+        assert run.session.state is State.HELLO
+
+    def test_is_taken_back_when_the_attempt_fails_before_it_was_kept(self) -> None:
+        run = HeldRun()
+        run.keeps = False
+        run.feed(Tick())
+        run.connect()
+        run.cut()
+
+        assert run.records == [RECORD, None]
+
+    def test_says_that_the_command_is_bound_to_its_connection_where_it_is(self) -> None:
+        run = Run().started()
+
+        assert run.records == [Record("w", NONCE, "", is_held=False)]
+
+    def test_holds_no_order_to_go_of_a_wrapper_back_once_it_is_kept(self) -> None:
+        run = Run()
+        run.keeps = False
+        run.open().feed(HELLO)
+        assert GO not in run.actions
+
+        run.keeps = True
+        run.feed(HELLO, START)
+
+        assert run.session.state is State.RUNNING
+
+    def test_has_the_outcome_before_the_keeper_hears_that_it_is_done(self) -> None:
+        run = HeldRun().begin()
+        run.keeps = False
+        run.keeper.writes(b"last")
+        run.keeper.ends(7)
+        run.carry()
+
+        assert run.records[-1] == Record("w", NONCE, "", 4000, code=7)
+        assert not run.keeper.is_done
+        assert run.finish is None
+
+    def test_has_the_pods_reason_where_that_ended_the_command(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.DELETING))
+        run.keeper.ends(143)
+        run.carry()
+
+        record = run.records[-1]
+        assert record is not None
+        assert (record.code, record.line) == (
+            ExitCode.POD_DELETED,
+            "pod w is being deleted; the command ended with 143",
+        )
+
+    def test_that_nobody_keeps_does_not_hold_up_who_wants_an_end(self) -> None:
+        run = HeldRun().begin()
+        run.keeps = False
+        run.keeper.ends(0)
+        run.carry()
+        run.feed(TERM)
+        run.after(10.0)
+
+        assert run.finish == Finish(0)
+        assert run.keeper.is_done is False
+
+
+class TestGoingOn:
+    def test_with_a_command_that_runs(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.keeper.writes(b"first ", b"error")
+        run.carry()
+        run.is_killed()
+        run.keeper.writes(b"second")
+        run.until_dialled()
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+        assert (run.written(1), run.written(2)) == (b"first second", b"error")
+        assert run.keeper.starts == 1
+
+    def test_starts_a_command_whose_keeper_was_not_told_to(self) -> None:
+        run = HeldRun()
+        run.feed(Tick())
+        # The keeper has said who it is, and nothing it was told afterwards has come.
+        run.connect(breaks_after=0)
+        run.records.append(RECORD)
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+
+        assert run.keeper.starts == 1
+        assert run.session.state is State.RUNNING
+
+    def test_gives_stdin_again_that_may_not_have_been_taken(self) -> None:
+        run = HeldRun(has_stdin=True).begin()
+        run.feed(StdinRead(b"taken"))
+        run.carry()
+        run.feed(StdinRead(b" and lost"), StdinRead(b""))
+        run.is_killed(stdin_known=0)
+        run.until_dialled()
+        run.connect()
+
+        assert run.keeper.stdin == b"taken and lost"
+        assert run.keeper.stdin_ended
+
+    def test_gives_each_signal_once(self) -> None:
+        run = HeldRun().begin()
+        run.feed(USR1)
+        run.carry()
+        run.feed(USR1)
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+
+        assert run.keeper.controls[1:] == [b"K\x0a", b"K\x0a"]
+
+    def test_goes_on_with_the_end_of_a_command_that_was_told_to_end(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM)
+        run.carry()
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+        run.keeper.ends(15, signal=True)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(143)
+        assert len(run.keeper.controls) == 2
+
+    def test_bears_controls_that_the_other_process_had_its_own_reasons_for(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.DELETING))
+        run.carry()
+        assert len(run.keeper.controls) == 2
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+        run.feed(USR1)
+        run.carry()
+
+        assert run.session.state is State.RUNNING
+        assert run.keeper.controls[2:] == [b"K\x0a"]
+
+    def test_ends_at_once_where_the_outcome_was_known(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(3)
+        run.carry()
+        run.is_killed()
+        run.feed(Tick())
+
+        assert run.finish == Finish(3)
+
+    def test_ends_with_a_cause_where_the_command_was_bound_to_its_connection(self) -> None:
+        run = Run().started()
+        run.take_over()
+        run.feed(Tick())
+
+        line = "the command in pod w ended with its connection: the process that had it was killed"
+        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+
+    def test_ends_with_a_cause_where_the_keeper_is_gone(self) -> None:
+        run = HeldRun().begin()
+        run.is_killed()
+        run.finds_nobody()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(11.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.UNKNOWN_END
+
+    def test_waits_for_a_keeper_no_longer_than_its_lease(self) -> None:
+        run = HeldRun().begin()
+        run.is_killed()
+        run.after(200.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONNECTION_LOST
+
+    def test_asks_for_less_output_again_the_more_of_it_has_come(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.writes(b"x" * 5000)
+        run.carry()
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+        run.feed(Written(5000, 0))
+        run.keeper.ends(0)
+        run.carry()
+        run.after(1.0)
+
+        assert run.written(1) == b"x" * 5000
+        assert run.finish == Finish(0)
+
+    def test_is_no_more_than_an_attempt_where_nothing_was_started(self) -> None:
+        run = HeldRun()
+        run.feed(Tick())
+        run.is_killed()
+        run.feed(Tick())
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+
+    def test_needs_a_keeper_to_be_wanted(self) -> None:
+        task = Run().task
+        with pytest.raises(ConfigError, match="none is wanted"):
+            Session(task, now=0.0, jitter=lambda: 0.0, resumption=Resumption(RECORD, 1))
+
+
+class TestWhatIsOver:
+    def test_is_told_whatever_happens_next(self) -> None:
+        run = HeldRun()
+        ended = Resumption(Record("w", NONCE, "", code=5, line="because"), 1)
+        run.session = Session(run.task, now=0.0, jitter=lambda: 0.0, resumption=ended)
+
+        assert (run.session.wake, run.session.stdin_room, run.session.bounds_output) == (0.0, 0, False)
+        assert run.feed(Tick()) == [HangUp(), Finish(5, "because")]
+
