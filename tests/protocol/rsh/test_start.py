@@ -50,7 +50,7 @@ KEEPER = {
 }
 SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
-    *(f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")),
+    *(f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")),
     *("mpirt.objects", "mpirt.podobjects"),
     *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "ports.podwatch")),
 }
