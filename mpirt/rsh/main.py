@@ -80,8 +80,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)
     if log is not None:
-        found = f"{endpoint.route}, by {endpoint.origin}"
-        _say(log.line(f"pod {pod} in namespace {namespace} at {found}", time.monotonic()))
+        _say(log.place(pod, namespace, endpoint, time.monotonic()))
     if launchers.starts_daemon(words):
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
         signals.follow_the_parent()

@@ -116,9 +116,8 @@ class Call:
 
     def _fail(self, line: str, code: int) -> None:
         """It has ended before it began."""
-        self._agent.say(line)
-        self._agent.finish(code)
         self._turn.leave(self)
+        self._agent.fail(line, code)
 
     def _begin(
         self, asked: Invocation, words: tuple[str, ...], dialer: Dialer, resumed: Resumption | None
@@ -139,6 +138,9 @@ class Call:
             encoding=_ENCODING,
         )
         now = time.monotonic()
+        log = Log(now) if wants_log(asked, environ) else None
+        if log is not None:
+            self._agent.say(log.place(pod, namespace, dialer.endpoint, now))
         self._running = SessionIO(
             Session(task, now=now, jitter=jitter, resumption=resumed),
             self._loop,
@@ -149,7 +151,7 @@ class Call:
             service=asked.service,
             follow=_follow(self._loop, dialer, namespace),
             gate=self._turn,
-            log=Log(now) if wants_log(asked, environ) else None,
+            log=log,
             moved=self._moved,
         )
         self._running.begin()
