@@ -143,7 +143,6 @@ def test_it_may_end_at_any_stage(board: Ground, stage: int) -> None:
     if stage > 0:
         connection.send(Kind.WELCOME, struct.pack("<II", 1, 1))
     if stage == 2:
-        # The agent can't tell whether anybody has seen it.
         until(lambda: connection.waiting() > 100_000, "the whole of HANDOVER")
     if stage > 2:
         connection.handover()
@@ -152,7 +151,9 @@ def test_it_may_end_at_any_stage(board: Ground, stage: int) -> None:
     connection = board.accept()
     told = connection.begin()
 
-    assert (told.generation, told.out, told.keep) == (2 if stage >= 2 else 1, 7, b"kept")
+    # Whether anybody has seen what was sent the agent can't tell.
+    assert told.generation in ({1}, {1, 2}, {2}, {2})[stage]
+    assert (told.out, told.keep) == (7, b"kept")
     connection.send(Kind.OUT, b"after")
     connection.written_up_to(12, 0, 0)
     connection.send(Kind.FINISH, b"\x06")
