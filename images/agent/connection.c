@@ -1,8 +1,8 @@
 /*
  * The connection to the switchboard: the frames that come over it.
  *
- * A frame that breaks a rule ends it. Output beyond its window breaks one, so everything that comes can be taken at
- * once and the connection is always read.
+ * A frame that breaks a rule ends it. Output beyond its window breaks one, so everything that comes can be taken
+ * at once and the connection is always read.
  */
 #include "agent.h"
 

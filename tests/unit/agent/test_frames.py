@@ -152,7 +152,7 @@ class TestOutput:
 
         assert connection.written() == (11, 0, 0)
         assert (tmp_path / "out").read_bytes() == b"into a file"
-        assert len(os.listdir(f"/proc/{process.pid}/task")) == 2
+        assert len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 2
 
     def test_a_file_system_without_room_breaks_it(self, board: Ground) -> None:
         with Path("/dev/full").open("wb") as file:
@@ -301,9 +301,7 @@ BREAKING = {
 
 class TestRules:
     @pytest.mark.parametrize("breaking", BREAKING.values(), ids=BREAKING.keys())
-    def test_a_frame_that_breaks_one_ends_the_connection(
-        self, board: Ground, breaking: tuple[int, bytes]
-    ) -> None:
+    def test_a_frame_that_breaks_one_ends_the_connection(self, board: Ground, breaking: tuple[int, bytes]) -> None:
         _, connection = board.connected()
 
         connection.send(*breaking)
@@ -352,12 +350,7 @@ def test_nothing_is_inherited_by_accident(board: Ground) -> None:
     connection.send(Kind.OUT, b"x")
     connection.written()
 
-    flags = {
-        name: Path(f"/proc/{process.pid}/fdinfo/{name}").read_text().split("flags:\t")[1].split()[0]
-        for name in os.listdir(f"/proc/{process.pid}/fd")
-        if int(name) > 2
-    }
+    opened = [path for path in Path(f"/proc/{process.pid}/fdinfo").iterdir() if int(path.name) > 2]
+    flags = {path.name: path.read_text().split("flags:\t")[1].split()[0] for path in opened}
     assert flags
     assert {name for name, octal in flags.items() if not int(octal, 8) & os.O_CLOEXEC} == set()
-
-
