@@ -33,13 +33,11 @@ def board(root: None, program: Path) -> Iterator[Ground]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     made = make_ground(folder, Path(shutil.copy(program, folder / "agent-1")))
+    made.place.mkdir(mode=0o700)
+    os.chown(made.place, USER, USER)
+    # Whose socket it is the kernel notes when it begins to listen.
     os.seteuid(USER)
     try:
-        os.seteuid(0)
-        made.place.mkdir(mode=0o700)
-        os.chown(made.place, USER, USER)
-        os.seteuid(USER)
-        # Whose it is the kernel notes at that moment.
         made.listen()
     finally:
         os.seteuid(0)
