@@ -133,6 +133,16 @@ class SessionIO:
         self.hear(events.Tick())
 
     @property
+    def session(self) -> Session:
+        """To look at only."""
+        return self._session
+
+    @property
+    def pod(self) -> str:
+        """The pod's name, as far as it is known."""
+        return self._pod
+
+    @property
     def stdin_room(self) -> int:
         """How many bytes of stdin may be read now; 0 is: leave it alone."""
         return self._session.stdin_room

@@ -78,6 +78,24 @@ class Connected(Running):
             moments.append(self._reattaching.wake)
         return min(moment for moment in moments if moment is not None)
 
+    is_held = True
+
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return self._findings.node
+
+    @property
+    def container(self) -> str:
+        """The container that was entered, as far as its name is known."""
+        return self._findings.used_container
+
+    def silence(self, now: float) -> float | None:
+        """Seconds since the last sign of life from the pod; None where only another process has heard any."""
+        if not self._is_attached and not self._was_started:
+            return None
+        return self._liveness.silence(now)
+
     @property
     def _is_attached(self) -> bool:
         return self._reattaching is None

@@ -20,6 +20,7 @@ from mpirt.rsh.session import events
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
+from mpirt.rsh.switchboard.processes import peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,25 @@ class AgentLink:
 
     # fmt: off
     __slots__ = (
-        "_broken", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended", "_held", "_loop",
-        "_outbox", "_received", "_record", "_room_told", "_running", "_socket", "_taken_told", "is_gone",
+        "_asked",
+        "_broken",
+        "_code",
+        "_ended_stdin",
+        "_feeding",
+        "_frames",
+        "_handed_over",
+        "_has_ended",
+        "_held",
+        "_loop",
+        "_outbox",
+        "_received",
+        "_record",
+        "_room_told",
+        "_running",
+        "_socket",
+        "_taken_told",
+        "is_gone",
+        "is_viewer",
     )
     # fmt: on
 
@@ -49,12 +67,15 @@ class AgentLink:
         connection: socket.socket,
         *,
         handed_over: Callable[[AgentLink, Handover], None],
+        asked: Callable[[AgentLink], None],
         has_ended: Callable[[AgentLink], None],
     ) -> None:
         connection.settimeout(0)
         self.is_gone = False
+        self.is_viewer: bool | None = None
+        """Whether it only asks how things are; None until it has said something."""
         self._loop, self._socket = loop, connection
-        self._handed_over, self._has_ended = handed_over, has_ended
+        self._handed_over, self._asked, self._has_ended = handed_over, asked, has_ended
         self._frames = frames.FrameReader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
@@ -105,6 +126,37 @@ class AgentLink:
         """The last word, once the person has been told why."""
         self._code = code
         self.say(line)
+
+    def answer(self, document: bytes) -> None:
+        """How things are, for who has asked."""
+        self._say(frames.status(document))
+
+    # For whoever wants to know how it is
+
+    @property
+    def pid(self) -> int | None:
+        """The agent's, as far as it can be seen from here."""
+        return None if self.is_gone else peer(self._socket)[0] or None
+
+    @property
+    def received(self) -> tuple[int, int]:
+        """How many bytes of stdout and stderr have come for it."""
+        return self._outbox.taken
+
+    @property
+    def given(self) -> int:
+        """How many bytes of stdin the session has had from it."""
+        return self._received - len(self._held)
+
+    @property
+    def unwritten(self) -> int:
+        """How many bytes its readers have not taken yet."""
+        return 0 if self.is_gone else self._outbox.buffered
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes of the command wait here, for the readers or for the session."""
+        return self.unwritten + len(self._held)
 
     # The client of a session
 
@@ -179,9 +231,21 @@ class AgentLink:
             return
         try:
             for kind, payload in self._frames.feed(data):
-                self._take(kind, payload)
+                if self._is_question(kind):
+                    self._asked(self)
+                else:
+                    self._take(kind, payload)
         except PeerError:
             self._lose()
+
+    def _is_question(self, kind: Kind) -> bool:
+        """Whether it asks how things are. Who does so once does nothing else, and takes each answer first."""
+        is_question = kind is Kind.STATUS_REQUEST
+        if self.is_viewer is None:
+            self.is_viewer = is_question
+        if is_question != self.is_viewer or (is_question and self._outbox.unsent):
+            raise PeerError(f"a frame of type {kind} from an agent, out of turn")
+        return is_question
 
     def _take(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.HANDOVER:

@@ -22,16 +22,20 @@ from mpirt.rsh.ports.podlookup import PodLookup
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
+from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
 from mpirt.rsh.switchboard.gate import Gate
+from mpirt.rsh.switchboard.processes import age
 from mpirt.rsh.switchboard.records import resumption
+from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.rsh.invocation.argv import Invocation
+    from mpirt.rsh.ports.followers import Watch
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.session.record import Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
@@ -53,6 +57,25 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def queued(self) -> int:
+        """How many wait for their turn to dial."""
+        return self._gate.waiting
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes of all commands wait here."""
+        return sum(agent.buffered for agent in self._calls)
+
+    def status(self) -> list[CommandStatus]:
+        """How the commands are."""
+        now, wall = time.monotonic(), time.time()
+        return [call.status(now, wall) for call in self._calls.values()]
+
+    def watches(self) -> list[Watch]:
+        """How the watches on their pods are."""
+        return self._clusters.watches()
 
     def take(self, agent: AgentLink, handover: Handover) -> None:
         """A command was handed over."""
@@ -94,11 +117,47 @@ class Call:
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
+        self._wish: _Wish | None = None
+        # An agent that another switchboard had before has run for as long as its command.
+        self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
 
     @property
     def is_running(self) -> bool:
         """Whether there is a session that has not ended."""
         return self._running is not None and not self._is_over
+
+    def status(self, now: float, wall: float) -> CommandStatus:
+        """How it is; `wall` is Unix time."""
+        agent, running, wish = self._agent, self._running, self._wish
+        phase = None if running is None else running.session.phase
+        stdout, stderr = agent.received
+        words = self._handover.words if wish is None else wish.asked.words
+        return CommandStatus(
+            pod=running.pod if running is not None else "" if wish is None else wish.pod,
+            node="" if phase is None else phase.node,
+            namespace="" if wish is None else wish.namespace,
+            container="" if phase is None else phase.container,
+            command=" ".join(words),
+            agent=agent.pid,
+            state=self._state,
+            started=round(wall - (now - self._begun), 3),
+            age=round(now - self._begun, 3),
+            stdout=stdout,
+            stderr=stderr,
+            stdin=agent.given,
+            silence=None if phase is None else phase.silence(now),
+            held=phase is not None and phase.is_held,
+            generation=self._handover.generation,
+            waiting=agent.unwritten,
+        )
+
+    @property
+    def _state(self) -> str:
+        if self._turn.is_awaited:
+            return QUEUED
+        if self._running is not None:
+            return self._running.session.state.value
+        return State.DONE.value if self._lookup is None else LOOKUP
 
     def attempt(self, what: Callable[[], None]) -> None:
         """Do what may fail before there is a session."""
@@ -135,11 +194,13 @@ class Call:
 
     def _fail(self, line: str, code: int) -> None:
         """It has ended before it began."""
+        self._lookup = None
         self._turn.leave(self)
         self._agent.fail(line, code)
 
     def _look_up(self, wish: _Wish) -> None:
         """An exec goes by names only: find the pod that has the address."""
+        self._wish = wish
         api = ExecApi(wish.cluster.dialer)
         deadline = Deadline(connect_seconds(wish.asked, self._handover.environ))
         lookup = PodLookup(find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline))
@@ -159,9 +220,11 @@ class Call:
         self._loop.add(lookup, step, group=self)
 
     def _wait_for_its_turn(self, wish: _Wish) -> None:
+        self._lookup, self._wish = None, wish
         self._turn.enter(self, lambda: self.attempt(lambda: self._begin(wish, None)))
 
     def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
+        self._wish = wish
         if self._agent.is_gone:
             self._turn.leave(self)
             return
@@ -219,3 +282,7 @@ class _Turn:
 
     def leave(self, _who: object) -> None:
         self._gate.leave(self._call)
+
+    @property
+    def is_awaited(self) -> bool:
+        return self._gate.waits(self._call)

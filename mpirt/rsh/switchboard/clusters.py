@@ -8,7 +8,7 @@ named there may be changed: then it is another one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mpirt.errors import MpirtError
@@ -16,6 +16,7 @@ from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
 from mpirt.rsh.ports.chance import jitter
+from mpirt.rsh.ports.followers import Watch
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.podhub import PodHub
 
@@ -50,6 +51,10 @@ class Cluster:
             self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
         return self._hubs[key]
 
+    def watches(self) -> Iterator[Watch]:
+        """How its watches are."""
+        return (hub.status() for hub in self._hubs.values())
+
 
 class Clusters:
     """Those that were asked for."""
@@ -66,6 +71,10 @@ class Clusters:
                 self._known.pop(next(iter(self._known)))
             self._known[key] = Cluster(find_endpoint(environ, context=context), self._loop)
         return self._known[key]
+
+    def watches(self) -> list[Watch]:
+        """How the watches of all clusters are."""
+        return [watch for cluster in self._known.values() for watch in cluster.watches()]
 
 
 class NotHere(MpirtError):

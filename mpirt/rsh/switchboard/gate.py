@@ -29,6 +29,10 @@ class Gate:
         """How many wait."""
         return len(self._waiting)
 
+    def waits(self, who: object) -> bool:
+        """Whether it is not their turn yet."""
+        return who in self._waiting
+
     def enter(self, who: object, begin: Callable[[], None]) -> None:
         """Begin at once, or when it is their turn. Who is inside begins at once."""
         if who not in self._inside and len(self._inside) >= self._most:

@@ -11,6 +11,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.door import Door
+from mpirt.rsh.switchboard.status import BoardStatus, WatchStatus, document
 
 if TYPE_CHECKING:
     from mpirt.rsh.switchboard.frames import Handover
@@ -51,13 +53,17 @@ class Switchboard:
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self._loop = Loop()
         self._calls = Calls(self._loop)
+        self._started = time.time()
+        # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
+        self._newcomers: set[AgentLink] = set()
         self._agents: set[AgentLink] = set()
+        self._viewers: set[AgentLink] = set()
         self._door = Door(listener, folder, let_in=self._let_in, count=self._count)
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
         self._loop.add(self._door, self._door.act, group=self._door)
-        while not self._door.is_closed or self._agents or self._calls:
+        while not self._door.is_closed or self._newcomers or self._agents or self._calls:
             self._loop.turn()
             self._door.look()
             self._loop.touch(self._door)
@@ -66,16 +72,51 @@ class Switchboard:
         return len(self._agents) + len(self._calls)
 
     def _let_in(self, connection: socket.socket) -> None:
-        self._agents.add(
-            AgentLink(self._loop, connection, handed_over=self._handed_over, has_ended=self._has_ended)
+        newcomer = AgentLink(
+            self._loop, connection, handed_over=self._handed_over, asked=self._asked, has_ended=self._has_ended
         )
+        if not newcomer.is_gone:
+            self._newcomers.add(newcomer)
 
     def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
+        self._newcomers.discard(agent)
+        self._agents.add(agent)
         self._calls.take(agent, handover)
 
+    def _asked(self, viewer: AgentLink) -> None:
+        self._newcomers.discard(viewer)
+        self._viewers.add(viewer)
+        viewer.answer(document(self._status(), self._calls.status()))
+
     def _has_ended(self, agent: AgentLink) -> None:
-        self._agents.discard(agent)
+        for group in (self._newcomers, self._agents, self._viewers):
+            group.discard(agent)
         self._calls.agent_has_ended(agent)
+
+    def _status(self) -> BoardStatus:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        watches = self._calls.watches()
+        return BoardStatus(
+            pid=os.getpid(),
+            started=round(self._started, 3),
+            version=_version(),
+            sessions=len(self._calls),
+            queued=self._calls.queued,
+            watches=tuple(WatchStatus(one.namespace, one.selector, one.state, one.pods) for one in watches),
+            buffered=self._calls.buffered,
+            descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
+            descriptor_limit=limit,
+        )
+
+
+def _version() -> str:
+    # Brings email and zipfile, which nobody needs who does not ask.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("mpirt")
+    except PackageNotFoundError:
+        return ""
 
 
 if __name__ == "__main__":
