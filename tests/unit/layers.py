@@ -65,6 +65,7 @@ USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
+    "rich": "mpirt/cli/pslive.py",
     "urllib3": "mpirt/controller/cluster/link.py",
     "yaml": "mpirt/kubeapi/",
 }
@@ -77,7 +78,8 @@ _CORE = (
     "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf protocol/script "
     "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
     "session/ending session/events session/findings session/held session/holding session/machine "
-    "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
+    "session/reattaching session/report session/retry session/session session/starting session/stdinflow "
+    "switchboard/status"
 )
 _CONTROLLER = (
     "options cluster/election "
@@ -97,6 +99,7 @@ _CONTROLLER = (
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
+    *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "pstable")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
