@@ -70,7 +70,7 @@ class Remote:
         if code == _NOT_FOUND:
             raise NoShell(
                 f"the launcher pod {self._pod.name} has no program {names.MPIRT}, neither in"
-                f" {names.RUNTIME_PATH}/bin nor on PATH; mount the runtime folder there, or install it in the image"
+                f" {names.RUNTIME_PATH}/bin nor on PATH; mount that folder there, or install mpirt in the image"
             )
         try:
             return read(output.output(_STDOUT))
@@ -98,19 +98,22 @@ class Remote:
         asked = Invocation(pod, (_SCRIPT,), container=self._pod.container)
         environ = {**self._environ, names.KEEPER_VARIABLE: "off"}
         task = make_task(asked, asked.words, environ, pod=pod, nonce=nonce(), has_stdin=False, encoding="utf-8")
-        loop, output = Loop(), _Collected()
+        loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
         running = SessionIO(
             Session(task, now=time.monotonic(), jitter=jitter),
             loop,
-            ExecApi(self._dialer),
+            api,
             output,
             namespace=self._namespace,
             pod=pod,
             follow=self._follow(loop),
         )
         running.begin()
-        while (code := running.code) is None:
-            loop.turn()
+        try:
+            while (code := running.code) is None:
+                loop.turn()
+        finally:
+            api.close()
         return code, output
 
     def _follow(self, loop: Loop) -> Callable[[str, Hear], Follower]:
