@@ -64,7 +64,6 @@ def ps(
       mpirt ps --watch
       mpirt ps -o '{pod:20} {state:10} {age:>8.0f} {stdout}'
       mpirt ps --json | jq '.switchboards[].commands[] | select(.state == "detached") | .pod'
-      kubectl exec train-launcher-x7k2p -- mpirt ps
       mpirt ps train -n ml
     """
     _check(form=form, as_json=as_json, live=live, only_for_job=bool(namespace or context), job=job)

@@ -56,14 +56,12 @@ class Local:
             try:
                 board = _board(place, client.ask())
             except (EOFError, ConnectionError):
-                client.close()
                 if is_last and client.was_welcome:
                     raise PeerError(
                         f"the switchboard in {place} ends the connection instead of answering; it belongs to"
                         " a version of mpirt that has no status"
                     ) from None
             except TimeoutError:
-                client.close()
                 raise Unreachable(
                     f"the switchboard in {place} does not answer within {PATIENCE:.0f} s; it may be stopped or"
                     f" overloaded, see {place}/log"
@@ -71,6 +69,9 @@ class Local:
             else:
                 self._clients[place] = client
                 return board
+            finally:
+                if place not in self._clients:
+                    client.close()
         return None
 
     def _connect(self, place: str) -> _Client | None:

@@ -108,7 +108,9 @@ class Launcher:
 
     def command_when(self, holds: Callable[[Any], bool]) -> Any:
         """The one command, once that holds."""
-        [found] = self.until(lambda status: len(status["commands"]) == 1 and holds(status["commands"][0]))["commands"]
+        [found] = self.until(lambda status: len(status["commands"]) == 1 and holds(status["commands"][0]))[
+            "commands"
+        ]
         return found
 
     def stop(self) -> None:
