@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mpirt.errors import PeerError
+from mpirt.objects import rows as table_rows
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, fields, read_board
 
 # Longer numbers are none.
@@ -107,12 +108,9 @@ def _board(board: Board) -> dict[str, object]:
 
 def _read_board(body: Mapping[str, object]) -> Board:
     status, commands = read_board(body)
-    bodies = body["commands"]
-    if not isinstance(bodies, list):
-        raise PeerError("it has no commands")
     rows = [
         Row(command, _usage(one, "agent_cpu", "agent_memory"))
-        for command, one in zip(commands, bodies, strict=True)
+        for command, one in zip(commands, table_rows(body, "commands"), strict=True)
     ]
     return Board(str(body.get("folder", "")), status, _usage(body, "cpu", "memory"), tuple(rows))
 
