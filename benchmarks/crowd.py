@@ -1,9 +1,9 @@
 """
-Programs that are all started at once and stay: when the last of them is up, and what all of them have cost by then.
+Programs that are all started at once and stay: when the last of them is up, and what all have cost by then.
 
 Owns: the processes and that none is left. Must not know what the programs are.
 
-Thousands of them may have no descriptor of ours each: all write to the same two files, and their lines are counted.
+Thousands of them can't have a descriptor of ours each: all write to the same two files, whose lines are counted.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class Crowd:
     """From the start of the first to the word of the last."""
     cpu_seconds: float
     """Of all, at that moment."""
+    errors: Path
+
+    def said(self) -> list[str]:
+        """What they have written to their stderr."""
+        return self.errors.read_text(errors="replace").splitlines()
 
     def pss_bytes(self) -> int:
         """What all of them hold in memory now."""
@@ -57,11 +62,10 @@ def crowd(argvs: Sequence[Sequence[str]], *, env: Mapping[str, str], sign: str) 
         try:
             began = time.monotonic()
             with _appended(output) as out, _appended(errors) as err:
-                for argv in argvs:
-                    pids.append(_spawn(argv, env, out, err))
+                pids.extend(_spawn(argv, env, out, err) for argv in argvs)
             _wait_until_up(pids, output, errors, f"{sign}\n".encode())
             took = time.monotonic() - began
-            yield Crowd(pids, took, sum(cpu_seconds(pid) for pid in pids))
+            yield Crowd(pids, took, sum(cpu_seconds(pid) for pid in pids), errors)
         finally:
             _end(pids)
 
@@ -89,7 +93,9 @@ def _spawn(argv: Sequence[str], env: Mapping[str, str], output: int, errors: int
         (os.POSIX_SPAWN_DUP2, errors, 2),
     ]
     # Python ignores SIGPIPE, and what is ignored is inherited.
-    return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+    return os.posix_spawn(
+        argv[0], list(argv), env, file_actions=actions, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
+    )
 
 
 @contextmanager
