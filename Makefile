@@ -26,7 +26,7 @@ BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-stati
 HAS_OPENSSL := command -v openssl >/dev/null
 OPENSSL_REMEDY := the tests need openssl; as root: apt-get install openssl
 
-# The keeper is built for worker nodes of both architectures; the other one's runs here as well.
+# Agent and keeper are built for both architectures; the other one's keeper runs here as well.
 OTHER_MACHINE := $(if $(filter aarch64,$(shell uname -m)),x86_64,aarch64)
 QEMU ?= qemu-$(OTHER_MACHINE)-static
 HAS_QEMU := command -v $(QEMU) >/dev/null
@@ -77,7 +77,7 @@ echo "<== make $(1): $$took s, exit code $$code"; exit $$code
 endef
 
 .PHONY: check
-check: may-check lint keeper ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
+check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS)) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/rsh $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,tests/protocol/rsh $(DISCOVERY) $(OUTAGES)) $(PYTEST_ARGS),\
@@ -114,21 +114,21 @@ format: venv ## format everything, mend what ruff can mend
 	$(BIN)/ruff format .
 
 .PHONY: unit protocol api e2e api-and-e2e
-unit: may-check venv keeper ## tests of values: no socket, no cluster
+unit: may-check venv programs ## tests of values: no socket, no cluster
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
-protocol: venv keeper ## tests against a loopback API server
+protocol: venv programs ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
 # More at once than processors: they wait for leases and pods most of their time. Large files first, as they last.
-api: venv keeper ## tests of the controller on a real control plane without nodes
+api: venv programs ## tests of the controller on a real control plane without nodes
 	@$(BIN)/python -m tests.run layer --at-once 6 tests/api --loadscope-reorder $(PYTEST_ARGS)
 
-e2e: venv keeper ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
+e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
 # What of e2e runs alone waits half of its time.
-api-and-e2e: venv keeper ## both of them, in less time than one after the other
+api-and-e2e: venv programs ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
 
 # The oldest version that there is a recipe for.
@@ -140,7 +140,7 @@ oldest: cluster ## some of the cluster's tests, on the oldest Kubernetes, which 
 	@$(BIN)/python -m tests.run layer tests/e2e -m oldest $(PYTEST_ARGS)
 
 .PHONY: cluster cluster-down
-cluster: venv keeper ## start the test cluster, or heal the one that runs, and load its images (root)
+cluster: venv programs ## start the test cluster, or heal the one that runs, and load its images (root)
 	$(BIN)/python -m tests.kube up
 	$(BIN)/python -m tests.kube images
 
@@ -150,7 +150,7 @@ cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; 
 
 # CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
 .PHONY: demo
-demo: venv keeper ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
+demo: venv programs ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
 	@$(BIN)/python -m demo
 
 # ---- what they stand on --------------------------------------------------------------------------------------
@@ -190,17 +190,23 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable '.[controller]' --group dev
 	@touch $@
 
-# The number is that of mpirt/keeper. What the compiler makes for itself the first time is in ~/.cache/zig.
+# The numbers are those of mpirt/agent and mpirt/keeper. What the compiler makes for itself the first time is in
+# ~/.cache/zig.
+AGENTS := $(addprefix mpirt/agent/agent-1-,amd64 arm64)
 KEEPERS := $(addprefix mpirt/keeper/keeper-1-,amd64 arm64)
-KEEPER_SOURCES := $(wildcard images/keeper/*.c images/keeper/*.h) images/keeper/build.py
+sources-of = $(wildcard images/$(1)/*.c images/$(1)/*.h) images/build.py
 
-.PHONY: keeper
-keeper: $(KEEPERS) ## the program that holds commands in workers, for each architecture; a minute the first time
+.PHONY: programs keeper
+programs: $(AGENTS) $(KEEPERS) ## the agent and the keeper, for each architecture; a minute the first time
+keeper: programs
 
-mpirt/keeper/keeper-1-%: $(KEEPER_SOURCES) | $(READY)
-	$(BIN)/python images/keeper/build.py $(@D) $*
+mpirt/agent/agent-1-%: $(call sources-of,agent) | $(READY)
+	$(BIN)/python images/build.py agent $(@D) $*
+
+mpirt/keeper/keeper-1-%: $(call sources-of,keeper) | $(READY)
+	$(BIN)/python images/build.py keeper $(@D) $*
 
 .PHONY: clean
-clean: ## remove .venv, the keeper, and what tools left; the cluster and the caches outside the checkout stay
-	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache mpirt/keeper/keeper-*
+clean: ## remove .venv, built programs, and what tools left; the cluster and the caches outside the checkout stay
+	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache mpirt/agent/agent-* mpirt/keeper/keeper-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -85,7 +85,7 @@ TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
 FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"
 
 # Where a launcher has the runtime folder, and the variable that says so if it has it elsewhere: kubexec.sh alone,
-# mounted at its path, has to find the rest of it. images/runtime/launcher.c is of the same opinion.
+# mounted at its path, has to find the rest of it. images/agent/launch.c is of the same opinion.
 RUNTIME_PATH = "/opt/mpirt"
 RUNTIME_VARIABLE = "MPIRT_RUNTIME"
 

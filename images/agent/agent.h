@@ -34,7 +34,9 @@ enum {
     PROTOCOL = 1,
     HEADER = 5,
     PAYLOAD_LIMIT = 64 << 10,
-    FRAME_LIMIT = HEADER + PAYLOAD_LIMIT,
+    PAGE = 4096,
+    /* A frame, in whole pages: what is given back must be nobody else's. */
+    FRAME_BUFFER = PAYLOAD_LIMIT + PAGE,
     KEEP_LIMIT = 8 << 10,
     HANDOVER_LIMIT = 8 << 20,
     WINDOW = 256 << 10,          /* of each stream, in each direction */
@@ -55,8 +57,8 @@ enum frame_type {
 
 /* text.c: what stdio would have done. */
 struct text {
-    char bytes[PATH_MAX + 256];
     size_t length;
+    char bytes[PATH_MAX + 256];
 };
 void text_begin(struct text *text, const char *first);
 void text_add(struct text *text, const char *more);
@@ -183,8 +185,8 @@ struct session {
     const char *called;
     bool is_handed_over;     /* to any switchboard: from here on signals are the command's */
     u32 generation;
-    u8 keep[KEEP_LIMIT];
     size_t keep_length;
+    u8 keep[KEEP_LIMIT];
 };
 extern struct session session;
 _Noreturn void agent_run(void);

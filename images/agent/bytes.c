@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096 };
-
 /* Both architectures that this is built for are little endian. */
 void put32(u8 *to, u32 value)
 {

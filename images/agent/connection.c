@@ -13,8 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
-
 static struct {
     int fd;
     int ticket;
@@ -22,7 +20,7 @@ static struct {
     bool is_mute;            /* nobody reads it; what was sent before may still be there to hear */
     size_t length;
 } board = {.fd = -1};
-static u8 incoming[FRAME_LIMIT] __attribute__((aligned(PAGE)));
+static u8 incoming[FRAME_BUFFER] __attribute__((aligned(PAGE)));
 
 void connection_begin(int fd)
 {

@@ -17,7 +17,7 @@
 
 enum { MOST_AT_ONCE = 64 << 10, LOOK_AGAIN = 500 };
 
-static u8 kept[STDIN_KEPT] __attribute__((aligned(4096)));
+static u8 kept[STDIN_KEPT] __attribute__((aligned(PAGE)));
 
 static struct {
     enum way way;

@@ -36,7 +36,7 @@ struct output {
     unsigned first, count;
 };
 
-static u8 kept[OUTPUTS][OUTPUT_KEPT] __attribute__((aligned(4096)));
+static u8 kept[OUTPUTS][OUTPUT_KEPT] __attribute__((aligned(PAGE)));
 static struct output outputs[OUTPUTS] = {
     {.ring = {.bytes = kept[0], .size = OUTPUT_KEPT}},
     {.ring = {.bytes = kept[1], .size = OUTPUT_KEPT}},
@@ -180,14 +180,11 @@ static void serve(struct output *output)
                 return;
             account(output, output->aside.result, output->aside.error);
         }
-        if (!ring_length(&output->ring)) {
-            if (output->ring.end)
-                ring_rest(&output->ring);
-            return;
-        }
-        if (!write_some(output))
-            return;
+        if (!ring_length(&output->ring) || !write_some(output))
+            break;
     }
+    if (!output->aside.is_busy && !ring_length(&output->ring) && output->ring.end)
+        ring_rest(&output->ring);
 }
 
 void outputs_serve(void)

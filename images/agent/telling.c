@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, STDIN_PART = 16 << 10, HANDOVER_PART = 8 };
+enum { STDIN_PART = 16 << 10, HANDOVER_PART = 8 };
 
-static u8 outgoing[FRAME_LIMIT] __attribute__((aligned(PAGE)));
+static u8 outgoing[FRAME_BUFFER] __attribute__((aligned(PAGE)));
 static size_t begin, end, most;
 
 static struct {

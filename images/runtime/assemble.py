@@ -1,8 +1,8 @@
 """
 Puts the runtime folder together: first Python and what it needs, out of Debian's packages, then mpirt.
 
-    assemble.py python FOLDER [LAUNCHER.C]   minutes with its packages; changes with Debian
-    assemble.py mpirt FOLDER PROJECT         a second; changes with every commit
+    assemble.py python FOLDER           minutes with its packages; changes with Debian
+    assemble.py mpirt FOLDER PROJECT    a second; changes with every commit
 
 Owns: what is in the folder and where. Runs in a root file system in which the packages are installed, or, for the
 second step, with the Python of the folder itself: the same script serves the Dockerfile and the test cluster's
@@ -40,9 +40,12 @@ _ENCODINGS = re.compile(
     r"__init__|aliases|ascii|cp437|idna|latin_1|punycode|raw_unicode_escape|unicode_escape|utf_\w+"
 )
 
+# What images call the machines that uname calls otherwise.
+_ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
+
 # The packages of which something is in the folder.
 _DISTRIBUTED = (
-    "libc6", "libexpat1", "libffi8", "libgcc-s1", "libpython3.11-stdlib", "libssl3", "libyaml-0-2", "musl-dev",
+    "libc6", "libexpat1", "libffi8", "libgcc-s1", "libpython3.11-stdlib", "libssl3", "libyaml-0-2",
     "python3-click", "python3-yaml", "python3.11-minimal", "zlib1g",
 )  # fmt: skip
 
@@ -50,6 +53,10 @@ _DISTRIBUTED = (
 _NOT_FOR_LAUNCHERS = frozenset({"mpirt-controller"})
 # Names under which launchers start mpirt-rsh.
 _AGENTS = ("ssh", "kubexec.sh")
+# What pip's script becomes the agent by is no use where the agent itself is called.
+_DIRECT = "mpirt.rsh.direct:main"
+# What agents start, and nobody else.
+_SWITCHBOARD = ("mpirt-switchboard", "mpirt.rsh.switchboard.main:main")
 _INSTALLER = "mpirt-runtime-install"
 
 _PROGRAM = """\
@@ -61,8 +68,8 @@ sys.exit({function}())
 """
 
 
-def add_python(folder: Path, launcher: Path) -> None:
-    """Python, its libraries and its loader, click and PyYAML, and the launcher, compiled."""
+def add_python(folder: Path) -> None:
+    """Python, its libraries and its loader, click and PyYAML."""
     lib = folder / "lib"
     lib.mkdir(parents=True)
     _copy(Path(f"/usr/bin/{_VERSION}"), lib / "python")
@@ -74,7 +81,6 @@ def add_python(folder: Path, launcher: Path) -> None:
         _copy(extension, lib / "site-packages/yaml" / extension.name)
     _add_libraries([lib / "python", *sorted(lib.rglob("*.so"))], lib)
     _add_licences(folder)
-    run("musl-gcc", "-static", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-o", lib / "launcher", launcher)
 
 
 def add_mpirt(folder: Path, project: Path) -> None:
@@ -88,6 +94,7 @@ def add_mpirt(folder: Path, project: Path) -> None:
         shutil.rmtree(former, ignore_errors=True)
     compile_tree(project / "mpirt", site / "mpirt")
     _add_keepers(project / "mpirt/keeper", site / "mpirt/keeper")
+    _add_agent(project / "mpirt/agent", lib / "agent")
     _compile(own / "start.py", lib / _VERSION / "mpirt_start.pyc", shown="mpirt_start.py")
     _compile(own / "install.py", site / "mpirt_install.pyc", shown="mpirt_install.py")
     _write_metadata(site, about["name"], about["version"])
@@ -95,15 +102,16 @@ def add_mpirt(folder: Path, project: Path) -> None:
     (folder / "bin").mkdir()
     for name, entry in sorted(programs_of(about["scripts"]).items()):
         _write_program(programs / f"{name}.pyc", entry)
-        # Links take no place in the image, and are files of their own once they are copied: 20 kB each.
-        (folder / "bin" / name).hardlink_to(lib / "launcher")
+        # Links take no place in the image, and are files of their own once they are copied: 50 kB each.
+        (folder / "bin" / name).hardlink_to(lib / "agent")
+    _write_program(programs / f"{_SWITCHBOARD[0]}.pyc", _SWITCHBOARD[1])
     _make_readable(folder)
 
 
 def programs_of(scripts: Mapping[str, str]) -> Mapping[str, str]:
     """Names in bin/ and the function of each: those that pip would install, and those that launchers want."""
     own = {name: entry for name, entry in scripts.items() if name not in _NOT_FOR_LAUNCHERS}
-    return {**own, **dict.fromkeys(_AGENTS, scripts["mpirt-rsh"]), _INSTALLER: "mpirt_install:main"}
+    return {**own, **dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT), _INSTALLER: "mpirt_install:main"}
 
 
 def compile_tree(source: Path, target: Path, *, leave_out: Callable[[Path], bool] | None = None) -> None:
@@ -170,9 +178,20 @@ def _add_keepers(source: Path, target: Path) -> None:
     """The programs that mpirt-rsh takes to workers, for every architecture: theirs may be another one."""
     files = sorted(source.glob("keeper-*"))
     if not files:
-        raise SystemExit(f"{source} has no keeper; build it: make keeper")
+        raise SystemExit(f"{source} has no keeper; build it: make programs")
     for file in files:
         shutil.copyfile(file, target / file.name)
+
+
+def _add_agent(source: Path, target: Path) -> None:
+    """The program that all names in bin/ are: for this machine's architecture, as the Python beside it."""
+    machine = os.uname().machine
+    for file in source.glob(f"agent-*-{_ARCHITECTURES.get(machine, machine)}"):
+        target.unlink(missing_ok=True)
+        shutil.copyfile(file, target)
+        target.chmod(0o755)
+        return
+    raise SystemExit(f"{source} has no agent for {machine}; build it: make programs")
 
 
 def _write_program(target: Path, entry: str) -> None:
@@ -211,12 +230,12 @@ def run(*argv: str | Path) -> str:
 
 def main(words: Sequence[str]) -> None:
     match list(words):
-        case ["python", folder, launcher]:
-            add_python(Path(folder), Path(launcher))
+        case ["python", folder]:
+            add_python(Path(folder))
         case ["mpirt", folder, project]:
             add_mpirt(Path(folder), Path(project))
         case _:
-            raise SystemExit("usage: assemble.py python FOLDER LAUNCHER.C | mpirt FOLDER PROJECT")
+            raise SystemExit("usage: assemble.py python FOLDER | mpirt FOLDER PROJECT")
 
 
 if __name__ == "__main__":

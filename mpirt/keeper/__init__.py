@@ -1,7 +1,7 @@
 """
 The keeper's built files: one static program for each architecture of worker nodes.
 
-Owns: what they are called, and reading them. images/keeper has their source, and `make keeper` builds them into
+Owns: what they are called, and reading them. images/keeper has their source, and `make programs` builds them into
 this folder. An installation works without them: remote commands then run under the shell wrapper.
 """
 

@@ -60,13 +60,7 @@ def list_pods(
 
 def watch_pod(namespace: str, name: str, *, since: str, seconds: int) -> Ask:
     """What happens to one pod from a resource version on, for so many seconds."""
-    wanted = [
-        ("watch", "true"),
-        ("fieldSelector", f"metadata.name={name}"),
-        ("resourceVersion", since),
-        ("timeoutSeconds", str(seconds)),
-        ("allowWatchBookmarks", "true"),
-    ]
+    wanted = _watch(("fieldSelector", f"metadata.name={name}"), since, seconds)
     return Ask(
         doing=f'watch pod "{name}" in namespace "{namespace}"',
         verbs=("watch",),
@@ -74,6 +68,18 @@ def watch_pod(namespace: str, name: str, *, since: str, seconds: int) -> Ask:
         namespace=namespace,
         name=name,
         target=_with_query(_pods(namespace), wanted),
+    )
+
+
+def watch_pods(namespace: str, *, labels: str, since: str, seconds: int) -> Ask:
+    """The same for all pods with the labels."""
+    return Ask(
+        doing=f'watch pods in namespace "{namespace}"',
+        verbs=("watch",),
+        resource="pods",
+        namespace=namespace,
+        name="",
+        target=_with_query(_pods(namespace), _watch(("labelSelector", labels), since, seconds)),
     )
 
 
@@ -103,6 +109,16 @@ def exec_in_pod(namespace: str, name: str, *, container: str, command: Sequence[
 
 def _pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{escaped(namespace)}/pods"
+
+
+def _watch(which: tuple[str, str], since: str, seconds: int) -> list[tuple[str, str]]:
+    return [
+        ("watch", "true"),
+        which,
+        ("resourceVersion", since),
+        ("timeoutSeconds", str(seconds)),
+        ("allowWatchBookmarks", "true"),
+    ]
 
 
 def _with_query(path: str, wanted: Sequence[tuple[str, str]]) -> str:

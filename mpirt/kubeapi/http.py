@@ -56,6 +56,10 @@ class Api:
 
     def get(self, ask: Ask, deadline: Deadline) -> JsonObject:
         """Ask for one object."""
+        return run(self.get_steps(ask, deadline))
+
+    def get_steps(self, ask: Ask, deadline: Deadline) -> Steps[JsonObject]:
+        """The same in steps."""
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
             request = self.dialer.request(ask.target, credentials)
@@ -65,7 +69,7 @@ class Api:
                 return parse_object(body, ask)
             raise failure_error(read_failure(head, body), ask, origin=self.dialer.endpoint.origin)
 
-        return run(self._with_credentials(once, deadline))
+        return self._with_credentials(once, deadline)
 
     def list_pods(
         self,
@@ -82,12 +86,27 @@ class Api:
 
         `keep` makes of each pod what is worth keeping, so that thousands of them never stand in memory whole.
         """
+        return run(self.list_steps(namespace, keep, deadline, labels=labels, fields=fields, page=page))
+
+    def list_steps(
+        self,
+        namespace: str,
+        keep: Callable[[JsonObject], _T],
+        deadline: Deadline,
+        *,
+        labels: str = "",
+        fields: str = "",
+        page: int = PAGE,
+    ) -> Steps[list[_T]]:
+        """The same in steps."""
         for _ in range(_FRESH_STARTS - 1):
             try:
-                return self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
+                return (
+                    yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
+                )
             except Expired:
                 continue
-        return self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
+        return (yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page))
 
     def close(self) -> None:
         """Close the connection that was kept, if any."""
@@ -102,14 +121,14 @@ class Api:
         labels: str,
         fields: str,
         page: int,
-    ) -> list[_T]:
+    ) -> Steps[list[_T]]:
         from mpirt.kubeapi.listing import read_page  # noqa: PLC0415  a remote command mostly needs no list
 
         found: list[_T] = []
         after = ""
         while True:
             ask = asks.list_pods(namespace, labels=labels, fields=fields, limit=page, after=after)
-            part = read_page(self.get(ask, deadline), ask)
+            part = read_page((yield from self.get_steps(ask, deadline)), ask)
             found += [keep(item) for item in part.items]
             if not part.following:
                 return found

@@ -1,7 +1,7 @@
 """
 The connection of a watch, for somebody else's poll loop: nothing here ever waits.
 
-Owns: one question at a time, and moving bytes between its connection and a PodWatch. Who owns the loop polls
+Owns: one question at a time, and moving bytes between its connection and a ListWatch. Who owns the loop polls
 fileno() for `wants`, for at most timeout() seconds, and then calls step().
 """
 
@@ -12,8 +12,8 @@ from mpirt.kubeapi.answers import NOT_ACCEPTED
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.exchange import Kept, Pending, Wait
+from mpirt.kubeapi.listwatch import ListWatch, News
 from mpirt.kubeapi.stream import TlsStream
-from mpirt.kubeapi.watch import News, PodWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ _READS_PER_STEP = 16
 
 
 class WatchLink:
-    """A PodWatch on the wire."""
+    """A ListWatch on the wire."""
 
     __slots__ = ("_clock", "_dialer", "_kept", "_news", "_question", "_watch")
 
-    def __init__(self, dialer: Dialer, watch: PodWatch, *, clock: Clock) -> None:
+    def __init__(self, dialer: Dialer, watch: ListWatch, *, clock: Clock) -> None:
         self._dialer = dialer
         self._watch = watch
         self._clock = clock
@@ -48,18 +48,23 @@ class WatchLink:
         """What to poll the descriptor for."""
         return 0 if self._question is None else self._question.wants
 
+    @property
+    def version(self) -> str:
+        """The resource version up to which everything has been told; empty where that isn't known."""
+        return self._watch.version
+
     def timeout(self) -> float:
         """In how many seconds step() must be called, ready or not."""
-        if self._question is not None:
-            return self._question.timeout()
-        return max(0.0, self._watch.due - self._clock())
+        interrupt = self._watch.interrupt
+        left = self._watch.due - self._clock() if self._question is None else self._question.timeout()
+        return max(0.0, left if interrupt is None else min(left, interrupt - self._clock()))
 
     def step(self) -> list[News]:
         """Do what can be done without waiting; give what was learned."""
         now = self._clock()
+        was_asking = self._watch.asking
         self._news = self._watch.tick(now)
-        if self._news:
-            self.drop()
+        self._follow(was_asking=was_asking)
         try:
             if self._question is None and now >= self._watch.due:
                 self._question = Pending(self._ask())
@@ -84,10 +89,7 @@ class WatchLink:
             self._watch.hurry(self._clock())
             return
         self._watch.look(self._clock())
-        if not self._watch.asking:
-            self._kept.close()
-            if was_asking:
-                self.drop()
+        self._follow(was_asking=was_asking)
 
     def drop(self) -> None:
         """Close the connection. The next step() opens another when it is time to ask."""
@@ -95,6 +97,13 @@ class WatchLink:
         if self._question is not None:
             self._question.close()
             self._question = None
+
+    def _follow(self, *, was_asking: bool) -> None:
+        """Keep no connection that the watch has given up."""
+        if not self._watch.asking and not self._watch.reusable:
+            self._kept.close()
+            if was_asking:
+                self.drop()
 
     def _ask(self) -> Steps[None]:
         watch, dialer = self._watch, self._dialer

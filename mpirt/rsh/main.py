@@ -17,6 +17,7 @@ from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
+from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
@@ -79,8 +80,7 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)
     if log is not None:
-        found = f"{endpoint.route}, by {endpoint.origin}"
-        _say(log.line(f"pod {pod} in namespace {namespace} at {found}", time.monotonic()))
+        _say(log.place(pod, namespace, endpoint, time.monotonic()))
     if launchers.starts_daemon(words):
         # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
         signals.follow_the_parent()
@@ -134,7 +134,7 @@ def _pod_at(asked: Invocation, environ: Mapping[str, str]) -> str:
     api = ExecApi(Dialer(endpoint))
     deadline = Deadline(connect_seconds(asked, environ))
     try:
-        return find_pod(api.list_pods, asked.namespace or endpoint.namespace, asked.pod, deadline)
+        return run(find_pod(api.list_steps, asked.namespace or endpoint.namespace, asked.pod, deadline))
     finally:
         api.close()
 

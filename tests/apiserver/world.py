@@ -21,6 +21,8 @@ class Change:
     version: int
     type: str
     pod: Pod
+    before: Pod | None = None
+    """As it was before a change."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class World:
         with self._changed:
             for pod in pods:
                 key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
-                self._record("MODIFIED" if key in self._pods else "ADDED", pod)
+                self._record("MODIFIED" if key in self._pods else "ADDED", pod, self._pods.get(key))
                 self._pods[key] = self._history[-1].pod
             self._changed.notify_all()
 
@@ -121,9 +123,8 @@ class World:
         """What happened after a version, as soon as something has; None when the time, or the server, is over."""
         with self._changed:
             while not self._stopped:
-                found = [
-                    change for change in self._history if change.version > after and _concerns(selection, change)
-                ]
+                recent = [change for change in self._history if change.version > after]
+                found = [seen for change in recent if (seen := _as_seen(selection, change)) is not None]
                 if found or after < self._oldest:
                     return found
                 left = until - time.monotonic()
@@ -137,12 +138,22 @@ class World:
             self._stopped = True
             self._changed.notify_all()
 
-    def _record(self, kind: str, pod: Pod) -> None:
+    def _record(self, kind: str, pod: Pod, before: Pod | None = None) -> None:
         self.version += 1
         stored = copy.deepcopy(pod)
         stored["metadata"]["resourceVersion"] = str(self.version)
-        self._history.append(Change(self.version, kind, stored))
+        self._history.append(Change(self.version, kind, stored, before))
 
 
-def _concerns(selection: Selection, change: Change) -> bool:
-    return change.type == "BOOKMARK" or selection.matches(change.pod)
+def _as_seen(selection: Selection, change: Change) -> Change | None:
+    """The change as a watch on the selection has it: a pod that leaves the selection is deleted there."""
+    if change.type == "BOOKMARK":
+        return change
+    matches, before = selection.matches(change.pod), change.before
+    if before is None or change.type != "MODIFIED":
+        return change if matches else None
+    if selection.matches(before):
+        # The API server gives it as it was, with the version of the change.
+        left = {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
+        return change if matches else Change(change.version, "DELETED", left)
+    return Change(change.version, "ADDED", change.pod) if matches else None

@@ -23,8 +23,9 @@ from mpirt.kubeapi.answers import (
     Untrusted,
 )
 from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.listwatch import Kind, News
 from mpirt.kubeapi.stream import Address
-from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.watch import PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from tests.apiserver.certificates import HOST
 from tests.apiserver.connection import Exchange

@@ -24,11 +24,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "values": frozenset(),
     "hosts": frozenset({"errors", "values"}),
     "launchenv": frozenset(),
+    "agent": frozenset(),
     "keeper": frozenset(),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"keeper", "kubeapi", "launchenv"},
+    "rsh": _BASE | {"agent", "keeper", "kubeapi", "launchenv"},
     "discover": _BASE | {"kubeapi"},
     "controller": _BASE | {"keeper", "launchenv"},
     "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
@@ -74,7 +75,7 @@ _CORE = (
     "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
     "invocation/replies invocation/seconds invocation/subsystems protocol/channels protocol/conversation "
     "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf protocol/script "
-    "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup session/bound "
+    "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
     "session/ending session/events session/findings session/held session/holding session/machine "
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
 )
@@ -96,6 +97,7 @@ _CONTROLLER = (
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
+    *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
     *(f"mpirt/rsh/{name}.py" for name in _CORE.split()),

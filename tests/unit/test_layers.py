@@ -111,7 +111,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values "
+                "rsh may import agent, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values "
                 "of mpirt, but not discover",
                 id="rsh and discover",
             ),

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mpirt import keeper
+from mpirt import agent, keeper
 from tests.unit.commands import Checkout
 
 AS_ROOT = 'echo 0; test "$1" = -u'
 FOREIGN_MACHINE = "qemu-x86_64-static" if os.uname().machine == "aarch64" else "qemu-aarch64-static"
-KEEPERS = ("mpirt/keeper/keeper-1-amd64", "mpirt/keeper/keeper-1-arm64")
+PROGRAMS = (
+    "mpirt/agent/agent-1-amd64", "mpirt/agent/agent-1-arm64",
+    "mpirt/keeper/keeper-1-amd64", "mpirt/keeper/keeper-1-arm64",
+)  # fmt: skip
 BUSYBOX_REMEDY = "the tests need busybox; as root: apt-get install busybox-static"
 AS_SOMEBODY = 'echo 1000; test "$1" = -u'
 
@@ -29,7 +32,7 @@ def checkout(tmp_path: Path) -> Checkout:
         (made.root / "tests" / folder).mkdir(parents=True)
     (made.root / ".venv" / ".ready").touch()
     made.stub(f"bin/{FOREIGN_MACHINE}")
-    for name in ("images/keeper/build.py", "images/keeper/keeper.c", *KEEPERS):
+    for name in ("images/build.py", "images/agent/agent.c", "images/keeper/keeper.c", *PROGRAMS):
         (made.root / name).parent.mkdir(parents=True, exist_ok=True)
         (made.root / name).touch()
     return made
@@ -140,54 +143,64 @@ class TestTheEnvironment:
         assert second.returncode == 1, "make -q says 1 for: there is work to do"
 
 
-class TestTheKeeper:
+class TestAgentAndKeeper:
     BUILT = [  # noqa: RUF012  a literal
-        "python images/keeper/build.py mpirt/keeper amd64",
-        "python images/keeper/build.py mpirt/keeper arm64",
+        "python images/build.py agent mpirt/agent amd64",
+        "python images/build.py agent mpirt/agent arm64",
+        "python images/build.py keeper mpirt/keeper amd64",
+        "python images/build.py keeper mpirt/keeper arm64",
     ]
 
-    def test_it_is_built_for_each_architecture(self, checkout: Checkout) -> None:
-        for name in KEEPERS:
+    def test_they_are_built_for_each_architecture(self, checkout: Checkout) -> None:
+        for name in PROGRAMS:
             (checkout.root / name).unlink()
 
-        done = checkout.run("make", "keeper")
+        done = checkout.run("make", "programs")
 
         assert (done.returncode, done.stderr) == (0, "")
         assert checkout.calls() == self.BUILT
 
-    @pytest.mark.parametrize("source", ["keeper.c", "frames.h", "build.py"])
-    def test_it_is_built_again_when_a_source_is_newer(self, checkout: Checkout, source: str) -> None:
-        for name in KEEPERS:
+    @pytest.mark.parametrize(
+        ("source", "built"),
+        [("build.py", BUILT), ("agent/agent.c", BUILT[:2]), ("agent/new.h", BUILT[:2]), ("keeper/new.c", BUILT[2:])],
+    )
+    def test_one_is_built_again_when_a_source_of_it_is_newer(
+        self, checkout: Checkout, source: str, built: list[str]
+    ) -> None:
+        for name in PROGRAMS:
             os.utime(checkout.root / name, (1, 1))
-        for path in (checkout.root / "images/keeper").iterdir():
+        for path in (checkout.root / "images").rglob("*.*"):
             os.utime(path, (0, 0))
-        assert checkout.run("make", "-q", "keeper").returncode == 0
+        assert checkout.run("make", "-q", "programs").returncode == 0
 
-        (checkout.root / "images/keeper" / source).touch()
-        checkout.run("make", "keeper")
+        (checkout.root / "images" / source).touch()
+        checkout.run("make", "programs")
 
-        assert checkout.calls() == self.BUILT
+        assert checkout.calls() == built
 
     @pytest.mark.parametrize(
         "target", ["check", "unit", "protocol", "api", "e2e", "api-and-e2e", "cluster", "demo"]
     )
-    def test_what_uses_it_has_it_built_first(self, checkout: Checkout, target: str) -> None:
-        for name in KEEPERS:
+    def test_what_uses_them_has_them_built_first(self, checkout: Checkout, target: str) -> None:
+        for name in PROGRAMS:
             (checkout.root / name).unlink()
 
         checkout.run("make", target)
 
         calls = [call for call in checkout.calls() if call.startswith("python")]
-        assert calls[:2] == self.BUILT
-        assert len(calls) > 2
+        assert calls[:4] == self.BUILT
+        assert len(calls) > 4
 
-    def test_its_names_are_those_under_which_mpirt_looks_for_it(self) -> None:
-        assert tuple(f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES) == KEEPERS
+    def test_their_names_are_those_under_which_mpirt_looks_for_them(self) -> None:
+        agents = [f"mpirt/agent/{agent.file_name(one)}" for one in agent.ARCHITECTURES]
+        keepers = [f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES]
 
-    def test_it_is_removed_with_the_environment(self, checkout: Checkout) -> None:
+        assert (*agents, *keepers) == PROGRAMS
+
+    def test_they_are_removed_with_the_environment(self, checkout: Checkout) -> None:
         checkout.run("make", "clean")
 
-        assert [name for name in (*KEEPERS, ".venv") if (checkout.root / name).exists()] == []
+        assert [name for name in (*PROGRAMS, ".venv") if (checkout.root / name).exists()] == []
         assert (checkout.root / "images/keeper/keeper.c").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt import keeper
+from mpirt import agent, keeper
 
 PROJECT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -37,19 +38,25 @@ def test_the_installed_programs_are_the_ones_in_the_project_file() -> None:
     assert {script.name: script.value for script in scripts} == PYPROJECT["project"]["scripts"], "run: make venv"
 
 
-class TestTheKeeper:
-    FILES = {f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES}  # noqa: RUF012  a literal
+class TestAgentAndKeeper:
+    FILES = {  # noqa: RUF012  a literal
+        *(f"mpirt/agent/{agent.file_name(one)}" for one in agent.ARCHITECTURES),
+        *(f"mpirt/keeper/{keeper.file_name(one)}" for one in keeper.ARCHITECTURES),
+    }
 
-    def test_it_is_installed_for_every_architecture(self) -> None:
+    def test_the_keeper_is_installed_for_every_architecture(self) -> None:
         found = {one: (keeper.read(one) or b"")[:4] for one in keeper.ARCHITECTURES}
 
-        assert found == {"amd64": b"\x7fELF", "arm64": b"\x7fELF"}, "run: make keeper"
+        assert found == {"amd64": b"\x7fELF", "arm64": b"\x7fELF"}, "run: make programs"
+
+    def test_the_agent_can_be_executed(self) -> None:
+        assert [os.access(agent.path(one) or "", os.X_OK) for one in agent.ARCHITECTURES] == [True, True]
 
     @pytest.mark.parametrize("architecture", ["riscv64", "", "../keeper/amd64"])
     def test_there_is_none_for_any_other(self, architecture: str) -> None:
-        assert keeper.read(architecture) is None
+        assert (agent.path(architecture), keeper.read(architecture)) == (None, None)
 
-    def test_it_is_in_the_wheel_that_is_built_of_the_source_distribution(self, tmp_path: Path) -> None:
+    def test_they_are_in_the_wheel_that_is_built_of_the_source_distribution(self, tmp_path: Path) -> None:
         """As `python -m build` does it: what a source distribution lacks no wheel of it has."""
         build("sdist", PROJECT, tmp_path)
         subprocess.run(["tar", "-x", "-f", next(tmp_path.glob("*.tar.gz"))], cwd=tmp_path, check=True, timeout=60)
@@ -57,7 +64,7 @@ class TestTheKeeper:
 
         with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
             names = set(wheel.namelist())
-            assert names >= self.FILES, "run: make keeper"
+            assert names >= self.FILES, "run: make programs"
             assert all(wheel.read(name) == (PROJECT / name).read_bytes() for name in self.FILES)
 
 

@@ -39,7 +39,9 @@ _LABEL = (
 # Python refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 20
 _OWN_WITH_VALUE = ("namespace", "container", "context")
-_OWN = ("help", "version")
+_OWN = ("help", "version", "direct")
+# Done already, by whoever started the direct form; what a switchboard gets never begins with it.
+_DONE = "direct"
 _IPV4_NUMBERS = 4
 
 
@@ -144,7 +146,8 @@ class _Reader:
         if name in _OWN:
             if equals:
                 raise UsageError(f"option --{name} takes no value")
-            self._own.setdefault("wants", name)
+            if name != _DONE:
+                self._own.setdefault("wants", name)
         elif name in _OWN_WITH_VALUE:
             text = text if equals else next(self._values(), "")
             if not text:

@@ -51,6 +51,7 @@ Options:
   --container NAME       the container, where a pod has several
   --context NAME         a context of the kubeconfig
   -v                     log to stderr, with times
+  --direct               as the first word: run in a process of its own, as MPIRT_SWITCHBOARD=off does
   -h, --help
   --version
 
@@ -81,6 +82,8 @@ Environment:
                          if the pod is deleted, its grace period less 3 s)
   MPIRT_FENCE            JOB or JOB:ATTEMPT; kills what earlier attempts of JOB left in the container
   MPIRT_KEEPER=off       no keeper in the pod: the command ends with its connection
+  MPIRT_SWITCHBOARD      off: one process per command, not one for all (on);
+                         or the folder of its socket, such as /run/mpirt (/dev/shm, $TMPDIR or /tmp)
   MPIRT_LOG=debug        as -v
 
 Exit code: the command's own, 128 and the number for a signal; from 240 on, see docs/exit-codes.md.

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from mpirt.kubeapi.answers import JsonObject
+    from mpirt.kubeapi.exchange import Steps
 
     class Lists(Protocol):
-        """Api.list_pods."""
+        """Api.list_steps."""
 
         def __call__(
             self,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
             *,
             labels: str,
             fields: str,
-        ) -> list[Candidate]: ...
+        ) -> Steps[list[Candidate]]: ...
 
 
 _JOB = "batch.kubernetes.io/job-name"
@@ -47,7 +48,7 @@ _INDEX = "batch.kubernetes.io/job-completion-index"
 _LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 _ENDED = ("Failed", "Succeeded")
 _MOST_NAMED = 5
-# Nothing else goes on meanwhile.
+# Until then the command does not start.
 _SECONDS = 5.0
 
 
@@ -120,18 +121,20 @@ def choose(host: str, pods: Sequence[Candidate], *, service: str = "") -> str:
     return found[0] if found else ""
 
 
-def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, service: str = "") -> str:
+def find_pod(lists: Lists, namespace: str, host: str, deadline: Deadline, *, service: str = "") -> Steps[str]:
     """
-    Look the host up. Returns the pod's name.
+    Look the host up, in steps that never wait. They return the pod's name.
 
-    `lists` is an Api's list_pods, `host` an address or the first label of a host name, `service` its second label.
-    Raises Ambiguous, NoPod, and what list_pods raises; where listing is not allowed, a NoPod that says so.
+    `lists` is an Api's list_steps, `host` an address or the first label of a host name, `service` the second.
+    Raises Ambiguous, NoPod, and what list_steps raises; where listing is not allowed, a NoPod that says so.
     """
     dead: set[str] = set()
     what = f"{'address' if _is_address(host) else 'host name'} {host}"
     for question in questions(host):
         try:
-            pods = lists(namespace, read_candidate, deadline, labels=question.labels, fields=question.fields)
+            pods = yield from lists(
+                namespace, read_candidate, deadline, labels=question.labels, fields=question.fields
+            )
         except Forbidden as error:
             raise NoPod(f"the {what} can't be looked up: {error}") from error
         if found := choose(host, pods, service=service):
@@ -153,7 +156,7 @@ class HostName:
         self._is_settled = False
         self._said = ""
 
-    def pod(self, error: NotFound) -> str:
+    def pod(self, error: NotFound) -> Steps[str]:
         """
         The pod that is meant by the name that `error` says is not found. It is looked up once.
 
@@ -161,7 +164,7 @@ class HostName:
         """
         if not self._is_settled:
             try:
-                return self._look_up()
+                return (yield from self._look_up())
             except Ambiguous:
                 raise
             except NoPod as none:
@@ -171,10 +174,10 @@ class HostName:
                 raise error from None
         raise NotFound(f"{error}; {self._said}", error.failure) if self._said else error
 
-    def _look_up(self) -> str:
+    def _look_up(self) -> Steps[str]:
         deadline = Deadline(_SECONDS)
         try:
-            found = find_pod(self._lists, self._namespace, self._host, deadline, service=self._service)
+            found = yield from find_pod(self._lists, self._namespace, self._host, deadline, service=self._service)
         except NoPod:
             self._is_settled = True
             raise

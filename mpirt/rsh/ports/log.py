@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mpirt.kubeapi.endpoint import Endpoint
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.session.machine import State
 
@@ -27,6 +28,10 @@ class Log:
         self._begin = begin
         self._bytes = {"received": 0, "sent": 0, "read": 0}
         self._state: State | None = None
+
+    def place(self, pod: str, namespace: str, endpoint: Endpoint, now: float) -> str:
+        """The first line: where the command is to run, and how it was found out."""
+        return self.line(f"pod {pod} in namespace {namespace} at {endpoint.route}, by {endpoint.origin}", now)
 
     def line(self, text: str, now: float) -> str:
         """A line out of its text."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 
-from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch import PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.session import events
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.dial import Dialer
     from mpirt.rsh.ports.loop import Loop
 
@@ -27,14 +29,25 @@ class PodWatchPort(WatchLink):
 
     __slots__ = ()
 
-    def __init__(self, dialer: Dialer, namespace: str, pod: str, *, jitter: Callable[[], float]) -> None:
-        now = time.monotonic()
-        watch = PodWatch(namespace, pod, now=now, jitter=jitter, origin=dialer.endpoint.origin)
-        super().__init__(dialer, watch, clock=time.monotonic)
+    def __init__(
+        self,
+        dialer: Dialer,
+        namespace: str,
+        pod: str,
+        *,
+        jitter: Callable[[], float],
+        clock: Clock = time.monotonic,
+        after: float = 0.0,
+        slowest: Callable[[], float] = float,
+    ) -> None:
+        """Asks first `after` so many seconds; `slowest` bounds the pace of polls (see PodWatch)."""
+        begin, origin = clock() + after, dialer.endpoint.origin
+        watch = PodWatch(namespace, pod, now=begin, jitter=jitter, origin=origin, slowest=slowest)
+        super().__init__(dialer, watch, clock=clock)
 
     def learn(self) -> list[events.Event]:
         """Do what can be done without waiting; give what the session should know."""
-        return [event for news in self.step() for event in _told_by(news)]
+        return [event for news in self.step() for event in told_by(news)]
 
 
 class OwnWatch:
@@ -57,13 +70,14 @@ class OwnWatch:
         self._port.drop()
 
 
-def _told_by(news: News) -> list[events.Event]:
+def told_by(news: News) -> list[events.Event]:
+    """What news of a pod are to its session."""
     match news.kind:
         case Kind.SEEN:
             return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
         case Kind.GONE:
             return [events.ApiAnswers(), events.PodGone()]
-        case Kind.OPEN:
+        case Kind.OPEN | Kind.LISTED:
             return [events.ApiAnswers()]
         case Kind.REFUSED:
             # What a lesser Role may still read is asked for next.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mpirt.rsh.pod.lookup import HostName
     from mpirt.rsh.ports.log import Log
     from mpirt.rsh.ports.loop import Loop
+    from mpirt.rsh.ports.podlookup import PodLookup
     from mpirt.rsh.session.record import Record
     from mpirt.rsh.session.session import Session
 
@@ -82,8 +83,8 @@ class SessionIO:
     # fmt: off
     __slots__ = (
         "_api", "_asked", "_client", "_dialing", "_ended_by", "_exec", "_finish", "_follow", "_follower", "_gate",
-        "_host_name", "_is_hearing", "_listening", "_log", "_loop", "_moved", "_namespace", "_over_at", "_pod",
-        "_service", "_session", "_stdout_is_lost", "_waiting", "_written",
+        "_host_name", "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_moved", "_namespace", "_over_at",
+        "_pod", "_service", "_session", "_stdout_is_lost", "_waiting", "_written",
     )
     # fmt: on
 
@@ -113,6 +114,7 @@ class SessionIO:
         self._waiting: list[events.Event] = []
         self._is_hearing = False
         self._host_name: HostName | None = None
+        self._lookup: PodLookup | None = None
         self._asked: events.Dial | None = None
         self._dialing: ExecDial | None = None
         self._exec: ExecLink | None = None
@@ -301,26 +303,31 @@ class SessionIO:
     def _not_opened(self, error: MpirtError) -> None:
         # A kubelet's 404, which is none of the API server's, comes from a node that knows the pod's name.
         # One that has entered its pod once looks for no other.
-        is_first = self._session.state is State.DIAL
-        if is_first and isinstance(error, NotFound) and error.failure.is_status and self._asked is not None:
-            try:
-                self._pod = self._looked_up(error)
-            except MpirtError as other:
-                error = other
-            else:
-                self.hear(events.PodFound(self._pod))
-                self._dial(self._asked)
-                return
-        self.hear(events.NotOpened(error))
+        if self._session.state is State.DIAL and isinstance(error, NotFound) and error.failure.is_status:
+            self._look_up(error)
+        else:
+            self.hear(events.NotOpened(error))
 
-    def _looked_up(self, error: NotFound) -> str:
+    def _look_up(self, error: NotFound) -> None:
+        # Most names are those of pods.
+        from mpirt.rsh.pod.lookup import HostName  # noqa: PLC0415
+        from mpirt.rsh.ports.podlookup import PodLookup  # noqa: PLC0415
+
         if self._host_name is None:
-            # Most names are those of pods.
-            from mpirt.rsh.pod.lookup import HostName  # noqa: PLC0415
+            self._host_name = HostName(self._api.list_steps, self._namespace, self._pod, service=self._service)
+        self._lookup = PodLookup(self._host_name.pod(error))
+        self._loop.add(self._lookup, self._step_lookup, group=self)
 
-            lists = self._api.list_pods
-            self._host_name = HostName(lists, self._namespace, self._pod, service=self._service)
-        return self._host_name.pod(error)
+    def _step_lookup(self) -> None:
+        event = None if self._lookup is None else self._lookup.learn()
+        if event is None:
+            return
+        self._stop_dialing()
+        if isinstance(event, events.PodFound):
+            self._pod = event.pod
+        self.hear(event)
+        if isinstance(event, events.PodFound) and self._asked is not None:
+            self._dial(self._asked)
 
     def _hang_up(self) -> None:
         self._stop_dialing()
@@ -332,10 +339,11 @@ class SessionIO:
     def _stop_dialing(self) -> None:
         if self._gate is not None:
             self._gate.leave(self)
-        if self._dialing is not None:
-            self._loop.remove(self._dialing)
-            self._dialing.close()
-            self._dialing = None
+        for port in (self._dialing, self._lookup):
+            if port is not None:
+                self._loop.remove(port)
+                port.close()
+        self._dialing = self._lookup = None
 
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         if self._follower is None:

@@ -38,7 +38,7 @@ class AgentLink:
 
     # fmt: off
     __slots__ = (
-        "_broken", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended", "_held", "_loop",
+        "_broken", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended", "_held", "_loop",
         "_outbox", "_received", "_record", "_room_told", "_running", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
@@ -60,6 +60,7 @@ class AgentLink:
         self._running: SessionIO | None = None
         self._record: Record | None = None
         self._broken = {1: 0, 2: 0}
+        self._code: int | None = None
         # stdin: what has come and waits for the session, and how much was allowed.
         self._held = bytearray()
         self._ended_stdin = self._feeding = False
@@ -97,8 +98,13 @@ class AgentLink:
 
     def finish(self, code: int) -> None:
         """The last word."""
-        self._running = None
+        self._running = self._code = None
         self._say(frames.finish(code))
+
+    def fail(self, line: str, code: int) -> None:
+        """The last word, once the person has been told why."""
+        self._code = code
+        self.say(line)
 
     # The client of a session
 
@@ -186,12 +192,17 @@ class AgentLink:
         elif kind is Kind.WRITTEN:
             self._outbox.written(*frames.read_written(payload))
             self._send()
+            if self._code is not None and not self.waiting:
+                self.finish(self._code)
         elif kind is Kind.STDIN:
             self._received += len(payload)
             self._held += payload
             self._ended_stdin = self._ended_stdin or not payload
         if self._running is not None:
             self._tell(self._running, kind, payload)
+        elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
+            # Nobody reads it, or somebody does not want to wait until it is read.
+            self.finish(self._code)
 
     def _tell(self, running: SessionIO, kind: Kind, payload: bytes) -> None:
         match kind:

@@ -7,32 +7,35 @@ Owns: what becomes of each: a session, the direct form, or an error in one line.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, our_mistake
+from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Wants, parse
+from mpirt.rsh.pod.lookup import find_pod
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.podwatch import OwnWatch, PodWatchPort
+from mpirt.rsh.ports.podlookup import PodLookup
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
+from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.records import resumption
-from mpirt.rsh.tasks.task import make_task, wants_log
+from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.dial import Dialer
     from mpirt.rsh.invocation.argv import Invocation
     from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
     from mpirt.rsh.session.record import Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
+    from mpirt.rsh.switchboard.clusters import Cluster
     from mpirt.rsh.switchboard.frames import Handover
 
 # Words and variables are bytes to everybody but us.
@@ -45,7 +48,7 @@ class Calls:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._gate = Gate()
-        self._clusters = Clusters()
+        self._clusters = Clusters(loop)
         self._calls: dict[AgentLink, Call] = {}
 
     def __len__(self) -> int:
@@ -66,6 +69,20 @@ class Calls:
         self._calls.pop(agent, None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a command takes."""
+
+    asked: Invocation
+    words: tuple[str, ...]
+    cluster: Cluster
+    pod: str
+
+    @property
+    def namespace(self) -> str:
+        return self.asked.namespace or self.cluster.endpoint.namespace
+
+
 class Call:
     """One command."""
 
@@ -74,6 +91,7 @@ class Call:
     ) -> None:
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
         self._turn = _Turn(gate, self)
+        self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
 
@@ -109,47 +127,69 @@ class Call:
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
         if resumed is not None:
-            self._begin(asked, words, cluster.dialer, resumed)
+            self._begin(_Wish(asked, words, cluster, resumed.record.pod), resumed)
+        elif asked.is_address:
+            self._look_up(_Wish(asked, words, cluster, asked.pod))
         else:
-            begin = lambda: self._begin(asked, words, cluster.dialer, None)  # noqa: E731
-            self._turn.enter(self, lambda: self.attempt(begin))
+            self._wait_for_its_turn(_Wish(asked, words, cluster, asked.pod))
 
     def _fail(self, line: str, code: int) -> None:
         """It has ended before it began."""
-        self._agent.say(line)
-        self._agent.finish(code)
         self._turn.leave(self)
+        self._agent.fail(line, code)
 
-    def _begin(
-        self, asked: Invocation, words: tuple[str, ...], dialer: Dialer, resumed: Resumption | None
-    ) -> None:
+    def _look_up(self, wish: _Wish) -> None:
+        """An exec goes by names only: find the pod that has the address."""
+        api = ExecApi(wish.cluster.dialer)
+        deadline = Deadline(connect_seconds(wish.asked, self._handover.environ))
+        lookup = PodLookup(find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline))
+        self._lookup = lookup
+
+        def step() -> None:
+            found = lookup.learn()
+            if found is None:
+                return
+            self._loop.drop(self)
+            api.close()
+            if isinstance(found, events.PodFound):
+                self._wait_for_its_turn(replace(wish, pod=found.pod))
+            else:
+                self._fail(str(found.error), found.error.code)
+
+        self._loop.add(lookup, step, group=self)
+
+    def _wait_for_its_turn(self, wish: _Wish) -> None:
+        self._turn.enter(self, lambda: self.attempt(lambda: self._begin(wish, None)))
+
+    def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
         if self._agent.is_gone:
             self._turn.leave(self)
             return
-        environ = self._handover.environ
-        namespace = asked.namespace or dialer.endpoint.namespace
-        pod = asked.pod if resumed is None else resumed.record.pod
+        environ, asked, dialer = self._handover.environ, wish.asked, wish.cluster.dialer
         task = make_task(
             asked,
-            words,
+            wish.words,
             environ,
-            pod=pod,
+            pod=wish.pod,
             nonce=nonce() if resumed is None else resumed.record.nonce,
             has_stdin=self._handover.has_stdin,
             encoding=_ENCODING,
         )
         now = time.monotonic()
+        log = Log(now) if wants_log(asked, environ) else None
+        if log is not None:
+            self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
         self._running = SessionIO(
             Session(task, now=now, jitter=jitter, resumption=resumed),
             self._loop,
             ExecApi(dialer),
             self._agent,
-            namespace=namespace,
-            pod=pod,
+            namespace=wish.namespace,
+            pod=wish.pod,
             service=asked.service,
-            follow=_follow(self._loop, dialer, namespace),
+            follow=wish.cluster.hub(wish.namespace, environ).follow,
             gate=self._turn,
-            log=Log(now) if wants_log(asked, environ) else None,
+            log=log,
             moved=self._moved,
         )
         self._running.begin()
@@ -179,10 +219,3 @@ class _Turn:
 
     def leave(self, _who: object) -> None:
         self._gate.leave(self._call)
-
-
-def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
-    def follow(pod: str, hear: Hear) -> Follower:
-        return OwnWatch(loop, PodWatchPort(dialer, namespace, pod, jitter=jitter), hear)
-
-    return follow

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
+from mpirt.rsh.pod.scope import given_scope
+from mpirt.rsh.ports.chance import jitter
+from mpirt.rsh.ports.loop import Loop
+from mpirt.rsh.ports.podhub import PodHub
 
 # What find_endpoint and a credential plugin go by, as far as it differs among the agents of a launcher.
 _VARIABLES = (
@@ -27,19 +30,33 @@ _MOST = 32
 _Key = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API server, and who we are to it."""
+    """An API server, who we are to it, and what it tells of pods."""
 
-    endpoint: Endpoint
-    dialer: Dialer
+    def __init__(self, endpoint: Endpoint, loop: Loop) -> None:
+        self.dialer = Dialer(endpoint)
+        self._loop = loop
+        self._hubs: dict[tuple[str, str | None], PodHub] = {}
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self.dialer.endpoint
+
+    def hub(self, namespace: str, environ: Mapping[str, str]) -> PodHub:
+        """The one watch on the pods of a job."""
+        selector = given_scope(environ)
+        key = (namespace, selector)
+        if key not in self._hubs:
+            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
+        return self._hubs[key]
 
 
-@dataclass(slots=True)
 class Clusters:
     """Those that were asked for."""
 
-    _known: dict[_Key, Cluster] = field(default_factory=dict)
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._known: dict[_Key, Cluster] = {}
 
     def find(self, environ: Mapping[str, str], context: str) -> Cluster:
         """The cluster of an agent. Raises what find_endpoint() does."""
@@ -47,8 +64,7 @@ class Clusters:
         if key not in self._known:
             if len(self._known) >= _MOST:
                 self._known.pop(next(iter(self._known)))
-            endpoint = find_endpoint(environ, context=context)
-            self._known[key] = Cluster(endpoint, Dialer(endpoint))
+            self._known[key] = Cluster(find_endpoint(environ, context=context), self._loop)
         return self._known[key]
 
 

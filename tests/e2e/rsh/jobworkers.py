@@ -39,7 +39,7 @@ def start(
     template = {"terminationGracePeriodSeconds": 1, **spec, "containers": [{**main, **(container or {})}]}
     job = _job(namespace, name, count, template)
     keepers = keeper_files()
-    assert keepers, "there is no keeper in mpirt/keeper; run: make keeper"
+    assert keepers, "there is no keeper in mpirt/keeper; run: make programs"
     workers = stateful_set(job, Settings(runtime_image="", keepers=keepers))
     namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))
     found = f"statefulset/{workers['metadata']['name']}"

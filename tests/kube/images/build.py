@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.kube import buildcache, packages, preflight
-from tests.kube.images import archive, controllers, folders, keepers, keys, recipes, rootfs, scratch, store
+from tests.kube.images import archive, controllers, folders, keys, programs, recipes, rootfs, scratch, store
 from tests.kube.images.archive import Archive, Start
 from tests.kube.images.recipes import AnyRecipe, ControllerRecipe, Recipe, RuntimeRecipe
 from tests.kube.images.rootfs import Mirror
@@ -61,7 +61,7 @@ def _build_all(missing: Sequence[AnyRecipe]) -> None:
     preflight.check_machine(fresh=True)
     packages.ensure()
     if any(isinstance(recipe, RuntimeRecipe | ControllerRecipe) for recipe in missing):
-        keepers.ensure()
+        programs.ensure()
     mirror = rootfs.host_mirror()
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         builds = [pool.submit(_build, recipe, mirror) for recipe in missing]

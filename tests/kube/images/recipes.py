@@ -20,10 +20,10 @@ FOLDER = Path(__file__).parent
 
 # What the runtime's Dockerfile uses too, and what of it makes the image's Python.
 RUNTIME_SOURCE = PROJECT / "images/runtime"
-_PYTHON_FILES = ("assemble.py", "launcher.c")
+_PYTHON_FILES = ("assemble.py",)
 
 # Built into mpirt, which both images hold.
-_KEEPER_SOURCE = PROJECT / "images/keeper"
+_PROGRAM_SOURCES = (PROJECT / "images/agent", PROJECT / "images/keeper")
 
 # Runs on every image, after its own script.
 SLIM = FOLDER / "slim.sh"
@@ -203,7 +203,7 @@ RECIPES = (
 RUNTIME = RuntimeRecipe(
     name="runtime",
     suite="bookworm",
-    packages=("gcc", "musl-tools", "python3", "python3-click", "python3-yaml"),
+    packages=("python3", "python3-click", "python3-yaml"),
 )
 
 CONTROLLER = ControllerRecipe(
@@ -251,7 +251,8 @@ def _runtime_sources() -> Iterator[Path]:
 
 def _mpirt_sources() -> Iterator[Path]:
     yield from (PROJECT / "mpirt").rglob("*.py")
-    yield from (path for path in _KEEPER_SOURCE.iterdir() if path.is_file())
+    yield from (path for folder in _PROGRAM_SOURCES for path in folder.iterdir() if path.is_file())
+    yield PROJECT / "images/build.py"
     yield PROJECT / "pyproject.toml"
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,18 @@ RSH = Path(sys.executable).with_name("mpirt-rsh")
 # More than anything here takes, the longest silence included.
 PATIENCE = 60.0
 NOTHING: Mapping[str, str] = {}
+SWITCHBOARD = "MPIRT_SWITCHBOARD"
+
+
+class Form(Enum):
+    """How a command is run."""
+
+    DIRECT = "direct"
+    SWITCHBOARD = "switchboard"
+
+    def setting(self, folder: Path) -> str:
+        """The value of the variable."""
+        return "off" if self is Form.DIRECT else str(folder)
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ def environment(folder: Path, more: Mapping[str, str] = NOTHING) -> dict[str, st
         "HOME": str(folder),
         "MPIRT_CONNECT_TIMEOUT": "20",
         "MPIRT_KEEPER": "off",
+        SWITCHBOARD: os.environ.get(SWITCHBOARD, "off"),
         **more,
     }
 

@@ -19,7 +19,7 @@ from tests.apiserver.certificates import Authority
 from tests.apiserver.connection import Request
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
+from tests.protocol.rsh.agent import PATIENCE, SWITCHBOARD, Ended, Form, Ground
 
 Tell: TypeAlias = "Callable[[ApiServer], None]"
 
@@ -74,21 +74,28 @@ class Outcome:
     complaints: list[str]
 
 
+CameOf: TypeAlias = "Callable[[Case], Outcome]"
+
+
 class Cases:
     """The cases that run."""
 
-    def __init__(self, cases: Iterable[Case], authority: Authority, folder: Path) -> None:
+    def __init__(
+        self, cases: Iterable[tuple[Case, Form]], authority: Authority, folder: Path, board: Path
+    ) -> None:
+        """`board`: the folder of the switchboard for those that are run by one."""
         found = list(cases)
         self._quick = ThreadPoolExecutor(_AT_ONCE)
         self._slow = ThreadPoolExecutor(max(1, len(found)))
-        self._outcomes: dict[Case, Future[Outcome]] = {}
-        for number, case in enumerate(sorted(found, key=lambda case: not case.slow)):
+        self._outcomes: dict[tuple[Case, Form], Future[Outcome]] = {}
+        for number, (case, form) in enumerate(sorted(found, key=lambda pair: not pair[0].slow)):
             pool = self._slow if case.slow else self._quick
-            self._outcomes[case] = pool.submit(_play, case, authority, folder / str(number))
+            setting = form.setting(board)
+            self._outcomes[case, form] = pool.submit(_play, case, authority, folder / str(number), setting)
 
-    def outcome(self, case: Case) -> Outcome:
+    def outcome(self, case: Case, form: Form) -> Outcome:
         """Wait until the case is over."""
-        return self._outcomes[case].result()
+        return self._outcomes[case, form].result()
 
     def stop(self) -> None:
         """Let those end that have begun."""
@@ -96,7 +103,7 @@ class Cases:
             pool.shutdown(cancel_futures=True)
 
 
-def _play(case: Case, authority: Authority, folder: Path) -> Outcome:
+def _play(case: Case, authority: Authority, folder: Path, setting: str) -> Outcome:
     server = ApiServer(authority)
     server.world.put(pod("w-0"))
     server.start()
@@ -105,7 +112,9 @@ def _play(case: Case, authority: Authority, folder: Path) -> Outcome:
         case.tell(server)
         command = case.command.format(witness=ground.witness)
         source = subprocess.PIPE if case.stdin else subprocess.DEVNULL
-        agent = ground.start("w-0", command, stdin=source, env={"MPIRT_CONNECT_TIMEOUT": case.seconds})
+        agent = ground.start(
+            "w-0", command, stdin=source, env={"MPIRT_CONNECT_TIMEOUT": case.seconds, SWITCHBOARD: setting}
+        )
         agent.feed(case.stdin)
         if case.terminate:
             agent.line()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,29 @@ import pytest
 from tests.apiserver.certificates import Authority
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.ahead import selected
-from tests.protocol.rsh.agent import Ground
-from tests.protocol.rsh.cases import Case, Cases
+from tests.protocol.ahead import selected_pairs
+from tests.protocol.rsh.agent import SWITCHBOARD, Form, Ground
+from tests.protocol.rsh.cases import CameOf, Case, Cases
+from tests.protocol.rsh.crowds import JOB, Begin, Crowd
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a switchboard that all tests share, as the commands of a launcher do."""
+    folder = tmp_path_factory.mktemp("board")
+    folder.chmod(0o700)
+    yield folder
+    log = folder / "log"
+    assert not log.exists() or log.read_text() == ""
+
+
+@pytest.fixture(autouse=True, params=list(Form), ids=[form.value for form in Form], scope="session")
+def form(request: pytest.FixtureRequest, board: Path) -> Iterator[Form]:
+    """How commands are run: each by itself, or all by a switchboard."""
+    found: Form = request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SWITCHBOARD, found.setting(board))
+        yield found
 
 
 @pytest.fixture
@@ -25,10 +46,32 @@ def ground(apiserver: ApiServer, tmp_path: Path) -> Iterator[Ground]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cases(
-    request: pytest.FixtureRequest, authority: Authority, tmp_path_factory: pytest.TempPathFactory
+def ahead(
+    request: pytest.FixtureRequest, board: Path, authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cases]:
-    """Everything that is a Case in the parameters of the tests that were selected."""
-    found = Cases(selected(request.session, Case), authority, tmp_path_factory.mktemp("cases"))
+    """Everything that is a Case in the parameters of the tests that were selected, in its form."""
+    pairs = selected_pairs(request.session, Case, Form)
+    found = Cases(pairs, authority, tmp_path_factory.mktemp("cases"), board)
     yield found
     found.stop()
+
+
+@pytest.fixture
+def came_of(ahead: Cases, form: Form) -> CameOf:
+    """What came of a case; waits for it."""
+    return lambda case: ahead.outcome(case, form)
+
+
+@pytest.fixture
+def begin(apiserver: ApiServer) -> Iterator[Begin]:
+    """Makes crowds, and closes them at the end. There are the pods w-0 to w-3 of job a, and x without labels."""
+    apiserver.world.put(*(pod(f"w-{number}", labels=JOB) for number in range(4)), pod("x"))
+    with contextlib.ExitStack() as stack:
+
+        def make(*names: str, selector: str | None = None) -> Crowd:
+            crowd = Crowd(apiserver, selector)
+            stack.callback(crowd.close)
+            crowd.follow(*names)
+            return crowd
+
+        yield make

@@ -31,7 +31,7 @@ from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.rsh.agent import Ground
-from tests.protocol.rsh.cases import Case, Cases, Tell, lasting
+from tests.protocol.rsh.cases import CameOf, Case, Tell, lasting
 from tests.protocol.rsh.peers import ends_with
 
 BUSY = "the API server is overloaded or going away; try again"
@@ -175,8 +175,8 @@ ONE_AFTER_THE_OTHER = Case(
 
 
 @pytest.mark.parametrize("case", STAYS, ids=str)
-def test_an_answer_that_stays_is_an_end_with_a_code_and_one_line(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_an_answer_that_stays_is_an_end_with_a_code_and_one_line(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert [part for part in case.says if part not in outcome.ended.line] == []
     assert (outcome.ended.code, outcome.ended.output, outcome.runs) == (case.code, b"", 0)
@@ -186,8 +186,8 @@ def test_an_answer_that_stays_is_an_end_with_a_code_and_one_line(case: Case, cas
 
 
 @pytest.mark.parametrize("case", GOES, ids=str)
-def test_an_answer_that_goes_away_is_no_end(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_an_answer_that_goes_away_is_no_end(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
     assert (len(outcome.execs), outcome.runs) == (2, 1)
@@ -195,8 +195,8 @@ def test_an_answer_that_goes_away_is_no_end(case: Case, cases: Cases) -> None:
 
 class TestAnswersOneAfterTheOther:
     @pytest.mark.parametrize("case", [ONE_AFTER_THE_OTHER], ids=str)
-    def test_are_all_lived_through(self, case: Case, cases: Cases) -> None:
-        outcome = cases.outcome(case)
+    def test_are_all_lived_through(self, case: Case, came_of: CameOf) -> None:
+        outcome = came_of(case)
 
         assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
         assert (len(outcome.execs), outcome.runs) == (7, 1)

@@ -17,7 +17,7 @@ from tests.apiserver.frames import BINARY, PONG, frame, message
 from tests.apiserver.peer import Peer
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
-from tests.protocol.rsh.cases import Case, Cases, Tell, lasting
+from tests.protocol.rsh.cases import CameOf, Case, Tell, lasting
 from tests.protocol.rsh.peers import START, Wrapper, ends_with, nonce
 
 NO_SHELL = internal_error('OCI runtime exec failed: exec: "/bin/sh": executable file not found in $PATH: unknown')
@@ -212,8 +212,8 @@ WITH_OUTPUT_BEFORE = [
 
 
 @pytest.mark.parametrize("case", BEFORE_GO, ids=str)
-def test_what_ends_before_go_has_started_nothing(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_what_ends_before_go_has_started_nothing(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert [part for part in case.says if part not in outcome.ended.line] == []
     assert (outcome.ended.code, outcome.ended.output, outcome.runs) == (case.code, b"", 0)
@@ -222,16 +222,16 @@ def test_what_ends_before_go_has_started_nothing(case: Case, cases: Cases) -> No
 
 
 @pytest.mark.parametrize("case", GOES, ids=str)
-def test_what_ends_before_go_is_begun_again(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_what_ends_before_go_is_begun_again(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert (outcome.ended.code, outcome.ended.output, outcome.ended.errors) == (0, b"out", "")
     assert (len(outcome.execs), outcome.runs) == (2, 1)
 
 
 @pytest.mark.parametrize("case", AFTER_GO, ids=str)
-def test_after_go_each_end_has_its_code_and_nothing_is_dialled_again(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_after_go_each_end_has_its_code_and_nothing_is_dialled_again(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     said = outcome.ended.line if case.says else outcome.ended.errors
     assert [part for part in case.says if part not in said] == []
@@ -243,8 +243,8 @@ def test_after_go_each_end_has_its_code_and_nothing_is_dialled_again(case: Case,
 
 
 @pytest.mark.parametrize("case", WITH_OUTPUT_BEFORE, ids=str)
-def test_what_came_before_the_offence_is_shown(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_what_came_before_the_offence_is_shown(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert [part for part in case.says if part not in outcome.ended.line] == []
     assert (outcome.ended.code, outcome.ended.output) == (case.code, case.output)

@@ -9,7 +9,7 @@ import pytest
 from tests.apiserver.pods import Pod, pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import End
-from tests.protocol.rsh.cases import Case, Cases, Tell
+from tests.protocol.rsh.cases import CameOf, Case, Tell
 
 HOLDS = "echo ran >> {witness}; printf out; exec sleep 600"
 
@@ -72,8 +72,8 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_pod(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_the_pod(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert [part for part in case.says if part not in outcome.ended.line] == []
     assert (outcome.ended.code, outcome.ended.output) == (case.code, case.output)

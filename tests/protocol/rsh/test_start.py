@@ -13,7 +13,7 @@ OURS = {
         ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".entry", ".main", ".tasks", ".tasks.settings", ".tasks.task",
+        "", ".direct", ".main", ".tasks", ".tasks.settings", ".tasks.task",
         ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
         ".invocation.seconds",
         ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
@@ -50,7 +50,7 @@ KEEPER = {
 }
 SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
-    *(f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")),
+    *(f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")),
     *("mpirt.objects", "mpirt.podobjects"),
     *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "ports.podwatch")),
 }
@@ -62,7 +62,7 @@ DEAR = {
 
 
 def imported_to_begin() -> set[str]:
-    return imported_by("mpirt.rsh.entry", "mpirt.rsh.main")
+    return imported_by("mpirt.rsh.direct", "mpirt.rsh.main")
 
 
 def imported_meanwhile(ground: Ground, command: str, **more: str) -> tuple[int, set[str]]:

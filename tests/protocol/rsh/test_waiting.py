@@ -16,7 +16,7 @@ from tests.apiserver.frames import PONG
 from tests.apiserver.peer import Peer
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
-from tests.protocol.rsh.cases import Case, Cases, Tell
+from tests.protocol.rsh.cases import CameOf, Case, Tell
 from tests.protocol.rsh.peers import Wrapper
 
 HOLDS = "printf out; echo ran >> {witness}; sleep 600"
@@ -89,8 +89,8 @@ OUTPUT_BEHIND_A_FAILED_WRITE = Case(
 
 
 @pytest.mark.parametrize("case", SILENCES, ids=str)
-def test_it_ends_all_the_same(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_it_ends_all_the_same(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     said = outcome.ended.line if case.says else outcome.ended.errors
     assert [part for part in case.says if part not in said] == []
@@ -101,15 +101,15 @@ def test_it_ends_all_the_same(case: Case, cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("case", [OUTPUT_BEHIND_A_FAILED_WRITE], ids=str)
-def test_what_came_before_the_end_is_all_there(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_what_came_before_the_end_is_all_there(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert (outcome.ended.code, outcome.ended.errors) == (0, "")
     assert outcome.ended.output == NOISE
 
 
 @pytest.mark.parametrize("case", [UNREAD], ids=str)
-def test_output_that_nobody_reads_keeps_no_agent_that_is_told_to_end(case: Case, cases: Cases) -> None:
-    outcome = cases.outcome(case)
+def test_output_that_nobody_reads_keeps_no_agent_that_is_told_to_end(case: Case, came_of: CameOf) -> None:
+    outcome = came_of(case)
 
     assert (outcome.ended.code, outcome.ended.errors) == (128 + 15, "")

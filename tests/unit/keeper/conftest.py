@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 def keeper(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file for this machine, as it goes into a job."""
     folder = tmp_path_factory.mktemp("keeper")
-    subprocess.run([sys.executable, PROJECT / "images/keeper/build.py", folder, "amd64"], check=True)
+    subprocess.run([sys.executable, PROJECT / "images/build.py", "keeper", folder, "amd64"], check=True)
     return folder / "keeper-1-amd64"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[3]
-BUILD = PROJECT / "images/keeper/build.py"
+BUILD = PROJECT / "images/build.py"
 
 LOAD, DYNAMIC, INTERPRETER, RELRO, STACK = 1, 2, 3, 0x6474E552, 0x6474E551
 EXECUTE, WRITE = 1, 2
@@ -63,23 +63,23 @@ def test_it_is_loaded_at_an_address_of_its_own_each_time(keeper: Path) -> None:
 
 
 def test_the_same_sources_make_the_same_bytes(keeper: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, BUILD, tmp_path, "amd64"], check=True, cwd="/")
+    subprocess.run([sys.executable, BUILD, "keeper", tmp_path, "amd64"], check=True, cwd="/")
 
     assert (tmp_path / keeper.name).read_bytes() == keeper.read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == [keeper.name]
 
 
-@pytest.mark.parametrize("words", [[], ["folder", "riscv"]], ids=["nothing", "an unknown architecture"])
+@pytest.mark.parametrize("words", [[], ["other", "folder"], ["keeper", "folder", "riscv"]], ids=["nothing", "an unknown program", "an unknown architecture"])
 def test_build_refuses_what_it_cannot_make(words: list[str]) -> None:
     result = subprocess.run([sys.executable, BUILD, *words], capture_output=True, text=True, check=False)
 
     assert result.returncode == 2
-    assert result.stderr.startswith("usage: build.py FOLDER ")
+    assert result.stderr.startswith("usage: build.py agent|keeper FOLDER ")
 
 
 def test_build_says_what_to_do_where_zig_is_missing(tmp_path: Path) -> None:
     result = subprocess.run(
-        ["/usr/bin/python3", "-I", "-S", BUILD, tmp_path], capture_output=True, text=True, check=False
+        ["/usr/bin/python3", "-I", "-S", BUILD, "keeper", tmp_path], capture_output=True, text=True, check=False
     )
 
     assert (result.returncode, result.stdout) == (1, "")

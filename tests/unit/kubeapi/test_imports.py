@@ -34,6 +34,7 @@ OURS = {
             ".http",
             ".jsontext",
             ".listing",
+            ".listwatch",
             ".resolve",
             ".stream",
             ".tls",
@@ -71,7 +72,8 @@ def imported_by(*modules: str) -> set[str]:
 
 class TestTheFastPath:
     def test_of_one_request_and_one_watch_is_this_and_no_more(self) -> None:
-        loaded = imported_by("mpirt.kubeapi.endpoint", "mpirt.kubeapi.execs", "mpirt.kubeapi.watchlink")
+        modules = ("endpoint", "execs", "watch", "watchlink")
+        loaded = imported_by(*(f"mpirt.kubeapi.{name}" for name in modules))
 
         assert loaded - CORES - ALWAYS == OURS
 
@@ -80,7 +82,7 @@ class TestTheFastPath:
 
         assert loaded.isdisjoint({"json", "re", "enum"})
         assert OURS - loaded == {
-            f"mpirt.kubeapi.{name}" for name in ("listing", "watch", "watchlines", "watchlink")
+            f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")
         }
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut
-from mpirt.kubeapi.watch import Kind, News, PodWatch
+from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch import PodWatch
 from mpirt.kubeapi.watchlines import RawEvent, WatchLines
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "w-0", "resourceVersion": "8"}}
@@ -55,7 +56,7 @@ class TestQuestions:
     def test_the_first_is_a_list_at_once(self) -> None:
         made = watch()
 
-        assert (made.due, made.asking, made.expires) == (100.0, False, None)
+        assert (made.due, made.asking, made.expires, made.interrupt) == (100.0, False, None, None)
         assert target(made, 100.0) == "?fieldSelector=metadata.name%3Dw-0"
         assert (made.asking, made.expires) == (True, 110.0)
 
@@ -380,3 +381,24 @@ class TestLines:
         events = [found for start in range(0, len(body), 1000) for found in lines.feed(body[start : start + 1000])]
 
         assert len(events) == 1
+
+
+class TestASharedPace:
+    def test_makes_polls_rarer(self) -> None:
+        made = PodWatch("ml", "w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+        made.ask(100.0)
+
+        made.receive(answer(POD), 100.0)
+
+        assert made.due == 120.0
+
+    def test_makes_attempts_to_watch_rarer(self) -> None:
+        made = PodWatch("ml", "w-0", now=100.0, jitter=lambda: 0.5, origin="the test", slowest=lambda: 20.0)
+        made.ask(100.0)
+        made.receive(no(403), 100.0)
+
+        assert target(made, 299.0) == "/w-0"
+        made.receive(answer(POD), 299.0)
+        assert target(made, 300.0) == "?fieldSelector=metadata.name%3Dw-0"

@@ -124,6 +124,9 @@ class TestRsh:
     def test_the_version_can_be_wanted(self) -> None:
         assert rsh("--version") == Wants("version")
 
+    def test_that_it_runs_directly_is_settled_before_the_words_are_read(self) -> None:
+        assert rsh("--direct", "worker-0", "true") == Invocation("worker-0", ("true",))
+
     @pytest.mark.parametrize("words", [("-V",), ("-V", "worker-0", "true")])
     def test_the_version_can_be_wanted_as_of_ssh(self, words: tuple[str, ...]) -> None:
         assert rsh(*words) == Wants("V")
@@ -359,8 +362,8 @@ class TestMistakes:
             (
                 ("--verbose", "worker-0", "true"),
                 (
-                    "unknown option '--verbose'; there are --namespace, --container, --context, --help and "
-                    "--version, and ssh's own"
+                    "unknown option '--verbose'; there are --namespace, --container, --context, --help, "
+                    "--version and --direct, and ssh's own"
                 ),
             ),
             (("--help=me",), "option --help takes no value"),

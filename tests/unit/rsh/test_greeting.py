@@ -165,7 +165,7 @@ class TestAnUpload:
     def test_of_the_real_keeper_arrives_byte_for_byte(self, pod: Pod) -> None:
         program = mpirt.keeper.read(ARCH)
         if program is None:
-            pytest.skip("this installation has no keeper: make keeper")
+            pytest.skip("this installation has no keeper: make programs")
         # What is behind a program makes it another file: one in /tmp is not found.
         program += str(pod.tmpdir).encode()
         keepers = Keepers({ARCH: program})

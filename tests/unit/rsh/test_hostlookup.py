@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mpirt.errors import NoPod, Refused
 from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject, NotFound, TimedOut
 from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.exchange import run
 from mpirt.rsh.pod.lookup import (
     Ambiguous,
     Candidate,
@@ -20,6 +21,9 @@ from mpirt.rsh.pod.lookup import (
     questions,
     read_candidate,
 )
+
+if TYPE_CHECKING:
+    from mpirt.kubeapi.exchange import Steps
 
 LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 
@@ -55,7 +59,10 @@ class Lists:
         self._answers = list(answers)
         self.asked: list[tuple[str, str]] = []
 
-    def __call__(self, namespace: str, keep: Any, _deadline: Deadline, *, labels: str, fields: str) -> list[Any]:
+    def __call__(
+        self, namespace: str, keep: Any, _deadline: Deadline, *, labels: str, fields: str
+    ) -> Steps[list[Any]]:
+        yield from ()
         assert namespace == "ml"
         self.asked.append((labels, fields))
         answer = self._answers.pop(0)
@@ -66,7 +73,7 @@ class Lists:
 
 def find(host: str, *answers: Sequence[JsonObject] | Exception, service: str = "") -> tuple[str, Lists]:
     lists = Lists(*answers)
-    return find_pod(lists, "ml", host, Deadline(1.0), service=service), lists
+    return run(find_pod(lists, "ml", host, Deadline(1.0), service=service)), lists
 
 
 class TestWhatIsAsked:
@@ -227,12 +234,12 @@ class TestAHostName:
     def test_is_looked_up_for_the_first_that_comes(self) -> None:
         lists = Lists([body("train-0-x", job="train", index="0")])
 
-        assert HostName(lists, "ml", "train-0").pod(UNKNOWN) == "train-0-x"
+        assert run(HostName(lists, "ml", "train-0").pod(UNKNOWN)) == "train-0-x"
 
     def test_is_looked_up_with_its_service(self) -> None:
         lists = Lists([body(service, hostname="master", subdomain=service) for service in ("one", "two")])
 
-        assert HostName(lists, "ml", "master", service="two").pod(UNKNOWN) == "two"
+        assert run(HostName(lists, "ml", "master", service="two").pod(UNKNOWN)) == "two"
 
     def test_is_looked_up_once_and_what_came_of_it_is_said_each_time(self) -> None:
         lists = Lists([], [])
@@ -240,17 +247,17 @@ class TestAHostName:
 
         for _ in range(2):
             with pytest.raises(NotFound) as caught:
-                name.pod(UNKNOWN)
+                run(name.pod(UNKNOWN))
             assert str(caught.value) == f'{UNKNOWN}; no pod in namespace "ml" has the host name train-0'
             assert caught.value.failure is UNKNOWN.failure
         assert len(lists.asked) == 2
 
     def test_of_a_pod_that_was_found_and_is_gone_is_not_looked_up_again(self) -> None:
         name = HostName(Lists([body("train-0-x", job="train", index="0")]), "ml", "train-0")
-        name.pod(UNKNOWN)
+        run(name.pod(UNKNOWN))
 
         with pytest.raises(NotFound) as caught:
-            name.pod(UNKNOWN)
+            run(name.pod(UNKNOWN))
 
         assert caught.value is UNKNOWN
 
@@ -258,12 +265,12 @@ class TestAHostName:
         lists = Lists([body(name, hostname="master") for name in ("a", "b")])
 
         with pytest.raises(Ambiguous):
-            HostName(lists, "ml", "master").pod(UNKNOWN)
+            run(HostName(lists, "ml", "master").pod(UNKNOWN))
 
     def test_is_looked_up_again_where_there_was_no_answer(self) -> None:
         name = HostName(Lists(TimedOut("no answer"), [body("x", job="train", index="0")]), "ml", "train-0")
         with pytest.raises(NotFound) as caught:
-            name.pod(UNKNOWN)
+            run(name.pod(UNKNOWN))
         assert caught.value is UNKNOWN
 
-        assert name.pod(UNKNOWN) == "x"
+        assert run(name.pod(UNKNOWN)) == "x"

@@ -240,4 +240,3 @@ class TestWhatIsOver:
 
         assert (run.session.wake, run.session.stdin_room, run.session.bounds_output) == (0.0, 0, False)
         assert run.feed(Tick()) == [HangUp(), Finish(5, "because")]
-

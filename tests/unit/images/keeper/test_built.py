@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from images.keeper import build
+from images import build
 from mpirt import keeper
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.keeperframes import Frame, FrameReader, Kind
@@ -42,7 +42,7 @@ class Elf:
     @classmethod
     def read(cls, data: bytes) -> Elf:
         """Of 64 bits, little endian: other programs are refused."""
-        assert data[:6] == b"\x7fELF\x02\x01", "run: make keeper"
+        assert data[:6] == b"\x7fELF\x02\x01", "run: make programs"
         machine, table, size, count = *struct.unpack_from("<18xH", data), *struct.unpack_from("<32xQ14xHH", data)
         found = (struct.unpack_from("<II", data, table + size * index) for index in range(count))
         return cls(machine, tuple(Segment(kind, flags) for kind, flags in found))
@@ -140,6 +140,6 @@ def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
 
 
 def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
-    assert {one: build.file_name(one) for one in build.MACHINES} == {
+    assert {one: build.file_name("keeper", one) for one in build.MACHINES} == {
         one: keeper.file_name(one) for one in keeper.ARCHITECTURES
     }

@@ -1,18 +1,21 @@
-"""Names that the launcher, written in C, has in common with others."""
+"""Names that the agent, written in C, has in common with others."""
 
 from __future__ import annotations
 
+import re
+
+from images import build
 from images.runtime import start
-from mpirt import names
+from mpirt import agent, names
 from mpirt.errors import ExitCode
 from tests.unit.layers import PROJECT
 
-LAUNCHER = (PROJECT / "images/runtime/launcher.c").read_text(encoding="utf-8")
+SOURCE = {path.name: path.read_text(encoding="utf-8") for path in (PROJECT / "images/agent").glob("*.[ch]")}
 
 
 def test_a_program_that_stands_alone_looks_for_the_folder_where_the_others_put_it() -> None:
-    assert f'#define VARIABLE "{names.RUNTIME_VARIABLE}"\n' in LAUNCHER
-    assert f'#define USUAL_PLACE "{names.RUNTIME_PATH}"\n' in LAUNCHER
+    assert f'#define VARIABLE "{names.RUNTIME_VARIABLE}"\n' in SOURCE["launch.c"]
+    assert f'#define USUAL_PLACE "{names.RUNTIME_PATH}"\n' in SOURCE["launch.c"]
 
 
 def test_what_is_held_is_what_is_given_back() -> None:
@@ -21,9 +24,17 @@ def test_what_is_held_is_what_is_given_back() -> None:
     start.restore(held)
 
     assert held == {"LC_ALL": "POSIX"}
-    assert '#define HELD "MPIRT_HELD_"\n' in LAUNCHER
-    assert '#define LOCALE "LC_ALL=C"\n' in LAUNCHER
+    assert '#define HELD "MPIRT_HELD_"\n' in SOURCE["environment.c"]
+    assert '#define LOCALE "LC_ALL=C"\n' in SOURCE["environment.c"]
 
 
-def test_a_failure_of_its_own_has_the_code_for_it() -> None:
-    assert f"#define FAILED {ExitCode.INTERNAL:d}\n" in LAUNCHER
+def test_its_own_codes_are_those_of_all_programs() -> None:
+    assert re.search(rf"\bFAILED = {ExitCode.INTERNAL:d},", SOURCE["agent.h"])
+    assert re.search(rf"\bLOST = {ExitCode.CONNECTION_LOST:d},", SOURCE["agent.h"])
+
+
+def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
+    built = {one: build.file_name("agent", one) for one in build.MACHINES}
+
+    assert built == {one: agent.file_name(one) for one in agent.ARCHITECTURES}
+    assert re.search(rf"\bPROTOCOL = {agent.PROTOCOL},", SOURCE["agent.h"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from images.runtime.assemble import add_mpirt, compile_tree, is_left_out, libraries_in, programs_of
-from mpirt import names
+from mpirt import agent, names
 from tests.unit.layers import PROJECT
 
 SCRIPTS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
@@ -26,7 +27,7 @@ class TestPrograms:
     def test_agents_of_other_names_are_mpirt_rsh(self) -> None:
         programs = programs_of(SCRIPTS)
 
-        assert programs["ssh"] == programs["kubexec.sh"] == programs["mpirt-rsh"] == SCRIPTS[names.RSH]
+        assert programs["ssh"] == programs["kubexec.sh"] == programs[names.RSH] == "mpirt.rsh.direct:main"
 
 
 class TestTheStandardLibrary:
@@ -83,8 +84,6 @@ class TestMpirt:
     def folder(self, tmp_path: Path) -> Path:
         """What the first step leaves, as far as the second looks at it."""
         (tmp_path / f"lib/python3.{sys.version_info.minor}").mkdir(parents=True)
-        (tmp_path / "lib/launcher").write_bytes(b"\x7fELF")
-        (tmp_path / "lib/launcher").chmod(0o700)
         add_mpirt(tmp_path, PROJECT)
         return tmp_path
 
@@ -99,11 +98,17 @@ class TestMpirt:
         assert told.stdout == "mpirt-rsh\n"
         assert list(site.rglob("*.py")) == []
 
-    def test_every_program_has_its_launcher(self, folder: Path) -> None:
-        programs = sorted(path.stem for path in (folder / "lib/programs").iterdir())
+    def test_every_program_is_started_by_the_agent(self, folder: Path) -> None:
+        programs = {path.name: path.read_bytes() for path in (folder / "bin").iterdir()}
+        architecture = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
 
-        assert programs == sorted(programs_of(SCRIPTS))
-        assert [path.name for path in sorted((folder / "bin").iterdir())] == programs
+        assert sorted(programs) == sorted(programs_of(SCRIPTS))
+        assert set(programs.values()) == {(PROJECT / "mpirt/agent" / agent.file_name(architecture)).read_bytes()}
+
+    def test_agents_start_the_switchboard_and_nobody_else_does(self, folder: Path) -> None:
+        programs = {path.stem for path in (folder / "lib/programs").iterdir()}
+
+        assert programs - set(programs_of(SCRIPTS)) == {"mpirt-switchboard"}
 
     def test_it_has_the_keeper_for_every_architecture(self, folder: Path) -> None:
         files = {path.name: path for path in (folder / "lib/site-packages/mpirt/keeper").glob("keeper-*")}
@@ -124,16 +129,17 @@ class TestMpirt:
 
         assert told.stdout == f"{(PROJECT / 'mpirt/keeper/keeper-1-arm64').stat().st_size}\n"
 
-    def test_without_a_keeper_it_is_not_made(self, folder: Path, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("program", ["agent", "keeper"])
+    def test_without_a_program_it_is_not_made(self, folder: Path, tmp_path: Path, program: str) -> None:
         project = tmp_path / "project"
         for name in ("pyproject.toml", "images/runtime", "mpirt"):
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             copy = shutil.copytree if (PROJECT / name).is_dir() else shutil.copy
             copy(PROJECT / name, project / name)
-        for path in (project / "mpirt/keeper").glob("keeper-*"):
+        for path in (project / "mpirt" / program).glob(f"{program}-*"):
             path.unlink()
 
-        with pytest.raises(SystemExit, match="has no keeper; build it: make keeper"):
+        with pytest.raises(SystemExit, match=f"has no {program}.*; build it: make programs"):
             add_mpirt(folder, project)
 
     def test_every_user_may_run_it(self, folder: Path) -> None:

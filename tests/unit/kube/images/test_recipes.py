@@ -81,25 +81,34 @@ class TestTheController:
         assert [line for line in lines if not line.startswith("#") and not pinned.fullmatch(line)] == []
 
 
-class TestTheKeeper:
+class TestAgentAndKeeper:
     @pytest.mark.parametrize("recipe", [CONTROLLER, RUNTIME], ids=lambda recipe: recipe.name)
-    def test_both_images_change_with_it(self, recipe: AnyRecipe) -> None:
-        sources = {f"images/keeper/{path.name}" for path in (PROJECT / "images/keeper").glob("*.[ch]")}
+    @pytest.mark.parametrize("program", ["agent", "keeper"])
+    def test_both_images_change_with_them(self, recipe: AnyRecipe, program: str) -> None:
+        sources = {f"images/{program}/{path.name}" for path in (PROJECT / "images" / program).glob("*.[ch]")}
 
-        assert {*sources, "images/keeper/build.py"} <= files_of(recipe).keys()
+        assert {*sources, "images/build.py"} <= files_of(recipe).keys()
 
     @pytest.mark.parametrize("image", ["controller", "runtime"])
-    def test_a_dockerfile_builds_it_with_the_compiler_that_make_takes(self, image: str) -> None:
+    def test_a_dockerfile_builds_them_with_the_compiler_that_make_takes(self, image: str) -> None:
         text = (PROJECT / "images" / image / "Dockerfile").read_text()
         [pinned] = re.findall(r'"(ziglang==.+?)"', (PROJECT / "pyproject.toml").read_text())
 
         assert f" install --no-cache-dir {pinned}\n" in text
-        assert "\nRUN python3 /build/build.py /keeper\n" in text
+        assert (
+            "\nCOPY images/build.py /build/\nCOPY images/agent /build/agent\nCOPY images/keeper /build/keeper\n"
+            "RUN python3 /build/build.py agent /agent && python3 /build/build.py keeper /keeper\n"
+        ) in text
         # Over mpirt, and before anything is made of that.
-        assert "\nCOPY mpirt /source/mpirt\nCOPY --from=keeper /keeper /source/mpirt/keeper\n" in text
+        assert (
+            "\nCOPY mpirt /source/mpirt\nCOPY --from=programs /agent /source/mpirt/agent\n"
+            "COPY --from=programs /keeper /source/mpirt/keeper\n"
+        ) in text
 
     def test_no_image_takes_one_from_the_checkout(self) -> None:
-        assert "mpirt/keeper/keeper-*" in (PROJECT / ".dockerignore").read_text().splitlines()
+        ignored = (PROJECT / ".dockerignore").read_text().splitlines()
+
+        assert {"mpirt/agent/agent-*", "mpirt/keeper/keeper-*"} <= set(ignored)
 
 
 class TestTheRuntime:
@@ -124,7 +133,7 @@ class TestTheRuntime:
     def test_every_file_of_mpirt_takes_part_in_it(self) -> None:
         files = files_of(RUNTIME)
 
-        assert {"mpirt/rsh/main.py", "images/runtime/install.py", "pyproject.toml", "launcher.c"} < files.keys()
+        assert {"mpirt/rsh/main.py", "images/runtime/install.py", "pyproject.toml", "assemble.py"} < files.keys()
 
     def test_its_python_changes_with_little(self) -> None:
-        assert python_files(RUNTIME).keys() == {"assemble.py", "build-python.sh", "launcher.c"}
+        assert python_files(RUNTIME).keys() == {"assemble.py", "build-python.sh"}

@@ -1,7 +1,7 @@
 """
-The keeper, which is built into mpirt before an image takes mpirt as it is in the checkout.
+Agent and keeper, which are built into mpirt before an image takes mpirt as it is in the checkout.
 
-Owns: asking for it. make knows whether those in mpirt/keeper are of the sources as they are now.
+Owns: asking for it. make knows whether those in mpirt are of the sources as they are now.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from tests.kube.errors import ClusterError
 from tests.kube.paths import PROJECT
 from tests.kube.shell import run
 
-_REMEDY = "see what it says: make keeper"
+_REMEDY = "see what it says: make programs"
 
 
 def ensure() -> None:
     """Build what is missing or out of date. Not to be called twice at once."""
     try:
         # The environment that this process runs in is left as it is.
-        run("make", f"--directory={PROJECT}", "--assume-old=.venv/.ready", "keeper")
+        run("make", f"--directory={PROJECT}", "--assume-old=.venv/.ready", "programs")
     except ClusterError as error:
         raise ClusterError(error.what, remedy=_REMEDY) from error

@@ -19,7 +19,7 @@ class Finder:
             os.kill(os.getpid(), int(sys.argv[1]))
 
 sys.meta_path.insert(0, Finder)
-from mpirt.rsh.entry import main
+from mpirt.rsh.direct import main
 sys.argv[1:] = []
 main()
 """

@@ -1,0 +1,335 @@
+"""
+One watch on the pods of many sessions.
+
+Owns: who follows which pod, what is known of the pods in scope, and which pods need a watch of their own: those
+that the common watch does not hold, all of them where the Role allows no common watch, and a few that must be read
+at once.
+
+Of every pod in scope the facts are kept, followed or not: about 1 kB each, and nearly all of them are followed in
+the end. So thousands of sessions that begin one after the other cause no list.
+"""
+
+from __future__ import annotations
+
+import time
+
+from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.podset import PodSetWatch
+from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.objects import table, text
+from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.pod.scope import EVERYTHING, scope_of
+from mpirt.rsh.ports.followers import Followed, Follower
+from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.ports.podwatch import PodWatchPort, told_by
+from mpirt.rsh.session import events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mpirt.kubeapi.deadline import Clock
+    from mpirt.kubeapi.dial import Dialer
+    from mpirt.rsh.pod.facts import Pod
+    from mpirt.rsh.ports.followers import Hear
+    from mpirt.rsh.ports.loop import Loop
+
+# Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
+_FEW = 8
+# Up to so many pods a list of all is as fast as a list of one.
+_SMALL = 500
+# Polls a second of all sessions together, where there is no common watch.
+_POLLS_PER_SECOND = 50.0
+
+
+class PodHub:
+    """The common watch, for the loop that owns everything else too."""
+
+    __slots__ = (
+        "_alone", "_clock", "_dialer", "_facts", "_fresh", "_given", "_is_refused", "_jitter", "_link", "_loop",
+        "_namespace", "_next_own", "_pods", "_scout", "_selector", "_silent", "_synced",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        loop: Loop,
+        dialer: Dialer,
+        namespace: str,
+        selector: str | None,
+        *,
+        jitter: Callable[[], float],
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """Without a `selector` the labels of the first pod that is followed tell one."""
+        self._loop, self._dialer, self._namespace, self._given = loop, dialer, namespace, selector
+        self._jitter, self._clock = jitter, clock
+        self._pods: dict[str, Followed] = {}
+        self._fresh: dict[Follower, None] = {}
+        self._alone = 0
+        self._scout: Followed | None = None
+        self._begin_again()
+
+    def follow(self, pod: str, hear: Hear) -> Follower:
+        """Tell of this pod from now on. What is known is told at the next turn of the loop; not after a look."""
+        if not self._pods:
+            self._loop.add(self, self._step, group=self)
+        followed = self._pods.setdefault(pod, Followed(pod))
+        follower = Follower(self, followed, hear)
+        followed.followers.append(follower)
+        self._fresh[follower] = None
+        self._loop.touch(self)
+        return follower
+
+    # A port of the loop
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 while there is none."""
+        return -1 if self._link is None else self._link.fileno()
+
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for."""
+        return 0 if self._link is None else self._link.wants
+
+    def timeout(self) -> float:
+        """In how many seconds it has to act."""
+        if self._fresh:
+            return 0.0
+        return FOR_EVER if self._link is None else self._link.timeout()
+
+    def _step(self) -> None:
+        fresh, self._fresh = self._fresh, {}
+        for follower in fresh:
+            if follower in follower.pod.followers:
+                self._welcome(follower)
+        link = self._link
+        for news in link.step() if link is not None else ():
+            if self._link is not link:
+                return
+            self._common(news)
+
+    # What followers want
+
+    def look(self, pod: Followed, *, anew: bool) -> None:
+        """Somebody who follows the pod must know at once."""
+        for follower in pod.followers if anew else ():
+            self._fresh.pop(follower, None)
+        if self._is_refused:
+            self._watch_alone(pod)
+        elif self._link is None:
+            self._seek_scope(pod)
+        link = self._link
+        if pod.own is not None:
+            self._look_alone(pod.own, anew=anew)
+        elif anew and self._alone < _FEW and (link is None or len(self._facts) > _SMALL):
+            self._watch_alone(pod, is_brief=link is not None)
+        elif link is not None:
+            link.look(anew=anew)
+        self._loop.touch(self)
+
+    def dropped(self, pod: Followed) -> None:
+        """A follower has gone."""
+        if pod.followers:
+            return
+        self._stop_alone(pod)
+        self._pods.pop(pod.name, None)
+        if not self._pods:
+            self._loop.remove(self)
+            if self._link is not None:
+                self._link.drop()
+            self._begin_again()
+        elif self._scout is pod:
+            self._send_another_scout()
+
+    def _welcome(self, follower: Follower) -> None:
+        pod = follower.pod
+        known = self._facts.get(pod.name)
+        if pod.own is not None:
+            self._look_alone(pod.own, anew=True)
+        elif self._link is None:
+            self._seek_scope(pod)
+        elif self._is_refused:
+            self._watch_alone(pod)
+        elif self._silent is not None:
+            follower.hear([self._silent])
+            self._link.look(anew=True)
+        elif self._synced and known is not None:
+            follower.hear([events.ApiAnswers(), events.PodSeen(known)])
+        elif self._synced:
+            self._not_in_the_set([pod])
+
+    # The scope
+
+    def _begin_again(self) -> None:
+        self._selector = self._given
+        self._link: WatchLink | None = None
+        self._facts: dict[str, Pod] = {}
+        self._fresh, self._scout = {}, None
+        self._synced = self._is_refused = False
+        self._silent: events.ApiSilent | None = None
+        self._next_own = 0.0
+
+    def _seek_scope(self, pod: Followed) -> None:
+        """Find out what to watch: by the first pod, if nobody has said it."""
+        if self._selector is not None:
+            self._watch_all(self._selector)
+        elif self._scout is None:
+            self._scout = pod
+            self._watch_alone(pod)
+
+    def _send_another_scout(self) -> None:
+        """The one before has left, or its pod isn't there: another one may be. If not, who comes next is asked."""
+        self._scout = next((pod for pod in self._pods.values() if pod.own is None), None)
+        if self._scout is not None:
+            self._watch_alone(self._scout)
+
+    def _watch_all(self, selector: str) -> None:
+        if self._link is not None:
+            self._link.drop()
+        self._selector, self._synced, self._scout = selector, False, None
+        self._facts.clear()
+        self._loop.touch(self)
+        now, origin = self._clock(), self._dialer.endpoint.origin
+        watch = PodSetWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
+        self._link = WatchLink(self._dialer, watch, clock=self._clock)
+
+    # The common watch
+
+    def _common(self, news: News) -> None:
+        match news.kind:
+            case Kind.SEEN | Kind.GONE:
+                self._changed(news)
+            case Kind.LISTED:
+                self._synced, self._silent = True, None
+                self._facts = {name: facts for name, facts in self._facts.items() if name in news.names}
+                self._not_in_the_list([pod for pod in self._pods.values() if pod.name not in news.names])
+            case Kind.OPEN:
+                self._silent = None
+                self._is_refused = False
+                for pod in self._without_own(told_by(news)):
+                    if pod.name in self._facts:
+                        self._stop_alone(pod)
+            case Kind.SILENT:
+                self._silent = events.ApiSilent(str(news.error))
+                self._without_own([self._silent])
+            case _:
+                self._synced, self._is_refused = False, True
+                self._facts.clear()
+                for pod in tuple(self._pods.values()):
+                    self._watch_alone(pod)
+
+    def _without_own(self, told: list[events.Event]) -> Iterable[Followed]:
+        """Tell it to all that have no watch of their own. Gives all pods."""
+        found = tuple(self._pods.values())
+        for pod in found:
+            if pod.own is None:
+                pod.tell(told)
+        return found
+
+    def _changed(self, news: News) -> None:
+        name, body = news.name, news.pod or {}
+        is_gone = news.kind is Kind.GONE
+        facts = None if is_gone else read_pod(body)
+        if facts is None:
+            self._facts.pop(name, None)
+        else:
+            self._facts[name] = facts
+        pod = self._pods.get(name)
+        if pod is None or _number(news.version) < pod.true_as_of:
+            return
+        if is_gone and self._selector != EVERYTHING and not text(table(body, "metadata"), "deletionTimestamp"):
+            # A pod that has lost the labels leaves the set in the same way.
+            self._not_in_the_set([pod])
+        elif facts is None:
+            pod.tell([events.ApiAnswers(), events.PodGone()])
+        else:
+            if not (self._is_refused or pod.own_is_brief):
+                self._stop_alone(pod)
+            pod.tell([events.ApiAnswers(), events.PodSeen(facts)])
+
+    def _not_in_the_list(self, pods: list[Followed]) -> None:
+        if self._selector != EVERYTHING:
+            self._not_in_the_set(pods)
+            return
+        for pod in pods:
+            if pod.own is None:
+                pod.tell([events.ApiAnswers(), events.PodGone()])
+
+    def _not_in_the_set(self, pods: list[Followed]) -> None:
+        """Find out about pods that the common watch does not hold."""
+        if self._is_refused:
+            return
+        alone = [pod for pod in pods if pod.own is None]
+        if self._alone + len(alone) <= _FEW:
+            for pod in alone:
+                self._watch_alone(pod)
+        elif self._selector != EVERYTHING:
+            self._watch_all(EVERYTHING)
+        elif self._link is not None:
+            self._link.look(anew=True)
+
+    # Watches of their own
+
+    def _pace(self) -> float:
+        return self._alone / _POLLS_PER_SECOND
+
+    def _watch_alone(self, pod: Followed, *, is_brief: bool = False) -> None:
+        if pod.own is not None:
+            pod.own_is_brief = pod.own_is_brief and is_brief
+            return
+        now, after = self._clock(), 0.0
+        if self._is_refused:
+            # All of them begin at the same moment, and poll from then on.
+            self._next_own = max(now, self._next_own) + 1 / _POLLS_PER_SECOND
+            after = self._next_own - now
+        own = PodWatchPort(
+            self._dialer,
+            self._namespace,
+            pod.name,
+            jitter=self._jitter,
+            clock=self._clock,
+            after=after,
+            slowest=self._pace,
+        )
+        pod.own, pod.own_is_brief = own, is_brief
+        self._alone += 1
+        self._loop.add(own, lambda: self._step_alone(pod, own), group=own)
+
+    def _look_alone(self, own: PodWatchPort, *, anew: bool) -> None:
+        own.look(anew=anew)
+        self._loop.touch(own)
+
+    def _stop_alone(self, pod: Followed) -> None:
+        if pod.own is not None:
+            self._loop.remove(pod.own)
+            pod.own.drop()
+            pod.own = None
+            self._alone -= 1
+
+    def _step_alone(self, pod: Followed, own: PodWatchPort) -> None:
+        for news in own.step():
+            if pod.own is not own:
+                return
+            pod.true_as_of = max(pod.true_as_of, _number(own.version))
+            is_answer = news.kind in (Kind.SEEN, Kind.GONE, Kind.HIDDEN)
+            if is_answer and pod.own_is_brief:
+                self._stop_alone(pod)
+            if self._link is None:
+                self._scouted(pod, news)
+            pod.tell(told_by(news))
+
+    def _scouted(self, pod: Followed, news: News) -> None:
+        """Take what a pod's own watch says for the scope, before there is a common watch."""
+        if news.kind is Kind.SILENT:
+            self._without_own(told_by(news))
+        elif news.kind is Kind.HIDDEN or (news.kind is Kind.GONE and self._alone >= _FEW):
+            self._watch_all(EVERYTHING)
+        elif news.kind is Kind.SEEN:
+            self._watch_all(scope_of(news.pod or {}))
+        elif news.kind is Kind.GONE and self._scout is pod:
+            self._send_another_scout()
+
+
+def _number(version: str) -> int:
+    """A resource version as a number: newer ones are higher."""
+    return int(version) if version.isascii() and version.isdigit() else 0

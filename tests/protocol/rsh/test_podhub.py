@@ -1,0 +1,232 @@
+"""One watch for the pods of many sessions, on the wire: what each of them hears, and what the server is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.session import events
+from tests.apiserver.faults import Chunked, Status, Then
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.rsh.crowds import JOB, Begin, alone, commons, deleting, running, told
+
+
+class TestOneWatch:
+    def test_is_enough_for_a_thousand(self, apiserver: ApiServer, begin: Begin) -> None:
+        names = [f"n-{number}" for number in range(1000)]
+        apiserver.world.put(*(pod(name, labels=JOB) for name in names))
+        crowd = begin(*names)
+
+        crowd.settles(apiserver)
+
+        assert {name: told(crowd.heard[name])[-1] for name in names} == {name: running(name) for name in names}
+        assert (commons(apiserver, "list"), commons(apiserver, "watch")) == (
+            ["mpirt.dev/job=a"],
+            ["mpirt.dev/job=a"],
+        )
+        assert alone(apiserver, "list") == ["n-0"]
+        assert len(apiserver.asked("list")) == 6
+
+    def test_of_a_selector_that_was_given_needs_no_first_pod(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+
+        assert told(crowd.heard["w-0"]) == [running("w-0")]
+        assert (alone(apiserver, "list"), apiserver.connections) == ([], 1)
+
+    def test_tells_each_of_its_own_pod_only(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+
+        apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
+        crowd.hears("w-1", "Failed uid-of-w-1")
+
+        assert told(crowd.heard["w-0"]) == [running("w-0")]
+
+    def test_ends_with_its_last_follower_and_begins_with_the_next(
+        self, apiserver: ApiServer, begin: Begin
+    ) -> None:
+        crowd = begin("w-0", "w-1", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        crowd.close()
+
+        assert (crowd.hub.fileno(), crowd.hub.timeout()) == (-1, FOR_EVER)
+        crowd.follow("w-2")
+        crowd.hears("w-2", running("w-2"))
+        assert apiserver.connections == 2
+
+    def test_goes_on_without_a_follower_that_left_while_it_heard(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        heard: list[events.Event] = []
+
+        def leave(news: Sequence[events.Event]) -> None:
+            heard.extend(news)
+            for follower in found:
+                follower.drop()
+
+        found = [crowd.hub.follow("w-1", leave), crowd.hub.follow("w-1", leave)]
+        crowd.settles(apiserver)
+
+        assert told(heard) == [running("w-1")]
+
+    def test_of_a_pod_without_a_job_is_on_the_whole_namespace(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("x", "w-0")
+        crowd.settles(apiserver)
+
+        assert commons(apiserver, "watch") == [""]
+        assert told(crowd.heard["w-0"]) == [running("w-0")]
+
+
+class TestTheScope:
+    def test_is_told_by_the_first_pod_that_is_there(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("missing", "w-0", "w-1")
+        crowd.settles(apiserver)
+
+        assert [told(crowd.heard[name])[0] for name in ("missing", "w-1")] == ["gone", running("w-1")]
+        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+
+    def test_is_told_by_the_next_pod_if_the_first_follower_leaves(
+        self, apiserver: ApiServer, begin: Begin
+    ) -> None:
+        crowd = begin("x", "w-0", "w-1")
+        crowd.loop.turn()
+        crowd.followers.pop("x").drop()
+        del crowd.heard["x"]
+
+        crowd.settles(apiserver)
+
+        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+
+    def test_is_told_by_who_comes_later_if_there_is_nobody(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("missing")
+        crowd.hears("missing", "gone")
+
+        crowd.follow("w-0")
+        crowd.settles(apiserver)
+
+        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+
+    def test_is_the_namespace_if_too_many_pods_are_missing(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin(*(f"missing-{number}" for number in range(12)))
+        crowd.settles(apiserver)
+
+        assert {told(heard)[-1] for heard in crowd.heard.values()} == {"gone"}
+        assert commons(apiserver, "watch") == [""]
+
+    def test_that_is_not_known_yet_keeps_no_look_waiting(self, apiserver: ApiServer, begin: Begin) -> None:
+        apiserver.on("list", Status(503, retry_after=60))
+        crowd = begin("w-0", "w-1")
+        crowd.hears("w-1", "silent")
+
+        crowd.followers["w-1"].look(anew=True)
+
+        crowd.hears("w-1", "silent", running("w-1"))
+
+
+class TestALateFollower:
+    def test_hears_at_once_what_is_known(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        asked = len(apiserver.requests)
+
+        crowd.follow("w-1")
+        crowd.loop.turn()
+
+        assert told(crowd.heard["w-1"]) == [running("w-1")]
+        assert len(apiserver.requests) == asked
+
+    def test_that_looks_at_once_hears_what_is_read_then(self, apiserver: ApiServer, begin: Begin) -> None:
+        apiserver.on("watch", Chunked((), Then.HANG))
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.put(pod("w-1", labels=JOB, phase="Failed"))
+
+        crowd.follow("w-1")
+        crowd.followers["w-1"].look(anew=True)
+        crowd.until(lambda: crowd.heard["w-1"])
+
+        assert told(crowd.heard["w-1"]) == ["Failed uid-of-w-1"]
+
+
+class TestAPodOutside:
+    def test_has_a_watch_of_its_own(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", "x", "missing", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        assert (told(crowd.heard["x"]), told(crowd.heard["missing"])) == ([running("x")], ["gone"])
+
+        apiserver.world.put(pod("x", phase="Failed"))
+        crowd.hears("x", "Failed uid-of-x")
+
+        assert sorted(alone(apiserver, "watch")) == ["missing", "x"]
+        assert commons(apiserver, "watch") == ["mpirt.dev/job=a"]
+
+    def test_that_comes_into_the_set_needs_none(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", "x", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.put(pod("x", labels=JOB))
+        crowd.for_a_while()
+        apiserver.world.put(pod("x", labels=JOB, phase="Failed"))
+        crowd.for_a_while()
+
+        assert told(crowd.heard["x"]).count("Failed uid-of-x") == 1
+
+    def test_that_loses_its_labels_is_not_gone(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+
+        apiserver.world.put(pod("w-0", phase="Failed"))
+
+        crowd.hears("w-0", running("w-0"), "Failed uid-of-w-0")
+
+    def test_of_which_there_are_many_widens_the_scope(self, apiserver: ApiServer, begin: Begin) -> None:
+        others = [f"y-{number}" for number in range(9)]
+        apiserver.world.put(*(pod(name) for name in others))
+        crowd = begin("w-0", *others, "missing", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+
+        assert [told(crowd.heard[name]) for name in others] == [[running(name)] for name in others]
+        assert told(crowd.heard["missing"]) == ["gone"]
+        assert commons(apiserver, "watch") == [""]
+        assert alone(apiserver, "list") == []
+
+
+class TestAPodThatIsGone:
+    def test_is_gone_by_the_watch(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.put(deleting(pod("w-0", labels=JOB)))
+        apiserver.world.delete("w-0")
+
+        crowd.hears("w-0", "gone")
+
+        assert alone(apiserver, "list") == []
+
+    def test_and_was_not_deleted_in_order_is_asked_for(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.delete("w-0")
+
+        crowd.hears("w-0", "gone")
+
+        assert alone(apiserver, "list") == ["w-0"]
+
+    def test_and_comes_again_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.put(deleting(pod("w-0", labels=JOB)))
+        apiserver.world.delete("w-0")
+        apiserver.world.put(pod("w-0", labels=JOB, uid="another"))
+
+        crowd.hears("w-0", "gone", "Running another")
+
+    def test_and_came_again_while_nobody_watched_is_another(self, apiserver: ApiServer, begin: Begin) -> None:
+        apiserver.on("watch", Chunked((), Then.HANG))
+        crowd = begin("w-0", selector="mpirt.dev/job=a")
+        crowd.settles(apiserver)
+        apiserver.world.delete("w-0")
+        apiserver.world.put(pod("w-0", labels=JOB, uid="another"))
+
+        crowd.followers["w-0"].look(anew=True)
+
+        crowd.hears("w-0", running("w-0"), "Running another")

@@ -1,0 +1,1 @@
+"""The agent, as a real program, with switchboards that are made for each test."""

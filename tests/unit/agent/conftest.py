@@ -1,0 +1,49 @@
+"""The agent, compiled once for all tests, and a ground for each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from images import build
+from tests.unit.agent.board import Ground, make_ground
+
+ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The agent for this machine."""
+    return build.build("agent", tmp_path_factory.mktemp("agent"), ARCHITECTURE)
+
+
+@pytest.fixture(scope="session")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that waits for WELCOME for half a second only."""
+    folder = tmp_path_factory.mktemp("impatient")
+    return build.build("agent", folder, ARCHITECTURE, "-DWELCOME_PATIENCE=500")
+
+
+@pytest.fixture
+def ground(tmp_path: Path, program: Path) -> Iterator[Ground]:
+    """A place where nobody listens yet."""
+    made = make_ground(tmp_path, program)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def board(ground: Ground) -> Ground:
+    """A place where the test listens."""
+    ground.listen()
+    return ground
+
+
+@pytest.fixture
+def root() -> None:
+    """Skip where the test can't be root: it mounts something, or is another user."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it mounts a file system or becomes another user")

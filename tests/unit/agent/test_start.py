@@ -1,0 +1,303 @@
+"""Which program runs, where a switchboard is looked for, and how one is started."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.agent.board import SERVE, Ground, Kind, ended, until
+
+WITHOUT = "; this command runs on its own\n"
+
+
+def runs_directly(process: subprocess.Popen[bytes]) -> str:
+    """What the agent says; the direct form has run."""
+    code, out, err = ended(process)
+    assert (code, json.loads(out)["argv"]) == (77, ["mpirt-rsh", "worker-0", "true"])
+    return err.decode()
+
+
+class TestTheDirectForm:
+    def test_it_has_the_words_and_the_package(self, ground: Ground, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere/json.py").write_text("raise SystemExit('a module of the folder of the command')")
+        process = ground.start("--direct", "a b", "", "-c", cwd=tmp_path / "elsewhere")
+
+        code, out, err = ended(process)
+
+        assert (code, err) == (77, b"")
+        assert json.loads(out) == {
+            "argv": ["mpirt-rsh", "--direct", "a b", "", "-c"],
+            "cwd": str(tmp_path / "elsewhere"),
+            "path": str(ground.root),
+            "held": [],
+        }
+
+    def test_it_can_be_asked_for_by_a_variable(self, ground: Ground) -> None:
+        assert runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": "off"})) == ""
+
+    def test_a_switchboard_can_ask_for_it(self, board: Ground) -> None:
+        process = board.start()
+        connection = board.accept()
+        connection.begin(keep=b"")
+
+        connection.send(Kind.DIRECT, b"a secret plugin")
+
+        assert runs_directly(process) == ""
+
+    def test_why_a_switchboard_asks_for_it_is_said_to_those_who_want_a_log(self, board: Ground) -> None:
+        process = board.start(environment={"MPIRT_LOG": "debug"})
+        connection = board.accept()
+        connection.begin(keep=b"")
+
+        connection.send(Kind.DIRECT, b"a plugin asks")
+
+        expected = "mpirt-rsh: this command runs without the switchboard: a plugin asks\n"
+        assert runs_directly(process) == expected
+
+    def test_a_switchboard_of_another_version_leads_to_it(self, board: Ground) -> None:
+        process = board.start()
+        connection = board.accept()
+        connection.send(Kind.WELCOME, struct.pack("<II", 2, 1))
+
+        expected = "mpirt-rsh: no switchboard: the one that runs here is of another version of mpirt"
+        assert runs_directly(process) == expected + WITHOUT
+
+    def test_a_switchboard_that_says_nothing_leads_to_it(self, board: Ground, impatient: Path) -> None:
+        process = board.start(program=impatient)
+        board.accept()
+
+        expected = f"mpirt-rsh: no switchboard: it does not answer; see {board.place}/log"
+        assert runs_directly(process) == expected + WITHOUT
+
+    def test_a_full_backlog_leads_to_it_in_the_end(self, ground: Ground, impatient: Path) -> None:
+        ground.place.mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
+            listener.bind(str(ground.place / "socket"))
+            listener.listen(0)
+            other.connect(str(ground.place / "socket"))
+
+            said = runs_directly(ground.start(program=impatient))
+        assert said == f"mpirt-rsh: no switchboard: it can't be reached; see {ground.place}/log{WITHOUT}"
+
+    def test_signals_are_what_they_were(self, ground: Ground) -> None:
+        (ground.root / "mpirt/rsh/direct.py").write_text(
+            "import signal\ndef main():\n    print([signal.getsignal(n) == signal.SIG_IGN for n in (1, 15, 21)],"
+            " signal.pthread_sigmask(signal.SIG_BLOCK, []))\n"
+        )
+        process = ground.start("--direct", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+
+        assert ended(process)[1] == b"[True, False, False] set()\n"
+
+
+class TestStarting:
+    def test_the_first_agent_starts_one(self, ground: Ground) -> None:
+        ground.board(SERVE)
+
+        assert ended(ground.start()) == (7, b"", b"")
+        assert len(ground.notes()) == 1
+        assert (ground.place.stat().st_mode & 0o777, (ground.place / "log").stat().st_mode & 0o777) == (0o700, 0o600)
+
+    def test_it_has_nothing_of_the_agent(self, ground: Ground) -> None:
+        ground.board(
+            "import json, os\n"
+            "note(json.dumps({'env': sorted(os.environ), 'cwd': os.getcwd(), 'sid': os.getsid(0) != os.getpid(),"
+            " 'fds': {fd: os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')"
+            " if os.path.exists(f'/proc/self/fd/{fd}') or int(fd) < 4},"
+            " 'hup': __import__('signal').getsignal(1).name}))\n" + SERVE
+        )
+        left_open = os.open("/dev/zero", os.O_RDONLY)
+        environment = {"HOME": "/h", "LANG": "C.UTF-8", "LD_LIBRARY_PATH": "/l", "SECRET": "x", "PYTHONPATH": "/p"}
+        process = ground.start(
+            environment=environment, pass_fds=[left_open],
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        )  # fmt: skip
+        os.close(left_open)
+
+        assert ended(process)[0] == 7
+        told = json.loads(ground.notes()[0])
+        assert set(told["env"]) - {"LC_CTYPE"} == {"HOME", "LANG", "LD_LIBRARY_PATH", "MPIRT_SWITCHBOARD", "PATH"}
+        assert (told["cwd"], told["hup"]) == ("/", "SIG_DFL")
+        fds = told["fds"]
+        assert (fds["0"], fds["1"], fds["2"]) == ("/dev/null", "/dev/null", f"{ground.place}/log")
+        assert fds["3"].startswith("socket:")
+        assert "/dev/zero" not in fds.values()
+        assert f"{ground.place}/lock" not in fds.values()
+
+    def test_two_hundred_agents_at_once_start_one(self, ground: Ground) -> None:
+        ground.board(SERVE)
+        script = 'for i in $(seq 200); do "$@" </dev/null & pids="$pids $!"; done; for p in $pids; do wait $p; echo $?; done'
+
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *map(str, ground.words())], env=ground.environment, check=True,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+        assert (done.stdout.split(), done.stderr) == (["7"] * 200, "")
+        assert len(ground.notes()) == 1
+
+    def test_a_socket_that_nobody_listens_at_is_replaced(self, ground: Ground) -> None:
+        ground.board(SERVE)
+        ground.place.mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(ground.place / "socket"))
+        (ground.place / "new").touch()
+
+        assert ended(ground.start()) == (7, b"", b"")
+        assert not (ground.place / "new").exists()
+
+    def test_it_waits_for_who_holds_the_lock(self, ground: Ground) -> None:
+        ground.board(SERVE)
+        ground.place.mkdir(mode=0o700)
+        with (ground.place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = ground.start()
+            until(lambda: (Path(f"/proc/{process.pid}/wchan")).read_text() != "", "it to wait")
+            assert process.poll() is None
+            assert ground.notes() == []
+
+        assert ended(process)[0] == 7
+
+    def test_a_signal_ends_one_that_waits(self, ground: Ground) -> None:
+        ground.place.mkdir(mode=0o700)
+        with (ground.place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = ground.start()
+            mask = Path(f"/proc/{process.pid}/status")
+            until(lambda: int(mask.read_text().split("SigCgt:")[1].split()[0], 16) & 1 << 14, "its handlers")
+            process.terminate()
+
+            assert process.wait(30) == 143
+
+    def test_one_that_crashes_three_times_is_given_up(self, ground: Ground) -> None:
+        ground.board("note('begun'); raise SystemExit('something is missing')")
+
+        said = runs_directly(ground.start())
+
+        expected = f"it ended three times before it said a word; see {ground.place}/log"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+        assert ground.notes() == ["begun"] * 3
+        assert (ground.place / "log").read_text() == "something is missing\n"
+
+    def test_why_it_can_not_be_executed_is_in_the_log(self, ground: Ground) -> None:
+        words = ground.words()
+        words[2] = "/nowhere/python"
+
+        done = subprocess.run(words, env=ground.environment, capture_output=True, text=True, check=False, timeout=60)
+
+        assert done.returncode == 255
+        assert "mpirt-rsh: can't start /nowhere/python: No such file or directory\n" in done.stderr
+        log = (ground.place / "log").read_text()
+        assert log == "mpirt-switchboard: can't start /nowhere/python: No such file or directory\n"
+
+
+class TestThePlace:
+    def test_one_that_others_may_enter_is_not_used(self, ground: Ground) -> None:
+        ground.place.mkdir()
+        ground.place.chmod(0o750)
+
+        said = runs_directly(ground.start())
+
+        expected = f"{ground.place} is accessible to others: its mode is 0750"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+
+    def test_one_of_another_user_is_not_used(self, ground: Ground, root: None) -> None:
+        ground.place.mkdir(mode=0o700)
+        os.chown(ground.place, 12345, 12345)
+
+        said = runs_directly(ground.start())
+
+        assert said == f"mpirt-rsh: no switchboard: {ground.place} belongs to another user{WITHOUT}"
+
+    def test_a_link_is_not_used(self, ground: Ground) -> None:
+        (ground.root / "real").mkdir(mode=0o700)
+        ground.place.symlink_to(ground.root / "real")
+
+        said = runs_directly(ground.start())
+
+        assert said == f"mpirt-rsh: no switchboard: {ground.place} is a link{WITHOUT}"
+
+    def test_one_that_can_not_be_made_is_named(self, ground: Ground) -> None:
+        place = ground.root / "no/such/folder"
+
+        said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))
+
+        assert said == f"mpirt-rsh: no switchboard: {place}: No such file or directory{WITHOUT}"
+
+    def test_a_relative_path_is_no_place(self, ground: Ground) -> None:
+        said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": "here"}))
+
+        expected = "MPIRT_SWITCHBOARD is neither on nor off nor the absolute path of a folder"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+
+    def test_a_path_may_be_longer_than_a_sockets(self, ground: Ground) -> None:
+        ground.board(SERVE)
+        place = ground.root / ("x" * 120) / ("y" * 120)
+        place.parent.mkdir()
+
+        assert ended(ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))[0] == 7
+        assert (place / "socket").is_socket()
+
+    def test_a_switchboard_of_another_user_is_not_talked_to(self, ground: Ground, root: None) -> None:
+        ground.place.mkdir(mode=0o700)
+        code = (
+            "import os, socket, sys\ns = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])\n"
+            "os.setuid(12345); s.listen(); print(flush=True); sys.stdin.read()"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(ground.place / "socket")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            said = runs_directly(ground.start())
+            other.communicate()
+
+        expected = f"{ground.place}/socket: Operation not permitted"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [("size=4k,nr_inodes=1", "No space left on device"), ("ro", "Read-only file system")],
+        ids=["full", "read-only"],
+    )
+    def test_a_file_system_that_takes_no_folder_is_named(
+        self, ground: Ground, root: None, options: str, error: str
+    ) -> None:
+        mounted = ground.root / "mounted"
+        mounted.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", mounted], check=True)
+        try:
+            said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": f"{mounted}/place"}))
+        finally:
+            subprocess.run(["umount", mounted], check=True)
+
+        assert said == f"mpirt-rsh: no switchboard: {mounted}/place: {error}{WITHOUT}"
+
+    def test_the_next_one_is_taken_where_the_first_can_not_be_used(self, ground: Ground, root: None) -> None:
+        """/dev/shm, $TMPDIR, /tmp: in a mount namespace of its own, the first is read-only."""
+        ground.board(SERVE)
+        (ground.root / "tmp").mkdir()
+        script = (
+            'mount -t tmpfs -o ro tmpfs /dev/shm && "$@"; echo $?;'
+            'ls -d "$TMPDIR"/mpirt-switchboard-0-$(readlink /proc/self/ns/mnt | tr -dc 0-9)'
+        )
+        done = subprocess.run(
+            ["unshare", "--mount", "env", "-u", "MPIRT_SWITCHBOARD", "sh", "-c", script, "sh",
+             *map(str, ground.words())],
+            env={**ground.environment, "TMPDIR": str(ground.root / "tmp")}, capture_output=True, text=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+
+        assert done.stderr == ""
+        code, folder = done.stdout.split()
+        assert code == "7"
+        assert folder.startswith(str(ground.root / "tmp/mpirt-switchboard-0-"))
