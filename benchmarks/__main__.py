@@ -160,6 +160,13 @@ def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> 
     callback=_counts,
     help="Sessions of mpirt-rsh on the loopback server; '' for none.",
 )
+@click.option(
+    "--idle",
+    type=click.FloatRange(1),
+    default=30,
+    show_default=True,
+    help="Seconds for which nothing happens to them.",
+)
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Pairs of each size.")
 @click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of short commands.")
 @_kubectl
@@ -170,6 +177,7 @@ def fleet(
     plot: Path | None,
     sizes: list[int],
     alone: list[int],
+    idle: float,
     rounds: int,
     runs: int,
     kubectl: Path | None,
@@ -187,7 +195,7 @@ def fleet(
         ):
             told = f"{contest.versions()}\n"
             beside = contest.measure(sizes, rounds, runs)
-    results = Results(beside, {count: crowds.alone(count) for count in alone})
+    results = Results(beside, {count: crowds.alone(count, idle) for count in alone})
     click.echo(f"\n{told}{machine}; access as {access}; {rounds} rounds, {runs} pairs\n\n{results.rendered()}")
     if plot is not None:
         plot.write_text(results.plot(), encoding="utf-8")

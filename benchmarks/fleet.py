@@ -37,7 +37,6 @@ _UP = "up"
 _HOLD = f"echo {_UP}; exec sleep 600"
 _SETTLED_AFTER = 5.0
 _SETTLED_WITHIN = 180.0
-_IDLE_SECONDS = 30.0
 # The switchboard has an agent, an exec and at most a watch for each session; the rest is its own.
 _DESCRIPTORS, _MORE_DESCRIPTORS = 3, 100
 
@@ -134,7 +133,7 @@ class Contest:
         return [Cost(each.wall_seconds, each.cpu_seconds + share, each.peak_bytes) for each in first], second
 
 
-def alone(count: int) -> Alone | str:
+def alone(count: int, idle_seconds: float) -> Alone | str:
     """So many sessions on the loopback server; or why there can't be so many."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < count * _DESCRIPTORS + _MORE_DESCRIPTORS:
@@ -149,7 +148,7 @@ def alone(count: int) -> Alone | str:
                 server_cpu = server.stats()["cpu_seconds"]
                 _settle(server)
                 held = Held(agents.up_seconds, cpu, agents.pss_bytes() + board.pss_bytes())
-                idle = _idle_percent(board)
+                idle = _idle_percent(board, idle_seconds)
                 watches, said = server.stats()["watches"], agents.said()
             errors = [*server.stats()["complaints"], *board.said().splitlines(), *said]
             return Alone(held, server_cpu, idle, watches, errors)
@@ -170,8 +169,8 @@ def _requests(server: FleetProcess) -> int:
     return sum(stats.get(f"requests_{kind}", 0) for kind in ("get", "list", "watch", "exec"))
 
 
-def _idle_percent(board: boards.Board) -> float:
+def _idle_percent(board: boards.Board, seconds: float) -> float:
     """Of one core."""
     before, began = board.cpu_seconds(), time.monotonic()
-    time.sleep(_IDLE_SECONDS)
+    time.sleep(seconds)
     return 100 * (board.cpu_seconds() - before) / (time.monotonic() - began)

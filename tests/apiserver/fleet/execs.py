@@ -8,6 +8,7 @@ line that mpirt sends to find a keeper, and nothing else.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ class Keepers:
     found: dict[tuple[str, str], Keeper] = field(default_factory=dict)
     execs: set[Exec] = field(default_factory=set)
     connected: dict[tuple[str, str], Exec] = field(default_factory=dict)
+    heard: Counter[str] = field(default_factory=Counter)
+    """What came from clients: pings and messages."""
     _alone: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def enter(self, pod: str, nonce: str, *, attach: bool) -> Keeper | None:
@@ -97,6 +100,7 @@ class Exec:
         for found in self._frames.feed(data):
             if self._connection.is_closed:
                 break
+            self._keepers.heard["pings" if found.opcode == frames.PING else "messages"] += 1
             if found.opcode == frames.PING:
                 self._connection.send(frame(frames.PONG, found.payload))
             elif found.opcode == frames.CLOSE:

@@ -174,6 +174,7 @@ class Fleet:
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             **self._counts,
+            **self._keepers.heard,
             "watches": len(self._watches),
             "execs": len(self._keepers.execs),
             "sessions": len(self._keepers.found),
