@@ -1,6 +1,6 @@
 """
-Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and FOLDER/NAME-1-arm64
-of the C files in the folder NAME beside this file.
+Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and
+FOLDER/NAME-1-arm64 of the C files in the folder NAME beside this file.
 
 Owns: the compiler's options. The compiler is Zig's, from the PyPI package `ziglang` of the Python that runs this:
 it brings musl along for each architecture and makes the same bytes each time.

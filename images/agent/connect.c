@@ -1,8 +1,8 @@
 /*
  * The way to a switchboard: the first place where one listens, or where one can be started.
  *
- * A socket gets its name when it listens already. So one that refuses connections has lost its switchboard, and who
- * holds the lock may put another in its place.
+ * A socket gets its name when it listens already. So one that refuses connections has lost its switchboard, and
+ * who holds the lock may put another in its place.
  */
 #include "agent.h"
 

@@ -1,8 +1,8 @@
 /*
  * The connection to the switchboard: the frames that come over it.
  *
- * A frame that breaks a rule ends it. Output beyond its window breaks one, so everything that comes can be taken at
- * once and the connection is always read.
+ * A frame that breaks a rule ends it. Output beyond its window breaks one, so everything that comes can be taken
+ * at once and the connection is always read.
  */
 #include "agent.h"
 
@@ -65,16 +65,20 @@ static bool do_output(int stream, const u8 *payload, size_t length)
     return true;
 }
 
+/* WELCOME comes first, and once; before all of HANDOVER was sent, nothing else does but DIRECT. */
+static bool do_first_frame(u8 type, const u8 *payload, size_t length)
+{
+    if (board.is_welcome)
+        return type == DIRECT && session_direct(payload, length);
+    board.is_welcome = true;
+    return type == WELCOME && session_welcome(get32(payload));
+}
+
 /* False: it breaks a rule. Sizes are right already. */
 static bool do_frame(u8 type, const u8 *payload, size_t length)
 {
-    if (type == WELCOME || type == DIRECT || !telling_has_handed_over()) {
-        if (type == WELCOME && !board.is_welcome) {
-            board.is_welcome = true;
-            return session_welcome(get32(payload));
-        }
-        return type == DIRECT && board.is_welcome && session_direct(payload, length);
-    }
+    if (type == WELCOME || type == DIRECT || !telling_has_handed_over())
+        return do_first_frame(type, payload, length);
     switch (type) {
     case KEEP:
         return do_keep(payload, length);

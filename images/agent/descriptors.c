@@ -1,9 +1,9 @@
 /*
  * The agent's stdin, stdout and stderr, opened anew where they are shared.
  *
- * They belong to others too (mpirun's output is ours), so they can't be made non-blocking. But a pipe or a terminal
- * can be opened a second time through /proc, and that one is ours alone; a socket is asked not to wait in each
- * call. For whatever is left there is a thread (aside.c).
+ * They belong to others too (mpirun's output is ours), so they can't be made non-blocking. But a pipe or a
+ * terminal can be opened a second time through /proc, and that one is ours alone; a socket is asked not to wait in
+ * each call. For whatever is left there is a thread (aside.c).
  */
 #include "agent.h"
 

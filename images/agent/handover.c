@@ -1,7 +1,8 @@
 /*
  * HANDOVER, piece by piece: it may have megabytes of words and variables, and they stay where the kernel put them.
  *
- * Owns: its layout, and how far it is. Nothing else is sent, and nothing of what it tells changes, until it is over.
+ * Owns: its layout, and how far it is. Nothing else is sent, and nothing of what it tells changes, until it is
+ * over.
  */
 #include "agent.h"
 

@@ -1,10 +1,10 @@
 /*
  * Which programs run: the direct form and the switchboard, in their two installations.
  *
- * In a runtime folder every program in bin/ is a link to the agent's file, which finds the folder and starts Python
- * out of it, whatever the container has: it needs neither a libc nor a shell. Its own name says which program is
- * meant; argv[0], which may be the name of a link to it, is passed on, because mpirt-rsh speaks ssh's or kubexec.sh's
- * dialect under their names.
+ * In a runtime folder every program in bin/ is a link to the agent's file, which finds the folder and starts
+ * Python out of it, whatever the container has: it needs neither a libc nor a shell. Its own name says which
+ * program is meant; argv[0], which may be the name of a link to it, is passed on, because mpirt-rsh speaks ssh's
+ * or kubexec.sh's dialect under their names.
  *
  *     DIR/.runtime-.../bin/NAME                  this
  *     DIR/.runtime-.../lib/ld.so, *.so, python   what it starts

@@ -1,6 +1,6 @@
 /*
- * The agent: one remote command, which a switchboard runs; and every program in the runtime folder's bin/, which it
- * starts in Python.
+ * The agent: one remote command, which a switchboard runs; and every program in the runtime folder's bin/, which
+ * it starts in Python.
  */
 #include "agent.h"
 

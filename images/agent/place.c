@@ -1,8 +1,9 @@
 /*
  * The folder in which a switchboard listens, and why one can't be used.
  *
- * A folder is held by its descriptor from the moment that it was looked at: what is done in it is done in that one,
- * whatever its path leads to by then. /dev/shm is shared by the containers of a pod, so the name says which one.
+ * A folder is held by its descriptor from the moment that it was looked at: what is done in it is done in that
+ * one, whatever its path leads to by then. /dev/shm is shared by the containers of a pod, so the name says which
+ * one.
  */
 #include "agent.h"
 

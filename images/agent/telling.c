@@ -1,7 +1,8 @@
 /*
  * The frames that go to the switchboard, made out of the agent's state when they can be sent.
  *
- * Owns: what has been told on this connection. Nothing is queued: what was not told yet is told when there is room.
+ * Owns: what has been told on this connection. Nothing is queued: what was not told yet is told when there is
+ * room.
  */
 #include "agent.h"
 

@@ -1,8 +1,8 @@
 """
 What every program of the runtime folder does first: undoes what the agent did to the environment and the words.
 
-Owns: the counterpart of images/agent/environment.c, which says why. Programs that ours start, such as a kubeconfig's credential
-plugins, belong to the container's image and must see what its user set.
+Owns: the counterpart of images/agent/environment.c, which says why. Programs that ours start, such as a
+kubeconfig's credential plugins, belong to the container's image and must see what its user set.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Where the direct form of mpirt-rsh begins: one remote command in a Python process of its own, without a switchboard.
+Where the direct form of mpirt-rsh begins: one remote command in a Python process of its own.
 
 Owns: the first milliseconds, while everything else is still being imported. Garbage isn't looked for then. And a
 signal has nothing to do but to leave, with the code of a command that it ends and no traceback, for nothing has

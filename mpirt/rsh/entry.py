@@ -35,7 +35,7 @@ def _become_the_agent() -> None:
     # mpirt/rsh/entry.py: three names below the folder that holds the package.
     root = __file__.rsplit("/", 3)[0]
     try:
-        os.execve(program, [called, "--python", sys.executable, root, called, *words], os.environ)
+        os.execve(program, [called, "--python", sys.executable, root, called, *words], os.environ)  # noqa: S606  ours
     except OSError:
         # A file system that executes nothing; a file without its mode, as some tools unpack it.
         return

@@ -111,8 +111,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import agent, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, values "
-                "of mpirt, but not discover",
+                "rsh may import agent, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
+                "values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
@@ -125,8 +125,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, values "
-                "of mpirt, but not rsh",
+                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, "
+                "values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(

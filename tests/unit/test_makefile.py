@@ -162,7 +162,12 @@ class TestAgentAndKeeper:
 
     @pytest.mark.parametrize(
         ("source", "built"),
-        [("build.py", BUILT), ("agent/agent.c", BUILT[:2]), ("agent/new.h", BUILT[:2]), ("keeper/new.c", BUILT[2:])],
+        [
+            ("build.py", BUILT),
+            ("agent/agent.c", BUILT[:2]),
+            ("agent/new.h", BUILT[:2]),
+            ("keeper/new.c", BUILT[2:]),
+        ],
     )
     def test_one_is_built_again_when_a_source_of_it_is_newer(
         self, checkout: Checkout, source: str, built: list[str]

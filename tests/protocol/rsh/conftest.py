@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from tests.apiserver.server import ApiServer
 from tests.protocol.ahead import selected_pairs
 from tests.protocol.rsh.agent import SWITCHBOARD, Form, Ground
 from tests.protocol.rsh.cases import CameOf, Case, Cases
-from tests.protocol.rsh.crowds import JOB, Begin, Crowd
 
 
 @pytest.fixture(scope="session")
@@ -60,18 +58,3 @@ def ahead(
 def came_of(ahead: Cases, form: Form) -> CameOf:
     """What came of a case; waits for it."""
     return lambda case: ahead.outcome(case, form)
-
-
-@pytest.fixture
-def begin(apiserver: ApiServer) -> Iterator[Begin]:
-    """Makes crowds, and closes them at the end. There are the pods w-0 to w-3 of job a, and x without labels."""
-    apiserver.world.put(*(pod(f"w-{number}", labels=JOB) for number in range(4)), pod("x"))
-    with contextlib.ExitStack() as stack:
-
-        def make(*names: str, selector: str | None = None) -> Crowd:
-            crowd = Crowd(apiserver, selector)
-            stack.callback(crowd.close)
-            crowd.follow(*names)
-            return crowd
-
-        yield make

@@ -81,7 +81,18 @@ class Handover:
         assert len(others) == words + variables
         signals, keep, stdin = parts
         return cls(
-            flags, generation, out, err, offset, signals, keep, stdin, called, folder, others[:words], others[words:]
+            flags,
+            generation,
+            out,
+            err,
+            offset,
+            signals,
+            keep,
+            stdin,
+            called,
+            folder,
+            others[:words],
+            others[words:],
         )
 
 
@@ -353,5 +364,3 @@ def until(question: Any, what: str) -> Any:
         assert time.monotonic() < deadline, what
         select.select([], [], [], 0.01)
     return answer
-
-

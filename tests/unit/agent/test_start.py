@@ -16,6 +16,7 @@ import pytest
 
 from tests.unit.agent.board import SERVE, Ground, Kind, ended, until
 
+AS_ROOT = pytest.mark.usefixtures("root")
 WITHOUT = "; this command runs on its own\n"
 
 
@@ -105,7 +106,10 @@ class TestStarting:
 
         assert ended(ground.start()) == (7, b"", b"")
         assert len(ground.notes()) == 1
-        assert (ground.place.stat().st_mode & 0o777, (ground.place / "log").stat().st_mode & 0o777) == (0o700, 0o600)
+        assert (ground.place.stat().st_mode & 0o777, (ground.place / "log").stat().st_mode & 0o777) == (
+            0o700,
+            0o600,
+        )
 
     def test_it_has_nothing_of_the_agent(self, ground: Ground) -> None:
         ground.board(
@@ -135,7 +139,10 @@ class TestStarting:
 
     def test_two_hundred_agents_at_once_start_one(self, ground: Ground) -> None:
         ground.board(SERVE)
-        script = 'for i in $(seq 200); do "$@" </dev/null & pids="$pids $!"; done; for p in $pids; do wait $p; echo $?; done'
+        script = (
+            'for i in $(seq 200); do "$@" </dev/null & pids="$pids $!"; done;'
+            " for p in $pids; do wait $p; echo $?; done"
+        )
 
         done = subprocess.run(
             ["sh", "-c", script, "sh", *map(str, ground.words())], env=ground.environment, check=True,
@@ -192,7 +199,9 @@ class TestStarting:
         words = ground.words()
         words[2] = "/nowhere/python"
 
-        done = subprocess.run(words, env=ground.environment, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            words, env=ground.environment, capture_output=True, text=True, check=False, timeout=60
+        )
 
         assert done.returncode == 255
         assert "mpirt-rsh: can't start /nowhere/python: No such file or directory\n" in done.stderr
@@ -210,7 +219,8 @@ class TestThePlace:
         expected = f"{ground.place} is accessible to others: its mode is 0750"
         assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
 
-    def test_one_of_another_user_is_not_used(self, ground: Ground, root: None) -> None:
+    @AS_ROOT
+    def test_one_of_another_user_is_not_used(self, ground: Ground) -> None:
         ground.place.mkdir(mode=0o700)
         os.chown(ground.place, 12345, 12345)
 
@@ -247,14 +257,17 @@ class TestThePlace:
         assert ended(ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))[0] == 7
         assert (place / "socket").is_socket()
 
-    def test_a_switchboard_of_another_user_is_not_talked_to(self, ground: Ground, root: None) -> None:
+    @AS_ROOT
+    def test_a_switchboard_of_another_user_is_not_talked_to(self, ground: Ground) -> None:
         ground.place.mkdir(mode=0o700)
         code = (
             "import os, socket, sys\ns = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])\n"
             "os.setuid(12345); s.listen(); print(flush=True); sys.stdin.read()"
         )
         with subprocess.Popen(
-            [sys.executable, "-c", code, str(ground.place / "socket")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", code, str(ground.place / "socket")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         ) as other:
             assert other.stdout is not None
             other.stdout.readline()
@@ -269,9 +282,8 @@ class TestThePlace:
         [("size=4k,nr_inodes=1", "No space left on device"), ("ro", "Read-only file system")],
         ids=["full", "read-only"],
     )
-    def test_a_file_system_that_takes_no_folder_is_named(
-        self, ground: Ground, root: None, options: str, error: str
-    ) -> None:
+    @AS_ROOT
+    def test_a_file_system_that_takes_no_folder_is_named(self, ground: Ground, options: str, error: str) -> None:
         mounted = ground.root / "mounted"
         mounted.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", mounted], check=True)
@@ -282,7 +294,8 @@ class TestThePlace:
 
         assert said == f"mpirt-rsh: no switchboard: {mounted}/place: {error}{WITHOUT}"
 
-    def test_the_next_one_is_taken_where_the_first_can_not_be_used(self, ground: Ground, root: None) -> None:
+    @AS_ROOT
+    def test_the_next_one_is_taken_where_the_first_can_not_be_used(self, ground: Ground) -> None:
         """/dev/shm, $TMPDIR, /tmp: in a mount namespace of its own, the first is read-only."""
         ground.board(SERVE)
         (ground.root / "tmp").mkdir()

@@ -135,11 +135,15 @@ def test_the_null_device_is_none_but_has_an_end(board: Ground) -> None:
 
 @pytest.mark.parametrize("closed", [[0], [1], [2], [0, 1, 2]], ids=str)
 def test_closed_descriptors_are_nobody_elses(board: Ground, closed: list[int]) -> None:
-    process = board.start(stdin=subprocess.PIPE, preexec_fn=lambda: [os.close(fd) for fd in closed])
+    def close() -> None:
+        for fd in closed:
+            os.close(fd)
+
+    process = board.start(stdin=subprocess.PIPE, preexec_fn=close)
     connection = board.accept()
     assert connection.begin().flags == (0 if 0 in closed else 1)
 
-    assert {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in closed} == {"/dev/null"}
+    assert {Path(f"/proc/{process.pid}/fd/{fd}").readlink() for fd in closed} == {Path("/dev/null")}
     connection.send(Kind.OUT, b"out")
     connection.send(Kind.ERR, b"err")
     connection.written_up_to(3, 3, 0)
@@ -147,7 +151,7 @@ def test_closed_descriptors_are_nobody_elses(board: Ground, closed: list[int]) -
     assert process.wait(DEADLINE) == 3
 
 
-# Leads a session with a terminal, starts a program in the background, and brings it to the front when a line comes.
+# Leads a session with a terminal, starts a program in the background, and brings it to the front when asked to.
 LEADER = """
 import fcntl, os, signal, subprocess, sys, termios
 os.setsid()

@@ -129,8 +129,11 @@ def test_a_signal_that_comes_meanwhile_is_not_lost(ground: Ground) -> None:
 
     told = connection.begin()
 
-    # It may have come between HANDOVER and this.
-    assert (told.signals or connection.expect(Kind.SIGNAL)) == bytes([signal.SIGTERM])
+    # It may have come after HANDOVER.
+    if not told.signals:
+        assert {connection.receive()[0], connection.receive()[0]} == {Kind.WRITTEN, Kind.SIGNAL}
+    else:
+        assert told.signals == bytes([signal.SIGTERM])
 
 
 @pytest.mark.parametrize("stage", range(4), ids=["connected", "welcome", "sent and not read", "handed over"])
@@ -143,7 +146,6 @@ def test_it_may_end_at_any_stage(board: Ground, stage: int) -> None:
     if stage > 0:
         connection.send(Kind.WELCOME, struct.pack("<II", 1, 1))
     if stage == 2:
-        # The agent can't tell whether anybody has seen it.
         until(lambda: connection.waiting() > 100_000, "the whole of HANDOVER")
     if stage > 2:
         connection.handover()
@@ -152,7 +154,9 @@ def test_it_may_end_at_any_stage(board: Ground, stage: int) -> None:
     connection = board.accept()
     told = connection.begin()
 
-    assert (told.generation, told.out, told.keep) == (2 if stage >= 2 else 1, 7, b"kept")
+    # Whether anybody has seen what was sent the agent can't tell.
+    assert told.generation in ({1}, {1, 2}, {2}, {2})[stage]
+    assert (told.out, told.keep) == (7, b"kept")
     connection.send(Kind.OUT, b"after")
     connection.written_up_to(12, 0, 0)
     connection.send(Kind.FINISH, b"\x06")
@@ -196,9 +200,8 @@ def test_five_ends_within_a_minute_are_the_end_of_a_command_that_runs(board: Gro
     code, out, err = ended(process)
 
     assert (code, out) == (250, b"xxxxx")
-    assert err == (
-        f"mpirt-rsh: the switchboard is lost: it ended five times within a minute; see {board.place}/log\n".encode()
-    )
+    reason = f"it ended five times within a minute; see {board.place}/log"
+    assert err == f"mpirt-rsh: the switchboard is lost: {reason}\n".encode()
 
 
 def test_five_ends_before_the_command_was_started_lead_to_the_direct_form(board: Ground) -> None:

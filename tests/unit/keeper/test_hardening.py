@@ -69,7 +69,11 @@ def test_the_same_sources_make_the_same_bytes(keeper: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == [keeper.name]
 
 
-@pytest.mark.parametrize("words", [[], ["other", "folder"], ["keeper", "folder", "riscv"]], ids=["nothing", "an unknown program", "an unknown architecture"])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["other", "folder"], ["keeper", "folder", "riscv"]],
+    ids=["nothing", "an unknown program", "an unknown architecture"],
+)
 def test_build_refuses_what_it_cannot_make(words: list[str]) -> None:
     result = subprocess.run([sys.executable, BUILD, *words], capture_output=True, text=True, check=False)
 

@@ -8,7 +8,7 @@ from mpirt.rsh.session import events
 from tests.apiserver.faults import Chunked, Hangup, Status, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer, Honest
-from tests.protocol.rsh.crowds import JOB, Begin, alone, commons, running, told
+from tests.protocol.podhub.crowds import JOB, Begin, alone, commons, running, told
 
 
 class TestTroubles:

@@ -9,7 +9,7 @@ from mpirt.rsh.session import events
 from tests.apiserver.faults import Chunked, Status, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.rsh.crowds import JOB, Begin, alone, commons, deleting, running, told
+from tests.protocol.podhub.crowds import JOB, Begin, alone, commons, deleting, running, told
 
 
 class TestOneWatch:

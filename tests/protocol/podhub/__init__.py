@@ -1,0 +1,1 @@
+"""The watch that many sessions share, against a loopback API server."""

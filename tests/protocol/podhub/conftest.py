@@ -1,0 +1,27 @@
+"""Crowds of followers, and the pods that they follow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.apiserver.pods import pod
+from tests.apiserver.server import ApiServer
+from tests.protocol.podhub.crowds import JOB, Begin, Crowd
+
+
+@pytest.fixture
+def begin(apiserver: ApiServer) -> Iterator[Begin]:
+    """Makes crowds, and closes them at the end. There are the pods w-0 to w-3 of job a, and x without labels."""
+    apiserver.world.put(*(pod(f"w-{number}", labels=JOB) for number in range(4)), pod("x"))
+    with contextlib.ExitStack() as stack:
+
+        def make(*names: str, selector: str | None = None) -> Crowd:
+            crowd = Crowd(apiserver, selector)
+            stack.callback(crowd.close)
+            crowd.follow(*names)
+            return crowd
+
+        yield make

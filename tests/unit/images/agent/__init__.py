@@ -1,0 +1,1 @@
+"""The agent's files as they are built."""
