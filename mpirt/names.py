@@ -71,6 +71,9 @@ NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"
 GRACE_VARIABLE = "MPIRT_GRACE"
 FENCE_VARIABLE = "MPIRT_FENCE"
 
+# `off`: each command runs in a process of its own; a folder: where the switchboard's socket is.
+SWITCHBOARD_VARIABLE = "MPIRT_SWITCHBOARD"
+
 # Which job mpirt-discover is about, where its command line doesn't say; one of them at most.
 JOB_VARIABLE = "MPIRT_JOB"
 STATEFULSET_VARIABLE = "MPIRT_STATEFULSET"

@@ -348,6 +348,8 @@ class SessionIO:
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         if self._follower is None:
             self._follower = self._follow(self._pod, self._heard_of_the_pod)
+            if action.anew:
+                self._follower.look(anew=True)
         elif isinstance(action, events.LookAtPod):
             self._follower.look(anew=action.anew)
 

@@ -173,8 +173,7 @@ class Bound(Running):
             self._tell((wrapper.BEAT if due.beat else b"") + (wrapper.ALIVE if due.keep_alive else b""))
         if self._liveness.is_dead(now):
             self._doubt(now)
-        if self._watch_at is not None and now >= self._watch_at:
-            self._look()
+        self._watch_in_time(now)
         if self._flush_at is not None and now >= self._flush_at:
             self._flush()
         if self._termination is not None:

@@ -229,8 +229,7 @@ class Connected(Running):
     # Time
 
     def _tick(self, now: float) -> None:
-        if self._watch_at is not None and now >= self._watch_at:
-            self._look()
+        self._watch_in_time(now)
         if self._reattaching is None:
             self._ask(now)
         else:

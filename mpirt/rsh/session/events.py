@@ -178,7 +178,9 @@ class Keep(Value):
 
 
 class WatchPod(Value):
-    """Keep an eye on the pod from now on."""
+    """Keep an eye on the pod from now on; with `anew` what is known of it already is not enough."""
+
+    anew: bool = True
 
 
 class LookAtPod(Value):

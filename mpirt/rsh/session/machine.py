@@ -128,8 +128,15 @@ class Machine:
         self._actions += [events.Send(message) for message in stdin_messages(data)]
 
     def _look(self, *, anew: bool = True) -> None:
+        """Something looks wrong: what is known of the pod is not enough."""
         self._actions.append(events.LookAtPod(anew) if self._watching else events.WatchPod())
         self._watching, self._watch_at = True, None
+
+    def _watch_in_time(self, now: float) -> None:
+        """Begin to watch when the command has run for a while."""
+        if self._watch_at is not None and now >= self._watch_at:
+            self._actions.append(events.WatchPod(anew=False))
+            self._watching, self._watch_at = True, None
 
 
 class Running(Machine):

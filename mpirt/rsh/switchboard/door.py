@@ -30,12 +30,17 @@ class Door:
     """The listening socket, as a port and as the clock that says when to leave."""
 
     def __init__(
-        self, listener: socket.socket, *, let_in: Callable[[socket.socket], None], count: Callable[[], int]
+        self,
+        listener: socket.socket,
+        folder: Path,
+        *,
+        let_in: Callable[[socket.socket], None],
+        count: Callable[[], int],
     ) -> None:
         listener.settimeout(0)
         self._listener = listener
         self._let_in, self._count = let_in, count
-        self._folder = Path(os.fsdecode(listener.getsockname())).parent
+        self._folder = folder
         self._idle_since: float | None = time.monotonic()
         self.is_closed = False
 

@@ -12,8 +12,10 @@ import resource
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpirt import names
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls
@@ -32,25 +34,25 @@ def main() -> int:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
+        folder = Path(os.environ[names.SWITCHBOARD_VARIABLE])
         listener = socket.socket(fileno=_LISTENER)
-        listener.getsockname()
-    except OSError:
+    except (KeyError, OSError):
         sys.stderr.write("mpirt-switchboard: agents of mpirt-rsh start it, with a socket; people don't\n")
         return 2
     # None of what was imported is ever garbage.
     gc.freeze()
-    Switchboard(listener).run()
+    Switchboard(listener, folder).run()
     return 0
 
 
 class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, folder: Path) -> None:
         self._loop = Loop()
         self._calls = Calls(self._loop)
         self._agents: set[AgentLink] = set()
-        self._door = Door(listener, let_in=self._let_in, count=lambda: len(self._agents) + len(self._calls))
+        self._door = Door(listener, folder, let_in=self._let_in, count=self._count)
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
@@ -59,6 +61,9 @@ class Switchboard:
             self._loop.turn()
             self._door.look()
             self._loop.touch(self._door)
+
+    def _count(self) -> int:
+        return len(self._agents) + len(self._calls)
 
     def _let_in(self, connection: socket.socket) -> None:
         self._agents.add(

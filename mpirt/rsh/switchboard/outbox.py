@@ -41,11 +41,11 @@ class Outbox:
     __slots__ = ("_bytes", "_keeping", "_streams", "is_keeping")
 
     def __init__(self, output: tuple[int, int] = (0, 0)) -> None:
-        """`output`: how much of stdout and stderr the agent has got from another process."""
+        """`output`: how much of stdout and stderr the agent has got from another process. WRITTEN follows."""
         self._bytes = bytearray()
         self._streams = {1: _Stream(), 2: _Stream()}
         for stream, have in zip(self._streams.values(), output, strict=True):
-            stream.taken = stream.sent = stream.written = have
+            stream.taken = stream.sent = have
         self._keeping: bytes | None = None
         self.is_keeping = False
         """Whether a record is on its way."""

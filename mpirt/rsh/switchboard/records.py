@@ -15,11 +15,14 @@ from mpirt.rsh.switchboard.frames import Handover
 
 _FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
 
+# What was kept before is not true any more.
+_NONE = b"null"
+
 
 def write_record(record: Record | None) -> bytes:
-    """What the agent keeps; nothing for none."""
+    """What the agent keeps."""
     if record is None:
-        return b""
+        return _NONE
     return json.dumps({field: getattr(record, field) for field in _FIELDS}).encode()
 
 
@@ -34,7 +37,7 @@ def read_record(kept: bytes) -> Record:
 
 def resumption(handover: Handover, names: Mapping[int, str]) -> Resumption | None:
     """What there is to go on with; None where nothing was started. `names` has the signals that commands get."""
-    if not handover.kept:
+    if handover.kept in (b"", _NONE):
         return None
     return Resumption(
         read_record(handover.kept),

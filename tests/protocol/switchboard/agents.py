@@ -38,6 +38,7 @@ class Board:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, str(listener.fileno())],
                 pass_fds=[listener.fileno()],
+                env={**os.environ, "MPIRT_SWITCHBOARD": str(folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

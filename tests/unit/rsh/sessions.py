@@ -138,15 +138,17 @@ class Run:
         """
         at = self.session.stdin_taken if stdin_known is None else stdin_known
         record = self.records[-1] if self.records else None
-        resumption = record and Resumption(
-            record,
-            generation=1 + self.takeovers,
-            output=(len(self.written(1)), len(self.written(2))),
-            stdin_at=at,
-            stdin=self.stdin[at:],
-            stdin_ended=self.stdin_ended,
-            signals=tuple(self.signals),
-        )
+        resumption = None
+        if record is not None:
+            resumption = Resumption(
+                record,
+                generation=1 + self.takeovers,
+                output=(len(self.written(1)), len(self.written(2))),
+                stdin_at=at,
+                stdin=self.stdin[at:],
+                stdin_ended=self.stdin_ended,
+                signals=tuple(self.signals),
+            )
         self.takeovers += 1
         self.session = Session(self.task, now=self.now, jitter=lambda: 1.0, resumption=resumption)
 

@@ -144,7 +144,7 @@ class TestOneConnection:
         run = HeldRun().begin()
         assert run.count(WatchPod) == 0
 
-        assert WatchPod() in run.after(1.0)
+        assert WatchPod(anew=False) in run.after(1.0)
 
     def test_a_command_that_cannot_be_started_is_told(self) -> None:
         run = HeldRun().begin()

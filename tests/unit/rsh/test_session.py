@@ -657,7 +657,7 @@ class TestSigns:
         run = Run().started()
         run.feed(PodSeen(pods.HEALTHY))
 
-        assert run.after(4.0) == [WatchPod(), Ping()]
+        assert run.after(4.0) == [WatchPod(anew=False), Ping()]
 
     def test_a_beat_is_asked_for_where_pings_prove_nothing(self) -> None:
         run = Run().started(V5)
@@ -695,7 +695,7 @@ class TestTheWatch:
     def test_it_begins_after_a_second(self) -> None:
         run = Run().started()
 
-        assert run.after(1.0) == [WatchPod()]
+        assert run.after(1.0) == [WatchPod(anew=False)]
         assert run.after(0.5) == []
 
 
