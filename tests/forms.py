@@ -6,6 +6,8 @@ Owns: how a test asks for one, and that a switchboard has had nothing to complai
 
 from __future__ import annotations
 
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 
 SWITCHBOARD = "MPIRT_SWITCHBOARD"
+_WELCOME = struct.Struct("<IBII")
 
 
 class Form(Enum):
@@ -36,6 +39,14 @@ def place(folder: Path) -> Iterator[Path]:
     yield folder
     log = folder / "log"
     assert not log.exists() or log.read_text() == ""
+
+
+def switchboard(folder: Path) -> int:
+    """The process id of the switchboard that listens there."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / "socket"))
+        _, _, _, pid = _WELCOME.unpack(client.recv(_WELCOME.size, socket.MSG_WAITALL))
+    return int(pid)
 
 
 @contextmanager
