@@ -75,9 +75,11 @@ class _Group:
 class Loop:
     """Ports and clocks, and what each of them does when it is its turn."""
 
-    __slots__ = ("_changed", "_count", "_entries", "_groups", "_heap", "_watch")
+    __slots__ = ("_changed", "_count", "_entries", "_grain", "_groups", "_heap", "_watch")
 
-    def __init__(self) -> None:
+    def __init__(self, *, grain: float = 0.0) -> None:
+        """With a `grain` whatever is due within so many seconds is done together, and up to that much later."""
+        self._grain = grain
         self._watch = _Watch()
         self._groups: dict[Hashable, _Group] = {}
         self._entries: dict[Port, _Entry] = {}
@@ -163,6 +165,8 @@ class Loop:
         now = time.monotonic()
         group.clocks_due = now + clocks
         due = now + min(ports, clocks)
+        if self._grain and now < due < FOR_EVER:
+            due = -(-due // self._grain) * self._grain
         if due != group.due:
             group.due = due
             if due < FOR_EVER:

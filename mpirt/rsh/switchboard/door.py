@@ -13,7 +13,6 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from mpirt.rsh.ports.loop import FOR_EVER
@@ -83,14 +82,22 @@ class Door:
 
     def _leave(self) -> None:
         """Close the door, unless somebody is about to come in."""
-        with suppress(OSError), (self._folder / "lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever comes now waits for the lock, and starts another one.
-            (self._folder / "socket").unlink(missing_ok=True)
-            while self._accept():
-                pass
-            self.look()
-            self.is_closed = True
-            self._listener.close()
-            return
-        self._idle_since = time.monotonic()
+        try:
+            with (self._folder / "lock").open("wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Whoever comes now waits for the lock, and starts another one.
+                (self._folder / "socket").unlink(missing_ok=True)
+                self._close()
+        except BlockingIOError:
+            # Somebody holds the lock, and so is about to come in.
+            self._idle_since = time.monotonic()
+        except OSError:
+            # There is no such folder any more, or no right to it: nobody can come in.
+            self._close()
+
+    def _close(self) -> None:
+        while self._accept():
+            pass
+        self.look()
+        self.is_closed = True
+        self._listener.close()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mpirt.rsh.switchboard.frames import Handover
 
 _LISTENER = 3
+# A thousand sessions that each wake up once in a while are a thousand waits less so.
+_GRAIN = 0.05
 
 
 def main() -> int:
@@ -51,7 +53,7 @@ class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
-        self._loop = Loop()
+        self._loop = Loop(grain=_GRAIN)
         self._calls = Calls(self._loop)
         self._started = time.time()
         # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
