@@ -96,8 +96,17 @@ class Remote:
     def _run(self) -> tuple[int, _Collected]:
         pod = self._pod.name
         asked = Invocation(pod, (_SCRIPT,), container=self._pod.container)
-        environ = {**self._environ, names.KEEPER_VARIABLE: "off"}
-        task = make_task(asked, asked.words, environ, pod=pod, nonce=nonce(), has_stdin=False, encoding="utf-8")
+        # It is over in a second: without a keeper it leaves nothing in the pod.
+        task = make_task(
+            asked,
+            asked.words,
+            self._environ,
+            pod=pod,
+            nonce=nonce(),
+            has_stdin=False,
+            encoding="utf-8",
+            holding=None,
+        )
         loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
         running = SessionIO(
             Session(task, now=time.monotonic(), jitter=jitter),

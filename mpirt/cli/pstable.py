@@ -52,7 +52,7 @@ def summary(board: Board) -> str:
     status, usage = board.status, board.usage
     watches = ", ".join(f"{printable(watch.selector) or 'all pods'} {watch.state}" for watch in status.watches)
     parts = [
-        f"switchboard {status.pid}: {status.sessions} commands",
+        f"switchboard {status.pid}: {status.sessions} command{'' if status.sessions == 1 else 's'}",
         f"{status.queued} queued",
         f"watch: {watches or 'none'}",
         f"{size(status.buffered)} buffered",

@@ -29,7 +29,7 @@ def at_hand(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
 def running(launcher: Launcher, *pods: str) -> None:
     for name in pods:
         launcher.start(name, "exec sleep 60")
-    launcher.until(lambda status: all(one["state"] == "running" for one in status["commands"]))
+    launcher.until(lambda status: [one["state"] for one in status["commands"]] == ["running"] * len(pods))
 
 
 class TestHere:

@@ -38,13 +38,13 @@ class TestTheTable:
 class TestTheSummary:
     def test_tells_of_the_switchboard(self) -> None:
         assert summary(board(row(), usage=Usage(1.25, 20 * 1024 * 1024))) == (
-            "switchboard 9: 1 commands, 0 queued, watch: mpirt.dev/job=train watching, 0 buffered, "
+            "switchboard 9: 1 command, 0 queued, watch: mpirt.dev/job=train watching, 0 buffered, "
             "12 of 1024 descriptors, 1.2 s CPU, 20M memory"
         )
 
     def test_leaves_out_what_is_not_known(self) -> None:
-        assert summary(board(watches=())) == (
-            "switchboard 9: 1 commands, 0 queued, watch: none, 0 buffered, 12 of 1024 descriptors"
+        assert summary(board(watches=(), sessions=2)) == (
+            "switchboard 9: 2 commands, 0 queued, watch: none, 0 buffered, 12 of 1024 descriptors"
         )
 
 
