@@ -13,12 +13,14 @@ from benchmarks import controller as upkeep
 from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
+from benchmarks import fleet as crowds
 from benchmarks import flow, place, report
 from benchmarks import outages as interruptions
 from benchmarks import rsh as scenario
 from benchmarks import runtime as folder
 from benchmarks.access import Access
 from benchmarks.comparison import Comparison
+from benchmarks.fleetreport import Results
 from benchmarks.measure import Unmeasured
 from tests.kube.errors import ClusterError
 
@@ -56,6 +58,7 @@ def cli() -> None:
     Examples:
       python -m benchmarks rsh                    a table
       python -m benchmarks rsh --json | tail -n1  the ratios
+      python -m benchmarks fleet                  many sessions at once, and thousands on a loopback server
       python -m benchmarks discover --json        the same of mpirt-discover
       python -m benchmarks deaths                 how both end when pods, nodes and the API server die
       python -m benchmarks outages                whose jobs go on when API server and nodes are away for a while
@@ -127,6 +130,77 @@ def rsh(
     click.echo(report.rendered(comparisons, ours=scenario.OURS, theirs=scenario.THEIRS))
     if as_json:
         click.echo(report.json_line(report.figures(comparisons)))
+
+
+def _counts(_context: click.Context, _parameter: click.Parameter, text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isascii() and word.isdigit() and int(word) for word in words):
+        raise click.BadParameter(f"expected numbers such as 1,16,64, got {text!r}")
+    return sorted({int(word) for word in words})
+
+
+@cli.command()
+@_json
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Draw memory and launch time over the number of sessions into this SVG.",
+)
+@click.option(
+    "--sizes",
+    default="1,16,64",
+    show_default=True,
+    callback=_counts,
+    help="Sessions held at once by each, on the cluster; '' for none, which needs no cluster.",
+)
+@click.option(
+    "--alone",
+    default="1000,5000",
+    show_default=True,
+    callback=_counts,
+    help="Sessions of mpirt-rsh on the loopback server; '' for none.",
+)
+@click.option(
+    "--idle",
+    type=click.FloatRange(1),
+    default=30,
+    show_default=True,
+    help="Seconds for which nothing happens to them.",
+)
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Pairs of each size.")
+@click.option("--runs", type=click.IntRange(1), default=30, show_default=True, help="Pairs of short commands.")
+@_kubectl
+@_access
+def fleet(
+    *,
+    as_json: bool,
+    plot: Path | None,
+    sizes: list[int],
+    alone: list[int],
+    idle: float,
+    rounds: int,
+    runs: int,
+    kubectl: Path | None,
+    access: str,
+) -> None:
+    """
+    Many sessions at once, with one switchboard for all of them: time until all are up, memory and CPU time beside
+    as many kubectl exec; the same for thousands on a loopback API server, and their cost while nothing happens.
+    """
+    machine, beside, told = _machine(), None, ""
+    if sizes:
+        with (
+            place.fresh_namespace() as namespace,
+            crowds.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
+        ):
+            told = f"{contest.versions()}\n"
+            beside = contest.measure(sizes, rounds, runs)
+    results = Results(beside, {count: crowds.alone(count, idle) for count in alone})
+    click.echo(f"\n{told}{machine}; access as {access}; {rounds} rounds, {runs} pairs\n\n{results.rendered()}")
+    if plot is not None:
+        plot.write_text(results.plot(), encoding="utf-8")
+    if as_json:
+        click.echo(report.json_line(results.figures()))
 
 
 @cli.command()

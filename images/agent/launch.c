@@ -129,12 +129,22 @@ void launch_find(int argc, char **argv, char **environment)
     session.word_count = count_of(session.words);
 }
 
+/* What a process of its own does by itself, without anything to hand over. */
+static bool is_for_direct(const char *word)
+{
+    static const char *const words[] = {"--direct", "--help", "--version", "-V"};
+    for (size_t number = 0; number < sizeof words / sizeof *words; number++)
+        if (strcmp(word, words[number]) == 0)
+            return true;
+    return false;
+}
+
 /* Programs other than mpirt-rsh have nothing to hand over. */
 bool launch_may_use_switchboard(void)
 {
     const char *name = launch.name, *set = getenv("MPIRT_SWITCHBOARD");
     return (strcmp(name, "mpirt-rsh") == 0 || strcmp(name, "ssh") == 0 || strcmp(name, "kubexec.sh") == 0)
-        && !(session.word_count && strcmp(session.words[0], "--direct") == 0)
+        && !(session.word_count && is_for_direct(session.words[0]))
         && !(set && strcmp(set, "off") == 0);
 }
 

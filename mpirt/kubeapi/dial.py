@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
     from mpirt.kubeapi.exchange import Steps
     from mpirt.kubeapi.resolve import GetAddrInfo
-    from mpirt.kubeapi.tlslib import Context, Socket, TlsSocket
+    from mpirt.kubeapi.tlslib import Context, Socket, TlsSession, TlsSocket
 
 
 class Dialer:
     """Opens connections to one endpoint, and remembers what need not be found out twice."""
 
-    __slots__ = ("_addresses", "_context", "_look_up", "_peer", "_shown", "endpoint")
+    __slots__ = ("_addresses", "_context", "_look_up", "_peer", "_session", "_shown", "endpoint")
 
     def __init__(self, endpoint: Endpoint, *, look_up: GetAddrInfo = by_name) -> None:
         self.endpoint = endpoint
         self._look_up = look_up
         self._addresses: Sequence[Address] = ()
         self._context: Context | None = None
+        self._session: TlsSession | None = None
         self._shown: Certificate | None = None
         self._peer = Peer(endpoint.route, endpoint.server_name or endpoint.host, endpoint.trust)
 
@@ -70,7 +71,11 @@ class Dialer:
     def forget(self) -> None:
         """Look everything up anew the next time: names move, and authorities and certificates are replaced."""
         self._addresses = ()
-        self._context = None
+        self._context = self._session = None
+
+    def remember(self, stream: TlsStream) -> None:
+        """Begin the next connections with what this one, which was read from, has agreed on."""
+        self._session = stream.session
 
     def request(self, target: str, credentials: Credentials, extra: Sequence[tuple[str, str]] = ()) -> bytes:
         """Write a request for a target of this API server."""
@@ -83,7 +88,7 @@ class Dialer:
     def _open_one(self, address: Address, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
         if self._context is None or self._shown != credentials.certificate:
             self._context = tls_context(self.endpoint.ca, credentials.certificate)
-            self._shown = credentials.certificate
+            self._shown, self._session = credentials.certificate, None
         stream = TlsStream(address, self._wrapping(self._context), self._peer)
         try:
             while not stream.advance():
@@ -97,7 +102,8 @@ class Dialer:
         """What makes a TLS connection of one that is being made."""
         endpoint, name, proxy = self.endpoint, self._peer.server_name, self.endpoint.proxy
         if proxy is None:
-            return lambda plain: wrap(context, plain, name)
+            session = self._session
+            return lambda plain: wrap(context, plain, name, session)
         # In a pod there is hardly ever one.
         from mpirt.kubeapi.tunnel import Tunnel  # noqa: PLC0415
 

@@ -67,6 +67,7 @@ class ExecApi(Api):
             request = self.dialer.request(ask.target, credentials, upgrade_headers(key, protocols))
             stream, reader = yield from self._exchange(request, credentials, deadline)
             if reader.head is not None and reader.head.status == SWITCHING_PROTOCOLS:
+                self.dialer.remember(stream)
                 try:
                     return Upgraded(stream, accepted_protocol(reader.head, key, protocols), reader.leftover)
                 except PeerError:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.tlslib import TlsSocket
+    from mpirt.kubeapi.tlslib import TlsSession, TlsSocket
 
 # A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
@@ -173,6 +173,12 @@ class TlsStream:
             return None
         except OSError as error:
             raise self._error(error, "reading") from error
+
+    @property
+    def session(self) -> TlsSession | None:
+        """What a later connection to the same server may begin with. It comes with the first bytes from there."""
+        # Through a proxy there is none.
+        return getattr(self._tls, "session", None)
 
     def close(self) -> None:
         """Close at once; what is unsent is lost."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Context = _ssl._SSLContext  # noqa: SLF001  see above
 
+    TlsSession = object
+
     class TlsSocket(Protocol):
         """TLS on a connection."""
 
@@ -58,9 +60,14 @@ def wrap_bytes(context: Context, incoming: MemoryBIO, outgoing: MemoryBIO, name:
     return wrapped
 
 
-def wrap(context: Context, plain: Socket, name: str) -> TlsSocket:
-    """Put TLS on a socket, connected or not, for a peer whose certificate must be for `name`."""
-    wrapped: TlsSocket = context._wrap_socket(plain, False, _wire_name(name))  # type: ignore[attr-defined]  # noqa: FBT003, SLF001  see above
+def wrap(context: Context, plain: Socket, name: str, session: TlsSession | None = None) -> TlsSocket:
+    """
+    Put TLS on a socket, connected or not, for a peer whose certificate must be for `name`.
+
+    With the `session` of an earlier connection by the same context, and for the same name, the peer need not prove
+    again who it is: it has what only that peer has.
+    """
+    wrapped: TlsSocket = context._wrap_socket(plain, False, _wire_name(name), session=session)  # type: ignore[attr-defined]  # noqa: FBT003, SLF001  see above
     return wrapped
 
 

@@ -11,13 +11,13 @@ import os
 import sys
 
 _SWITCHBOARD = "MPIRT_SWITCHBOARD"
-_DIRECT = "--direct"
+_DIRECT = ("--direct", "--help", "--version", "-V")
 _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 
 
 def main() -> int:
     """Run one remote command. Ends the process."""
-    if os.environ.get(_SWITCHBOARD) != "off" and sys.argv[1:2] != [_DIRECT]:
+    if os.environ.get(_SWITCHBOARD) != "off" and not (len(sys.argv) > 1 and sys.argv[1] in _DIRECT):
         _become_the_agent()
     from mpirt.rsh.direct import main as run  # noqa: PLC0415  most commands never get here
 

@@ -74,7 +74,7 @@ def watch(wanted: Operation, exchange: Exchange, world: World) -> None:
     after = int(request.query.get("resourceVersion", "0"))
     until = time.monotonic() + float(request.query.get("timeoutSeconds", "1800"))
     bookmarks = request.query.get("allowWatchBookmarks") == "true"
-    selection = _selection(wanted, request)
+    selection = selected_by(wanted, request)
     if world.is_too_old(after):
         expired(after).play(exchange)
         return
@@ -109,7 +109,7 @@ def _list(wanted: Operation, request: Request, world: World) -> Fault:
             said = "The provided continue parameter is too old to display a consistent list result."
             return Status(410, "Expired", said)
     else:
-        version, rest = world.select(_selection(wanted, request))
+        version, rest = world.select(selected_by(wanted, request))
     items, rest = (rest[:limit], rest[limit:]) if limit else (rest, [])
     metadata = {"resourceVersion": version}
     if rest:
@@ -118,7 +118,8 @@ def _list(wanted: Operation, request: Request, world: World) -> Fault:
     return _json({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items})
 
 
-def _selection(wanted: Operation, request: Request) -> Selection:
+def selected_by(wanted: Operation, request: Request) -> Selection:
+    """The pods that a request is about."""
     fields = [word.split("=", 1) for word in request.query.get("fieldSelector", "").split(",") if word]
     labels = [word.split("=", 1) for word in request.query.get("labelSelector", "").split(",") if word]
     return Selection(

@@ -15,7 +15,6 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from mpirt.rsh.ports.loop import FOR_EVER
@@ -102,16 +101,21 @@ class Door:
     def _leave(self) -> None:
         """Close the door, unless somebody is about to come in."""
         if _identity(self._folder / "socket") != self._socket:
-            # Somebody has removed the folder, or another switchboard listens there: nobody will come here.
+            # Another switchboard listens there: nobody will come here.
             self._close()
             return
-        with suppress(OSError), (self._folder / "lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever comes now waits for the lock, and starts another one.
-            (self._folder / "socket").unlink(missing_ok=True)
+        try:
+            with (self._folder / "lock").open("wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Whoever comes now waits for the lock, and starts another one.
+                (self._folder / "socket").unlink(missing_ok=True)
+                self._close()
+        except BlockingIOError:
+            # Somebody holds the lock, and so is about to come in.
+            self._idle_since = time.monotonic()
+        except OSError:
+            # There is no such folder any more, or no right to it: nobody can come in.
             self._close()
-            return
-        self._idle_since = time.monotonic()
 
     def _close(self) -> None:
         while self._accept():

@@ -59,14 +59,20 @@ def start(
     account = namespace.account(name, rules=rules(workers, pods=pods))
     namespace.kubectl.apply(manifests.headless_service(name))
     main = manifests.idle_container(namespace.ground.image(image))
-    # The protocol that the run is about, for agents in pods as for those that tests start themselves.
-    protocol = os.environ.get(names.PROTOCOL_VARIABLE)
-    main["env"] = [{"name": names.PROTOCOL_VARIABLE, "value": protocol}] if protocol else []
+    # What the run is about, for agents in pods as for those that tests start themselves.
+    main["env"] = [{"name": name, "value": text} for name, text in _settings().items()]
     pod = namespace.pod(name, image, service_account=account, **{"containers": [main], **spec})
     put_mpirt(namespace, pod)
     hostfile = "".join(host_line.format(worker) + "\n" for worker in workers)
     files.put(namespace, pod, HOSTFILE, hostfile.encode())
     return pod
+
+
+def _settings() -> dict[str, str]:
+    """The protocol, and the form; a folder of this machine's is none of the pod's."""
+    protocol, form = os.environ.get(names.PROTOCOL_VARIABLE), os.environ.get(names.SWITCHBOARD_VARIABLE)
+    wanted = {names.PROTOCOL_VARIABLE: protocol, names.SWITCHBOARD_VARIABLE: "off" if form == "off" else None}
+    return {name: text for name, text in wanted.items() if text}
 
 
 def put_mpirt(namespace: Namespace, pod: str) -> None:

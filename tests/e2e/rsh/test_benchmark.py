@@ -1,4 +1,4 @@
-"""The benchmark prints its figures for programs too: one JSON object, on the last line."""
+"""The benchmarks print their figures for programs too: one JSON object, on the last line."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def test_the_last_line_holds_all_figures(own_cluster: Ground) -> None:
     }
     assert all(0 < figure < 10 for figure in figures.values())
     assert figures["more_processes"] == 2
+
+
+def test_so_does_the_one_of_many_sessions(own_cluster: Ground) -> None:
+    few = ["--sizes", "1,3", "--rounds", "1", "--runs", "2", "--alone", ""]
+    argv = [sys.executable, "-m", "benchmarks", "fleet", *few, "--json"]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=280, cwd=PROJECT)
+
+    figures = json.loads(done.stdout.splitlines()[-1])
+
+    of_sizes = {f"{kind}_ratio_{size}" for kind in ("launch", "memory", "cpu") for size in (1, 3)}
+    assert set(figures) == {*of_sizes, "oneshot_wall_ratio", "oneshot_cpu_ratio"}
+    assert all(0 < figure < 10 for figure in figures.values())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 from tests.e2e import manifests
 from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent
+from tests.forms import Form, switchboard
 from tests.kube import faults, nodes
 
 _NODE = "node-1"
@@ -19,12 +21,15 @@ _FROZEN = 43.0
 _COMMAND = "trap 'echo told; exit 3' TERM; echo running; for n in 1 2 3 4; do sleep 1; echo $n; done"
 
 
-def test_the_time_counts_against_nobody(own_cluster: Ground, namespace: Namespace) -> None:
+def test_the_time_counts_against_nobody(
+    own_cluster: Ground, namespace: Namespace, form: Form, board: Path
+) -> None:
     [pod] = namespace.workers(1, "busybox", **manifests.on(_NODE))
     uid = namespace.kubectl.get("pod", pod)["metadata"]["uid"]
     with agent.rsh(namespace, pod, _COMMAND, env=_LEASE) as running:
         assert running.line() == "running"
         pids = [*nodes.container_pids(faults.node_named(_NODE), uid), running.process.pid]
+        pids += [switchboard(board)] if form is Form.SWITCHBOARD else []
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         # Nothing tells of time that has to pass.

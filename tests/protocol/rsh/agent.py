@@ -8,28 +8,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import IO
 
 from tests.apiserver.server import ApiServer
+from tests.forms import SWITCHBOARD
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 # More than anything here takes, the longest silence included.
 PATIENCE = 60.0
 NOTHING: Mapping[str, str] = {}
-SWITCHBOARD = "MPIRT_SWITCHBOARD"
-
-
-class Form(Enum):
-    """How a command is run."""
-
-    DIRECT = "direct"
-    SWITCHBOARD = "switchboard"
-
-    def setting(self, folder: Path) -> str:
-        """The value of the variable."""
-        return "off" if self is Form.DIRECT else str(folder)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from tests.apiserver.certificates import Authority
 from tests.apiserver.connection import Request
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.protocol.rsh.agent import PATIENCE, SWITCHBOARD, Ended, Form, Ground
+from tests.forms import SWITCHBOARD, Form
+from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
 
 Tell: TypeAlias = "Callable[[ApiServer], None]"
 

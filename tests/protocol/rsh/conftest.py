@@ -10,27 +10,22 @@ import pytest
 from tests.apiserver.certificates import Authority
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
+from tests.forms import Form, chosen, place
 from tests.protocol.ahead import selected_pairs
-from tests.protocol.rsh.agent import SWITCHBOARD, Form, Ground
+from tests.protocol.rsh.agent import Ground
 from tests.protocol.rsh.cases import CameOf, Case, Cases
 
 
 @pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a switchboard that all tests share, as the commands of a launcher do."""
-    folder = tmp_path_factory.mktemp("board")
-    folder.chmod(0o700)
-    yield folder
-    log = folder / "log"
-    assert not log.exists() or log.read_text() == ""
+    yield from place(tmp_path_factory.mktemp("board"))
 
 
-@pytest.fixture(autouse=True, params=list(Form), ids=[form.value for form in Form], scope="session")
+@pytest.fixture(autouse=True, params=list(Form), ids=str, scope="session")
 def form(request: pytest.FixtureRequest, board: Path) -> Iterator[Form]:
     """How commands are run: each by itself, or all by a switchboard."""
-    found: Form = request.param
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(SWITCHBOARD, found.setting(board))
+    with chosen(request.param, board) as found:
         yield found
 
 

@@ -1,0 +1,43 @@
+"""
+The tests of mpirt-rsh run in both of its forms, for agents of the test itself and for those in launcher pods.
+
+Those that need the cluster for themselves take minutes: they run by a switchboard only, unless MPIRT_TEST_FORMS is
+"both". What differs between the forms is not what happens to a session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.forms import Form, chosen, place
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("MPIRT_TEST_FORMS") == "both":
+        return
+    left_out = [item for item in items if item.get_closest_marker("alone") and _form(item) is Form.DIRECT]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _form(item: pytest.Item) -> Form | None:
+    spec = getattr(item, "callspec", None)
+    found: Form | None = None if spec is None else spec.params.get("form")
+    return found
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the switchboard of all agents that this process starts."""
+    yield from place(tmp_path_factory.mktemp("board"))
+
+
+@pytest.fixture(autouse=True, params=list(Form), ids=str, scope="session")
+def form(request: pytest.FixtureRequest, board: Path) -> Iterator[Form]:
+    """How commands are run: each by itself, or all by a switchboard."""
+    with chosen(request.param, board) as found:
+        yield found
