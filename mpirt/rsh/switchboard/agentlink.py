@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mpirt.rsh.switchboard.budget import Budget
 
 _READ = 128 * 1024
-# TAKEN is said for every so many bytes, and ROOM, where the agent has some left.
+# ROOM is said for every so many bytes, where the agent has some left.
 _WORTH_TELLING = 64 * 1024
 _HUP = 1
 
@@ -159,8 +159,8 @@ class AgentLink:
 
     def about_stdin(self, room: int, taken: int) -> None:
         self._feed()
-        left = self._received - taken
-        if taken - self._taken_told >= _WORTH_TELLING or (left <= 0 and taken > self._taken_told):
+        # At once: a keeper tells of every 256 KiB, and the agent gives no more than that beyond what it was told.
+        if taken > self._taken_told:
             self._taken_told = taken
             self._say(frames.offset(Kind.TAKEN, taken))
         if self._held:
