@@ -182,6 +182,10 @@ class _Collected:
         return 0
 
     @property
+    def is_crowded(self) -> bool:
+        return False
+
+    @property
     def done(self) -> tuple[int, int]:
         return len(self._bytes[_STDOUT]), len(self._bytes[_STDERR])
 

@@ -79,6 +79,7 @@ _CORE = (
     "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
     "session/ending session/events session/findings session/held session/holding session/machine "
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow "
+    "switchboard/budget switchboard/frames switchboard/gate switchboard/outbox switchboard/records "
     "switchboard/status"
 )
 _CONTROLLER = (

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpirt.rsh.ports.log import Log
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.podlookup import PodLookup
+    from mpirt.rsh.session.machine import Machine
     from mpirt.rsh.session.record import Record
     from mpirt.rsh.session.session import Session
 
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
         def say(self, line: str, /) -> None: ...
         @property
         def waiting(self) -> int: ...
+        @property
+        def is_crowded(self) -> bool: ...
         @property
         def done(self) -> tuple[int, int]: ...
         def broken_by(self, stream: int, /) -> int: ...
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
         """Who says when to dial, so that not all do at once."""
 
         def enter(self, who: object, dial: Callable[[], None], /) -> None: ...
+        def refused(self, error: MpirtError, /) -> None: ...
         def leave(self, who: object, /) -> None: ...
 
 
@@ -133,14 +137,9 @@ class SessionIO:
         self.hear(events.Tick())
 
     @property
-    def session(self) -> Session:
-        """To look at only."""
-        return self._session
-
-    @property
-    def pod(self) -> str:
-        """The pod's name, as far as it is known."""
-        return self._pod
+    def phase(self) -> Machine:
+        """How it is, to look at only."""
+        return self._session.phase
 
     @property
     def stdin_room(self) -> int:
@@ -174,6 +173,14 @@ class SessionIO:
             self._ended_by = number
             self._limit_the_rest()
         self.hear(events.Signalled(name, number))
+
+    def abandon(self) -> None:
+        """Let go of everything: something that nobody foresaw has happened here."""
+        self._finish = self._finish or events.Finish(ExitCode.INTERNAL)
+        self._loop.drop(self)
+        self._hang_up()
+        if self._follower is not None:
+            self._follower.drop()
 
     # What happens
 
@@ -222,14 +229,19 @@ class SessionIO:
                 self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
             told.append(events.StdoutBroken())
         told += self._about_written()
-        waiting = self._client.waiting
-        listening = self._session.bounds_output or waiting < (_FULL if self._listening else _ROOM)
+        listening = self._may_listen()
         if listening != self._listening:
             self._listening = listening
             if self._exec is not None:
-                self._exec.listening = listening
+                self._exec.listening, self._exec.notices_end = listening, self._session.bounds_output
             told.append(events.Listening(listening))
         return told
+
+    def _may_listen(self) -> bool:
+        if self._session.bounds_output:
+            # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
+            return self._session.state is not State.RUNNING or not self._client.is_crowded
+        return self._client.waiting < (_FULL if self._listening else _ROOM)
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
@@ -256,6 +268,8 @@ class SessionIO:
         try:
             upgraded = dialing.step()
         except MpirtError as error:
+            if self._gate is not None:
+                self._gate.refused(error)
             self._stop_dialing()
             self._not_opened(error)
             return

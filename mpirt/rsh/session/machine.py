@@ -98,6 +98,11 @@ class Machine:
     """Whether a keeper holds the command."""
 
     @property
+    def pod(self) -> str:
+        """The pod's name."""
+        return self._task.pod
+
+    @property
     def node(self) -> str:
         """The pod's node, as far as it is known."""
         return ""

@@ -12,30 +12,39 @@ import resource
 import socket
 import sys
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpirt import names
+from mpirt.errors import ExitCode, our_mistake
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
+from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
-from mpirt.rsh.switchboard.door import Door
-from mpirt.rsh.switchboard.status import BoardStatus, WatchStatus, document
+from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
+from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from mpirt.rsh.switchboard.frames import Handover
+    from mpirt.rsh.switchboard.status import CommandStatus
 
 _LISTENER = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.
 _GRAIN = 0.05
+# What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
+_OWN_DESCRIPTORS = 24
+_DESCRIPTORS_EACH = 3
 
 
-def main() -> int:
+def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
     """Serve agents until there have been none for a while."""
     os.umask(0o077)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         folder = Path(os.environ[names.SWITCHBOARD_VARIABLE])
@@ -45,22 +54,24 @@ def main() -> int:
         return 2
     # None of what was imported is ever garbage.
     gc.freeze()
-    Switchboard(listener, folder).run()
+    Switchboard(listener, folder, idle_seconds=idle_seconds).run()
     return 0
 
 
 class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
-    def __init__(self, listener: socket.socket, folder: Path) -> None:
-        self._loop = Loop(grain=_GRAIN)
-        self._calls = Calls(self._loop)
+    def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._loop = Loop(self._failed, grain=_GRAIN)
+        self._calls = Calls(self._loop, most=max(1, (limit - _OWN_DESCRIPTORS) // _DESCRIPTORS_EACH))
+        self._budget = Budget()
         self._started = time.time()
         # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
         self._newcomers: set[AgentLink] = set()
         self._agents: set[AgentLink] = set()
         self._viewers: set[AgentLink] = set()
-        self._door = Door(listener, folder, let_in=self._let_in, count=self._count)
+        self._door = Door(listener, folder, let_in=self._let_in, count=self._count, idle_seconds=idle_seconds)
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
@@ -75,7 +86,12 @@ class Switchboard:
 
     def _let_in(self, connection: socket.socket) -> None:
         newcomer = AgentLink(
-            self._loop, connection, handed_over=self._handed_over, asked=self._asked, has_ended=self._has_ended
+            self._loop,
+            connection,
+            budget=self._budget,
+            handed_over=self._handed_over,
+            asked=self._asked,
+            has_ended=self._has_ended,
         )
         if not newcomer.is_gone:
             self._newcomers.add(newcomer)
@@ -88,22 +104,35 @@ class Switchboard:
     def _asked(self, viewer: AgentLink) -> None:
         self._newcomers.discard(viewer)
         self._viewers.add(viewer)
-        viewer.answer(document(self._status(), self._calls.status()))
+        commands = self._calls.status()
+        viewer.answer(document(self._status(commands), commands))
+
+    def _failed(self, group: Hashable, error: Exception) -> None:
+        """What goes wrong in one command's part must not end the others."""
+        if self._calls.failed(group, error):
+            return
+        if isinstance(group, AgentLink):
+            group.fail(our_mistake(error), ExitCode.INTERNAL)
+            return
+        if group is self._door:
+            raise error
+        traceback.print_exception(error)
+        self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:
         for group in (self._newcomers, self._agents, self._viewers):
             group.discard(agent)
         self._calls.agent_has_ended(agent)
 
-    def _status(self) -> BoardStatus:
+    def _status(self, commands: Sequence[CommandStatus]) -> BoardStatus:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         watches = self._calls.watches()
         return BoardStatus(
             pid=os.getpid(),
             started=round(self._started, 3),
             version=_version(),
-            sessions=len(self._calls),
-            queued=self._calls.queued,
+            sessions=len(commands),
+            queued=sum(command.state == QUEUED for command in commands),
             watches=tuple(WatchStatus(one.namespace, one.selector, one.state, one.pods) for one in watches),
             buffered=self._calls.buffered,
             descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),

@@ -122,7 +122,8 @@ class TestACommand:
 
         assert found["state"] == "running"
         assert found["stdout"] == found["waiting"]
-        assert launcher.viewer.status()["buffered"] >= MIB // 4
+        # The rest is on its way to the agent.
+        assert 0 < launcher.viewer.status()["buffered"] < found["waiting"]
 
     def test_that_a_keeper_holds_and_whose_connection_is_lost(self, launcher: Launcher) -> None:
         launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")
@@ -216,8 +217,8 @@ class TestAViewer:
 
     def test_does_not_keep_the_switchboard(self, tmp_path: Path) -> None:
         code = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3); from mpirt.rsh.switchboard import door, main; "
-            "door.IDLE_SECONDS = 0.5; sys.exit(main.main())"
+            "import os, sys; os.dup2(int(sys.argv[1]), 3); from mpirt.rsh.switchboard.main import main; "
+            "sys.exit(main(idle_seconds=0.5))"
         )
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(tmp_path / "socket"))

@@ -9,6 +9,9 @@ import pytest
 from mpirt.errors import PeerError
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.switchboard.frames import LARGEST_STATUS, Kind, frame, status
+from mpirt.rsh.switchboard.gate import Gate
+from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus, document, read_document
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
@@ -56,6 +59,7 @@ class TestTheDocument:
 class TestASession:
     def test_that_opens_knows_its_container_at_most(self) -> None:
         phase = Run(container="c").session.phase
+        assert phase.pod == "w"
 
         assert (phase.state, phase.container, phase.node, phase.silence(9.0), phase.is_held) == (
             *(State.DIAL, "c", "", None, False),
@@ -107,3 +111,29 @@ class TestASession:
         assert (phase.state, phase.node, phase.container, phase.silence(run.now)) == (
             *(State.EXITED, "", "", None),
         )
+
+
+class TestWhatItIsMadeOf:
+    def test_an_answer_ends_with_an_empty_frame(self) -> None:
+        document = b"x" * (LARGEST_STATUS + 1)
+
+        assert status(document) == (
+            frame(Kind.STATUS, b"x" * LARGEST_STATUS) + frame(Kind.STATUS, b"x") + frame(Kind.STATUS)
+        )
+
+    def test_an_outbox_counts_what_has_come_and_what_is_not_written(self) -> None:
+        outbox = Outbox((10, 0))
+        outbox.written(10, 0, 0)
+        outbox.write(1, b"12345")
+        outbox.write(2, b"123")
+        outbox.written(12, 0, 0)
+
+        assert (outbox.taken, outbox.unwritten) == ((15, 3), 6)
+
+    def test_a_gate_knows_who_waits(self) -> None:
+        gate = Gate(most=1)
+        for who in ("first", "second"):
+            gate.enter(who, lambda: None, 0.0, is_first=who == "second")
+        gate.enter("third", lambda: None, 0.0, is_first=False)
+
+        assert [gate.waits(who) for who in ("first", "second", "third", "nobody")] == [False, True, True, False]
