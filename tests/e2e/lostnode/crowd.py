@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 from tests.e2e.ground import Namespace
 from tests.e2e.lostnode.jobs import KEPT, LOST
@@ -82,7 +83,7 @@ class Crowd:
     def longest_pause(self, one: Session) -> float:
         """The longest time between a number and the next one, or the end."""
         moments = [moment for moment, _ in self.numbers[one]] + [self.ends[one][0]]
-        return max(later - earlier for earlier, later in zip(moments, moments[1:], strict=False))
+        return max(later - earlier for earlier, later in pairwise(moments))
 
     def stop(self) -> None:
         self._process.kill()

@@ -6,7 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from tests.e2e.lostnode.conftest import Loss
-from tests.e2e.lostnode.crowd import PODS, SESSIONS
+from tests.e2e.lostnode.crowd import PODS, SESSIONS, Crowd
 from tests.e2e.lostnode.test_commands import AGENT_ENDS_WITHIN
 from tests.kube.wait import until
 
@@ -19,7 +19,7 @@ _LONGEST_PAUSE = 10.0
 
 def test_the_agents_of_commands_that_were_there_end_and_say_why(loss: Loss) -> None:
     crowd = loss.crowd
-    until(lambda: crowd.have_ended(crowd.lost), within=2 * AGENT_ENDS_WITHIN, what="the end of all that were there")
+    wait_for_the_end_of_the_lost_ones(crowd)
 
     ends = [crowd.ends[one] for one in crowd.lost]
     seconds = sorted(moment - loss.at for moment, _, _ in ends)
@@ -33,8 +33,8 @@ def test_the_agents_of_commands_that_were_there_end_and_say_why(loss: Loss) -> N
 
 def test_the_others_go_on_without_a_gap_and_end_by_themselves(loss: Loss) -> None:
     crowd = loss.crowd
-    # Longer than the lost ones were waited for.
-    until(lambda: crowd.have_ended(crowd.lost), within=2 * AGENT_ENDS_WITHIN, what="the end of all that were there")
+    # By then the others have noticed whatever there is to notice.
+    wait_for_the_end_of_the_lost_ones(crowd)
     assert not crowd.ends.keys() & set(crowd.kept)
     crowd.enough()
     until(lambda: crowd.have_ended(crowd.kept), within=60, what="the end of the others")
@@ -46,3 +46,7 @@ def test_the_others_go_on_without_a_gap_and_end_by_themselves(loss: Loss) -> Non
         numbers = [number for _, number in crowd.numbers[one]]
         assert numbers == list(range(1, len(numbers) + 1))
     assert max(pauses) < _LONGEST_PAUSE
+
+
+def wait_for_the_end_of_the_lost_ones(crowd: Crowd) -> None:
+    until(lambda: crowd.have_ended(crowd.lost), within=2 * AGENT_ENDS_WITHIN, what="the agents' ends")

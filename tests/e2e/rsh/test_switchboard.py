@@ -1,6 +1,8 @@
 """
-Many commands by one switchboard: its death is nobody's end, and neither an agent that dies nor one that nobody reads
-holds up the others.
+Many commands by one switchboard.
+
+No command ends if the switchboard is killed. Neither an agent that is killed nor one that nobody reads holds up the
+others.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ import pytest
 
 from tests import forms
 from tests.e2e.ground import Namespace
-from tests.e2e.rsh import crowds, hard
+from tests.e2e.rsh import crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
-from tests.e2e.rsh.test_many_commands import same_as, seen
+from tests.e2e.rsh.test_many_commands import REAPS, same_as, seen
 from tests.forms import Form
 from tests.kube.wait import until
 
@@ -65,9 +67,10 @@ def folder(form: Form) -> Path:
 
 
 def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_arrives_once(
-    namespace: Namespace, workers: Workers, folder: Path
+    namespace: Namespace, folder: Path
 ) -> None:
-    pods = workers(4, "busybox")
+    # With a keeper that is no file of the commands'.
+    pods = jobworkers.start(namespace, 4, "busybox", container={"command": REAPS})
     before = {pod: seen(namespace, pod) for pod in pods}
     began = time.monotonic()
     with crowds.members(namespace, pods, _AGENTS, _NUMBERED) as members:
