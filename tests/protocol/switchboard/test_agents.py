@@ -43,7 +43,7 @@ def wait_for(marker: str, *, there: bool, seconds: float = PATIENCE) -> None:
 
 
 def begun(yard: Yard, keeper: str) -> tuple[subprocess.Popen[bytes], str]:
-    """An agent whose command runs, with a child that is deaf to TERM, and what its processes have in their words."""
+    """An agent whose command runs, with a child that is deaf to TERM, and a word that its processes have."""
     marker = f"marker-{uuid.uuid4().hex}"
     script = f"echo begun; (trap '' TERM; sh -c 'trap \"\" TERM; sleep 600; : {marker}'); : {marker}"
     process = yard.real("w-0", script, env={"MPIRT_KEEPER": keeper})
@@ -107,3 +107,12 @@ def test_a_signal_before_its_turn_is_the_end(yard: Yard) -> None:
     gate.set()
     assert [life.end().code for life in lives] == [3] * 32
     assert not witness.exists()
+
+
+def test_a_signal_before_its_turn_counts_for_the_next_switchboard_too(yard: Yard) -> None:
+    yard.begin()
+    command = yard.command("exit 3")
+    command.signals.append(signal.SIGTERM)
+    command.generation = 1
+
+    assert yard.hand_over(command).end().code == 143

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.podhub.crowds import JOB, commons
@@ -20,7 +22,7 @@ def test_each_goes_where_its_environment_says(yard: Yard, elsewhere: ApiServer) 
     here = [yard.live("exit 3") for _ in range(3)]
     others = [yard.live("exit 4", KUBECONFIG=there) for _ in range(3)]
     command = yard.command("exit 5")
-    command.words = ["-n", "other", "w-0", "exit 5"]
+    command.words = ["--namespace", "other", "w-0", "exit 5"]
 
     assert yard.hand_over(command).end().code == 5
     assert [life.end().code for life in here + others] == [3, 3, 3, 4, 4, 4]
@@ -65,7 +67,8 @@ def test_a_credential_plugin_that_takes_its_time_holds_up_nobody_else(yard: Yard
     kubeconfig = yard.server.kubeconfig(folder, exec={"apiVersion": _V1, "command": "./plugin"})
     plugin = folder / "plugin"
     plugin.write_text(
-        f"#!/bin/sh\ntouch {folder}/asked; until [ -e {folder}/go ]; do sleep 0.05; done; echo '{json.dumps(answer)}'\n"
+        f"#!/bin/sh\ntouch {folder}/asked; until [ -e {folder}/go ]; do sleep 0.05; done\n"
+        f"echo '{json.dumps(answer)}'\n"
     )
     plugin.chmod(0o755)
     yard.begin()
@@ -87,7 +90,7 @@ def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard
     for life in lives:
         life.until(lambda command: command.output)
     yard.server.wait_for("watch")
-    yard.server.world.delete("ml", "n-7")
+    yard.server.world.delete("n-7")
     assert lives[7].end().code == 246
     go.touch()
 
@@ -95,14 +98,15 @@ def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard
     assert commons(yard.server, "watch") == ["mpirt.dev/job=a"]
 
 
-def test_what_nobody_foresaw_ends_one_command_with_a_line(yard: Yard) -> None:
+# Only a switchboard writes a record, and with the right types: nobody looks at them again.
+@pytest.mark.parametrize("field", [{"code": "x"}, {"nonce": 5}], ids=["at the beginning", "in the loop"])
+def test_what_nobody_foresaw_ends_one_command_with_a_line(yard: Yard, field: dict[str, object]) -> None:
     yard.begin()
     other = yard.agent("read a; exit 4", has_stdin=True)
     other.until(lambda command: command.room > 0)
     command = yard.command("true")
-    # Only a switchboard writes this, and with a name.
-    record = {"pod": 5, "nonce": "0123456789abcdef", "container": "", "container_start": 0}
-    command.kept = json.dumps({**record, "is_held": True, "code": None, "line": ""}).encode()
+    record = {"pod": "w-0", "nonce": "0123456789abcdef", "container": "", "container_start": 0, "is_held": True}
+    command.kept = json.dumps({**record, "code": None, "line": "", **field}).encode()
     command.generation = 1
 
     ended = yard.hand_over(command).end()
