@@ -35,6 +35,8 @@ _GRAIN = 0.05
 # What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
 _OWN_DESCRIPTORS = 24
 _DESCRIPTORS_EACH = 3
+# Agents beyond that, who are told to go on without us.
+_TURNED_AWAY_AT_ONCE = 8
 
 
 def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
@@ -61,10 +63,18 @@ class Switchboard:
     def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._loop = Loop(self._failed, grain=_GRAIN)
-        self._calls = Calls(self._loop, most=max(1, (limit - _OWN_DESCRIPTORS) // _DESCRIPTORS_EACH))
+        self._calls = Calls(self._loop)
+        self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()
         self._agents: set[AgentLink] = set()
-        self._door = Door(listener, folder, let_in=self._let_in, count=self._count, idle_seconds=idle_seconds)
+        self._door = Door(
+            listener,
+            folder,
+            let_in=self._let_in,
+            is_full=self._is_full,
+            count=self._count,
+            idle_seconds=idle_seconds,
+        )
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
@@ -77,19 +87,24 @@ class Switchboard:
     def _count(self) -> int:
         return len(self._agents) + len(self._calls)
 
+    def _is_full(self) -> bool:
+        return len(self._agents) >= self._most + _TURNED_AWAY_AT_ONCE
+
     def _let_in(self, connection: socket.socket) -> None:
-        self._agents.add(
-            AgentLink(
-                self._loop,
-                connection,
-                budget=self._budget,
-                handed_over=self._handed_over,
-                has_ended=self._has_ended,
-            )
+        agent = AgentLink(
+            self._loop,
+            connection,
+            budget=self._budget,
+            handed_over=self._handed_over,
+            signalled_early=self._calls.signalled_early,
+            has_ended=self._has_ended,
         )
+        # One that was killed meanwhile is gone before it is known.
+        if not agent.is_gone:
+            self._agents.add(agent)
 
     def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
-        self._calls.take(agent, handover)
+        self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
 
     def _failed(self, group: Hashable, error: Exception) -> None:
         """What goes wrong in one command's part must not end the others."""

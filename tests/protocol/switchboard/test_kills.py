@@ -127,7 +127,7 @@ class TestAtEveryStage:
         yard.begin()
         go, gate = yard.folder / "go", threading.Event()
         life = yard.live(f"echo begun; until [ -e {go} ]; do sleep 0.05; done; seq 1000; exit 4")
-        life.until(lambda command: command.output)
+        life.until(lambda command: bool(command.output))
         yard.server.on("exec", Gated(gate))
         yard.server.wait_for_session().end(End.RESET)
         yard.server.wait_for("exec", 2)
@@ -157,7 +157,7 @@ class TestAtEveryStage:
     def test_with_a_kubeconfig_that_is_broken_since_it_ends_with_a_line(self, yard: Yard) -> None:
         yard.begin()
         agent = yard.agent("echo begun; sleep 600")
-        agent.until(lambda command: command.output)
+        agent.until(lambda command: bool(command.output))
         yard.board.kill()
         agent.drain()
         (yard.folder / "kubeconfig").write_text("{")
@@ -172,7 +172,7 @@ class TestWithoutAKeeper:
     def test_the_command_ends_with_its_switchboard(self, yard: Yard) -> None:
         yard.begin()
         life = yard.live("echo begun; sleep 600", MPIRT_KEEPER="off")
-        life.until(lambda command: command.output)
+        life.until(lambda command: bool(command.output))
         yard.begin()
 
         command = life.end()
