@@ -77,7 +77,8 @@ _CORE = (
     "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf protocol/script "
     "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
     "session/ending session/events session/findings session/held session/holding session/machine "
-    "session/reattaching session/report session/retry session/session session/starting session/stdinflow"
+    "session/reattaching session/report session/retry session/session session/starting session/stdinflow "
+    "switchboard/budget switchboard/frames switchboard/gate switchboard/outbox switchboard/records"
 )
 _CONTROLLER = (
     "options cluster/election "

@@ -26,11 +26,13 @@ _READS_PER_STEP = 16
 class ExecLink:
     """An open exec."""
 
-    __slots__ = ("_closed", "_early", "_more", "_reader", "_stream", "_unsendable", "listening")
+    __slots__ = ("_closed", "_early", "_more", "_reader", "_stream", "_unsendable", "listening", "notices_end")
 
     def __init__(self, upgraded: Upgraded) -> None:
         self.listening = True
         """Whether to read what comes. What isn't read holds the sender up, on the server's side and ours."""
+        self.notices_end = False
+        """Whether to read on, listening or not, once the other side has closed it: what is here is all."""
         self._stream = upgraded.stream
         self._reader = frames.FrameReader()
         self._early = upgraded.leftover
@@ -46,11 +48,14 @@ class ExecLink:
     def wants(self) -> int:
         """What to poll the descriptor for. With 0 leave it alone: poll would tell of a lost peer for ever."""
         wants = select.POLLIN if self._unsendable else self._stream.wants
-        return wants if self.listening else wants & ~select.POLLIN
+        if self.listening:
+            return wants
+        return wants & ~select.POLLIN | (select.POLLRDHUP if self.notices_end else 0)
 
     def timeout(self) -> float:
         """In how many seconds to call step(), ready or not: at once where it has to do what poll can't see."""
-        return 0.0 if self._more and self.listening and not self._closed else FOR_EVER
+        reads = self.listening or (self.notices_end and self._unsendable)
+        return 0.0 if self._more and reads and not self._closed else FOR_EVER
 
     def send(self, message: bytes) -> None:
         """Send a message as one frame. An end of the connection that shows here is told by step()."""
@@ -66,6 +71,8 @@ class ExecLink:
         if self._closed:
             return found
         self._write(b"")
+        if self.notices_end and not self.listening:
+            self.listening = bool(self._unsendable) or _has_ended(self._stream.fileno())
         if self.listening:
             try:
                 self._read(found)
@@ -126,3 +133,10 @@ class ExecLink:
     def _end(self, found: list[events.Event], how: str) -> None:
         self.close()
         found.append(events.Closed(how))
+
+
+def _has_ended(fd: int) -> bool:
+    """Whether the other side has closed a connection, whatever is still to be read."""
+    poll = select.poll()
+    poll.register(fd, select.POLLRDHUP)
+    return bool(poll.poll(0))

@@ -75,9 +75,16 @@ class _Group:
 class Loop:
     """Ports and clocks, and what each of them does when it is its turn."""
 
-    __slots__ = ("_changed", "_count", "_entries", "_groups", "_heap", "_watch")
+    __slots__ = ("_changed", "_count", "_entries", "_failed", "_grain", "_groups", "_heap", "_watch")
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[Hashable, Exception], None] | None = None, *, grain: float = 0.0) -> None:
+        """
+        `failed` is told which group has raised what; without it, turn() raises that.
+
+        With a `grain` whatever is due within so many seconds is done together, and up to that much later.
+        """
+        self._failed = failed
+        self._grain = grain
         self._watch = _Watch()
         self._groups: dict[Hashable, _Group] = {}
         self._entries: dict[Port, _Entry] = {}
@@ -131,8 +138,8 @@ class Loop:
         """Wait until something is ready, or it is time, and let act who can."""
         while self._changed:
             group = next(iter(self._changed))
-            self._ask(group)
-            del self._changed[group]
+            self._try(group, self._ask)
+            self._changed.pop(group, None)
         ready = self._watch.wait(self._timeout())
         now = time.monotonic()
         due = self._take_due(now)
@@ -140,11 +147,20 @@ class Loop:
         # Now, so that an act that raises leaves nothing behind that is never asked again.
         self._changed.update(awake)
         for group in awake:
-            _let_ports_act(group, ready, is_due=group in due)
+            self._try(group, lambda acting: _let_ports_act(acting, ready, is_due=acting in due))
         for group in due:
             # Acts take time. A clock that has become due meanwhile waits until its ports have been heard again.
             if group.clocks_due <= now:
-                _let_clocks_act(group)
+                self._try(group, _let_clocks_act)
+
+    def _try(self, group: _Group, what: Callable[[_Group], None]) -> None:
+        if self._failed is None:
+            what(group)
+            return
+        try:
+            what(group)
+        except Exception as error:  # noqa: BLE001  whoever owns the group knows what else must go on
+            self._failed(group.key, error)
 
     def _group(self, key: Hashable) -> _Group:
         group = self._groups.get(key)
@@ -163,6 +179,8 @@ class Loop:
         now = time.monotonic()
         group.clocks_due = now + clocks
         due = now + min(ports, clocks)
+        if self._grain and now < due < FOR_EVER:
+            due = -(-due // self._grain) * self._grain
         if due != group.due:
             group.due = due
             if due < FOR_EVER:

@@ -58,6 +58,11 @@ class OwnDescriptors:
         return max(output.waiting for output in self._outputs.values())
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether others want the room that the output takes: there are none here."""
+        return False
+
+    @property
     def done(self) -> tuple[int, int]:
         """How much of the command's stdout and stderr has been written, or dropped for want of a reader."""
         return self._outputs[_STDOUT].done, self._outputs[_STDERR].done

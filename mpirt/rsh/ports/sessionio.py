@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         @property
         def waiting(self) -> int: ...
         @property
+        def is_crowded(self) -> bool: ...
+        @property
         def done(self) -> tuple[int, int]: ...
         def broken_by(self, stream: int, /) -> int: ...
         def keep(self, record: Record | None, /) -> None: ...
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
         """Who says when to dial, so that not all do at once."""
 
         def enter(self, who: object, dial: Callable[[], None], /) -> None: ...
+        def refused(self, error: MpirtError, /) -> None: ...
         def leave(self, who: object, /) -> None: ...
 
 
@@ -165,6 +168,14 @@ class SessionIO:
             self._limit_the_rest()
         self.hear(events.Signalled(name, number))
 
+    def abandon(self) -> None:
+        """Let go of everything: something that nobody foresaw has happened here."""
+        self._finish = self._finish or events.Finish(ExitCode.INTERNAL)
+        self._loop.drop(self)
+        self._hang_up()
+        if self._follower is not None:
+            self._follower.drop()
+
     # What happens
 
     def hear(self, *happened: events.Event) -> None:
@@ -212,14 +223,19 @@ class SessionIO:
                 self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
             told.append(events.StdoutBroken())
         told += self._about_written()
-        waiting = self._client.waiting
-        listening = self._session.bounds_output or waiting < (_FULL if self._listening else _ROOM)
+        listening = self._may_listen()
         if listening != self._listening:
             self._listening = listening
             if self._exec is not None:
-                self._exec.listening = listening
+                self._exec.listening, self._exec.notices_end = listening, self._session.bounds_output
             told.append(events.Listening(listening))
         return told
+
+    def _may_listen(self) -> bool:
+        if self._session.bounds_output:
+            # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
+            return self._session.state is not State.RUNNING or not self._client.is_crowded
+        return self._client.waiting < (_FULL if self._listening else _ROOM)
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
@@ -246,6 +262,8 @@ class SessionIO:
         try:
             upgraded = dialing.step()
         except MpirtError as error:
+            if self._gate is not None:
+                self._gate.refused(error)
             self._stop_dialing()
             self._not_opened(error)
             return

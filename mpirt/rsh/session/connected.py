@@ -31,8 +31,8 @@ class Connected(Running):
 
     # fmt: off
     __slots__ = (
-        "_api_heard", "_asked_api", "_can_attach", "_channels", "_entrance", "_findings", "_holding", "_jitter",
-        "_liveness", "_protocol", "_reattaching", "_talk", "_was_started",
+        "_api_heard", "_asked_api", "_can_attach", "_channels", "_entrance", "_findings", "_holding",
+        "_is_listening", "_jitter", "_liveness", "_protocol", "_reattaching", "_talk", "_was_started",
     )
     # fmt: on
 
@@ -62,6 +62,7 @@ class Connected(Running):
         self._liveness = Liveness(now, self._pace)
         self._watch_at = now + WATCH_AFTER
         self._asked_api = False
+        self._is_listening = True
         self._api_heard: float | None = None
         self._was_started = False
         self._can_attach = holding.patience.lease > 0
@@ -72,7 +73,7 @@ class Connected(Running):
         moments = [self._findings.wake, self._watch_at]
         if self._reattaching is None:
             moments.append(self._liveness.wake)
-            moments.append(None if self._asked_api else self._liveness.last + self._asked_after)
+            moments.append(self._liveness.last + self._asked_after if self._asks_api else None)
         elif self._can_attach:
             moments.append(self._reattaching.wake)
         return min([moment for moment in moments if moment is not None])
@@ -106,6 +107,7 @@ class Connected(Running):
         self._liveness = Liveness(now, self._pace)
         self._liveness.started(now, beats=True)
         self._asked_api = False
+        self._is_listening = True
         self._tell(self._talk.connect())
 
     def _received(self, message: bytes, now: float) -> None:
@@ -123,6 +125,17 @@ class Connected(Running):
         self._asked_api = False
         for fact in self._talk.receive(data):
             self._take(fact, now)
+
+    def _listening(self, now: float, *, listening: bool) -> None:
+        """Whether what the keeper says is read. Its silence says nothing while it is not."""
+        self._liveness.listen(now, listening=listening)
+        self._asked_api = False
+        self._is_listening = listening
+
+    @property
+    def _asks_api(self) -> bool:
+        """Whether silence is still to be answered by a question to the API server."""
+        return self._is_listening and not self._asked_api
 
     def _of_the_connection(self, event: events.Event, now: float) -> None:
         match event:
@@ -254,7 +267,7 @@ class Connected(Running):
             self._tell(self._talk.beat())
         if self._liveness.is_dead(now):
             self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
-        elif not self._asked_api and self._liveness.silence(now) >= self._asked_after:
+        elif self._asks_api and self._liveness.silence(now) >= self._asked_after:
             self._asked_api = True
             self._look()
 

@@ -74,7 +74,7 @@ class Written(Value):
 
 
 class Listening(Value):
-    """Whether we still read the connection: not while output waits for a slow reader."""
+    """Whether we still read the connection: not while too much output waits for a slow reader."""
 
     listening: bool
 

@@ -109,6 +109,8 @@ class Held(Connected):
                 self._received(message, now)
             case events.Written(stdout, stderr):
                 self._tell(self._talk.written(stdout, stderr))
+            case events.Listening(listening) if self._is_attached:
+                self._listening(now, listening=listening)
             case events.Kept(Record(code=int())):
                 self._done(now)
             case events.StdinRead(data):

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
     from mpirt.rsh.ports.sessionio import SessionIO
     from mpirt.rsh.session.record import Record
+    from mpirt.rsh.switchboard.budget import Budget
 
 _READ = 128 * 1024
-# TAKEN is said for every so many bytes, and ROOM, where the agent has some left.
+# ROOM is said for every so many bytes, where the agent has some left.
 _WORTH_TELLING = 64 * 1024
 _HUP = 1
 
@@ -38,8 +39,9 @@ class AgentLink:
 
     # fmt: off
     __slots__ = (
-        "_broken", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended", "_held", "_loop",
-        "_outbox", "_received", "_record", "_room_told", "_running", "_socket", "_taken_told", "is_gone",
+        "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended",
+        "_has_handed_over", "_held", "_is_at_end", "_loop", "_outbox", "_received", "_record", "_room_told",
+        "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
 
@@ -48,13 +50,16 @@ class AgentLink:
         loop: Loop,
         connection: socket.socket,
         *,
+        budget: Budget,
         handed_over: Callable[[AgentLink, Handover], None],
+        signalled_early: Callable[[AgentLink, int], None],
         has_ended: Callable[[AgentLink], None],
     ) -> None:
+        """`signalled_early`: a signal has come, and there is no session that could take it."""
         connection.settimeout(0)
         self.is_gone = False
-        self._loop, self._socket = loop, connection
-        self._handed_over, self._has_ended = handed_over, has_ended
+        self._loop, self._socket, self._budget = loop, connection, budget
+        self._handed_over, self._has_ended, self._signalled_early = handed_over, has_ended, signalled_early
         self._frames = frames.FrameReader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
@@ -63,8 +68,9 @@ class AgentLink:
         self._code: int | None = None
         # stdin: what has come and waits for the session, and how much was allowed.
         self._held = bytearray()
-        self._ended_stdin = self._feeding = False
+        self._ended_stdin = self._is_at_end = self._feeding = False
         self._received = self._room_told = self._taken_told = 0
+        self._has_handed_over = False
         self._outbox.say(frames.welcome(os.getpid()))
         loop.add(self, self._act, group=self)
         self._send()
@@ -103,6 +109,7 @@ class AgentLink:
 
     def fail(self, line: str, code: int) -> None:
         """The last word, once the person has been told why."""
+        self._running = None
         self._code = code
         self.say(line)
 
@@ -114,6 +121,7 @@ class AgentLink:
         self._received = handover.stdin_at + len(handover.stdin)
         self._taken_told = handover.stdin_at
         self._room_told = self._received
+        self._is_at_end = handover.stdin_ended
         if not is_resumed:
             self._held += handover.stdin
             self._ended_stdin = handover.stdin_ended
@@ -136,6 +144,10 @@ class AgentLink:
         return 0 if self.is_gone else self._outbox.waiting
 
     @property
+    def is_crowded(self) -> bool:
+        return not (self.is_gone or self._budget.may_be_read(self, self._may_be_read_again))
+
+    @property
     def done(self) -> tuple[int, int]:
         return self._outbox.done
 
@@ -149,8 +161,8 @@ class AgentLink:
 
     def about_stdin(self, room: int, taken: int) -> None:
         self._feed()
-        left = self._received - taken
-        if taken - self._taken_told >= _WORTH_TELLING or (left <= 0 and taken > self._taken_told):
+        # At once: a keeper tells of every 256 KiB, and the agent gives no more than that beyond what it was told.
+        if taken > self._taken_told:
             self._taken_told = taken
             self._say(frames.offset(Kind.TAKEN, taken))
         if self._held:
@@ -179,30 +191,50 @@ class AgentLink:
             return
         try:
             for kind, payload in self._frames.feed(data):
-                self._take(kind, payload)
+                if not self.is_gone:
+                    self._take(kind, payload)
         except PeerError:
             self._lose()
 
     def _take(self, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.HANDOVER:
-            self._handed_over(self, frames.read_handover(payload))
-        elif kind is Kind.BROKEN:
-            stream, error = frames.read_broken(payload)
-            self._broken[stream] = error or errno.EPIPE
-        elif kind is Kind.WRITTEN:
-            self._outbox.written(*frames.read_written(payload))
-            self._send()
-            if self._code is not None and not self.waiting:
-                self.finish(self._code)
-        elif kind is Kind.STDIN:
-            self._received += len(payload)
-            self._held += payload
-            self._ended_stdin = self._ended_stdin or not payload
+        """What it says, in the order of docs/switchboard.md. Raises PeerError."""
+        if (kind is Kind.HANDOVER) == self._has_handed_over:
+            raise PeerError(f"{kind.name} out of turn from an agent")
+        match kind:
+            case Kind.HANDOVER:
+                self._has_handed_over = True
+                self._handed_over(self, frames.read_handover(payload))
+            case Kind.BROKEN:
+                stream, error = frames.read_broken(payload)
+                self._broken[stream] = error or errno.EPIPE
+            case Kind.WRITTEN:
+                self._take_written(payload)
+            case Kind.STDIN:
+                self._take_stdin(payload)
         if self._running is not None:
             self._tell(self._running, kind, payload)
+        else:
+            self._take_without_session(kind, payload)
+
+    def _take_without_session(self, kind: Kind, payload: bytes) -> None:
+        if self._code is None and kind is Kind.SIGNAL:
+            self._signalled_early(self, frames.read_signal(payload))
         elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
             # Nobody reads it, or somebody does not want to wait until it is read.
             self.finish(self._code)
+
+    def _take_written(self, payload: bytes) -> None:
+        self._outbox.written(*frames.read_written(payload))
+        self._send()
+        if self._code is not None and not self.waiting:
+            self.finish(self._code)
+
+    def _take_stdin(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._is_at_end or self._received > self._room_told:
+            raise PeerError("an agent gives more of stdin than there is room for")
+        self._held += data
+        self._is_at_end = self._ended_stdin = not data
 
     def _tell(self, running: SessionIO, kind: Kind, payload: bytes) -> None:
         match kind:
@@ -211,9 +243,9 @@ class AgentLink:
             case Kind.STDIN:
                 self._feed()
             case Kind.STDIN_BROKEN:
-                running.hear(events.StdinBroken(os.strerror(frames.read_number(payload))))
+                running.hear(events.StdinBroken(os.strerror(frames.read_errno(payload))))
             case Kind.SIGNAL:
-                number = frames.read_number(payload)
+                number = frames.read_signal(payload)
                 if number in MEANT_FOR_THE_COMMAND:
                     running.signalled(MEANT_FOR_THE_COMMAND[number], number)
 
@@ -250,7 +282,13 @@ class AgentLink:
             pass
         except OSError:
             self._lose()
+        if not self.is_gone:
+            self._budget.holds(self, self._outbox.held)
         self._loop.touch(self)
+
+    def _may_be_read_again(self) -> None:
+        if self._running is not None:
+            self._running.output_moved()
 
     def _lose(self) -> None:
         """It has ended, whatever it was told to do."""
@@ -258,6 +296,7 @@ class AgentLink:
             return
         self.is_gone = True
         self._loop.drop(self)
+        self._budget.forget(self)
         self._socket.close()
         if self._running is not None:
             self._running.signalled(MEANT_FOR_THE_COMMAND[_HUP], _HUP)

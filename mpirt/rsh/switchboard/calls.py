@@ -7,6 +7,7 @@ Owns: what becomes of each: a session, the direct form, or an error in one line.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,9 @@ from mpirt.rsh.ports.podlookup import PodLookup
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
-from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.records import resumption
 from mpirt.rsh.tasks.settings import holding, keepers
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     from mpirt.rsh.invocation.argv import Invocation
     from mpirt.rsh.ports.loop import Loop
+    from mpirt.rsh.ports.podhub import PodHub
+    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.session.record import Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
@@ -53,7 +56,6 @@ class Calls:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._gate = Gate()
         self._keepers = keepers()
         self._clusters = Clusters(loop)
         self._calls: dict[AgentLink, Call] = {}
@@ -67,16 +69,31 @@ class Calls:
     def _holding(self, environ: Mapping[str, str]) -> Holding | None:
         return holding(environ, held=self._keepers, ask_every=self._ask_every)
 
-    def take(self, agent: AgentLink, handover: Handover) -> None:
-        """A command was handed over."""
-        call = Call(agent, handover, self._loop, self._gate, holding=self._holding, over=self._over)
+    def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:
+        """A command was handed over; maybe there are no descriptors for it."""
+        call = Call(agent, handover, self._loop, holding=self._holding, over=self._over)
         self._calls[agent] = call
-        call.attempt(lambda: call.prepare(self._clusters))
+        call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
+
+    def failed(self, group: object, error: Exception) -> bool:
+        """Something that nobody foresaw has happened in a group of the loop. Whether it was a command's."""
+        for call in tuple(self._calls.values()):
+            if call.owns(group):
+                call.fail_unforeseen(error)
+                return True
+        return False
+
+    def signalled_early(self, agent: AgentLink, number: int) -> None:
+        """Somebody does not want to wait for what has not begun."""
+        call = self._calls.get(agent)
+        if call is not None and number in MEANT_FOR_THE_COMMAND:
+            call.signalled(number)
 
     def agent_has_ended(self, agent: AgentLink) -> None:
         """Its command, if it still runs, was told so; nobody waits for what becomes of it."""
         call = self._calls.get(agent)
         if call is not None and not call.is_running:
+            call.let_go()
             self._over(agent)
 
     def _over(self, agent: AgentLink) -> None:
@@ -90,6 +107,7 @@ class _Wish:
     asked: Invocation
     words: tuple[str, ...]
     cluster: Cluster
+    turn: _Turn
     pod: str
 
     @property
@@ -105,14 +123,13 @@ class Call:
         agent: AgentLink,
         handover: Handover,
         loop: Loop,
-        gate: Gate,
         *,
         holding: Callable[[Mapping[str, str]], Holding | None],
         over: Callable[[AgentLink], None],
     ) -> None:
         self._holding = holding
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
-        self._turn = _Turn(gate, self)
+        self._turn: _Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
@@ -122,43 +139,79 @@ class Call:
         """Whether there is a session that has not ended."""
         return self._running is not None and not self._is_over
 
-    def attempt(self, what: Callable[[], None]) -> None:
-        """Do what may fail before there is a session."""
+    def owns(self, group: object) -> bool:
+        """Whether a group of the loop is this command's."""
+        return group in (self, self._agent, self._running)
+
+    def guard(self, what: Callable[[], None]) -> None:
+        """Do a part of it. What goes wrong there ends this command, and no other."""
         try:
             what()
         except NotHere as error:
-            self._turn.leave(self)
+            self.let_go()
             self._agent.go_direct(str(error))
         except MpirtError as error:
             self._fail(str(error), error.code)
         except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-            self._fail(our_mistake(error), ExitCode.INTERNAL)
+            self.fail_unforeseen(error)
 
-    def prepare(self, clusters: Clusters) -> None:
+    def fail_unforeseen(self, error: Exception) -> None:
+        """End it with a line to report. A keeper ends the command itself when its lease is over."""
+        self._fail(our_mistake(error), ExitCode.INTERNAL)
+
+    def signalled(self, number: int) -> None:
+        """End it before it has begun."""
+        if not self._is_over:
+            self.let_go()
+            self._agent.finish(SIGNALLED + number)
+
+    def let_go(self) -> None:
+        """Leave nothing of it behind, whatever state it is in."""
+        self._is_over = True
+        self._loop.drop(self)
+        if self._lookup is not None:
+            self._lookup.close()
+        if self._running is not None:
+            with suppress(Exception):
+                self._running.abandon()
+        if self._turn is not None:
+            self._turn.leave(self)
+
+    def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
         """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
         handover = self._handover
+        resumed = resumption(handover, MEANT_FOR_THE_COMMAND)
+        self._agent.take_up(handover, is_resumed=resumed is not None)
+        if is_one_too_many and resumed is None:
+            raise NotHere("the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low")
         asked = parse(handover.called, handover.words)
         if isinstance(asked, Wants):
             raise NotHere("it does not need one")
         check(handover.environ)
         cluster = clusters.find(handover.environ, asked.context)
-        resumed = resumption(handover, MEANT_FOR_THE_COMMAND)
-        self._agent.take_up(handover, is_resumed=resumed is not None)
+        self._turn = _Turn(cluster, self)
+        if resumed is None and handover.signals:
+            # It was told to another switchboard, before anything had begun.
+            self.signalled(handover.signals[0])
+            return
         words = launchers.prepared(asked.words)
         if launchers.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
+        wish = _Wish(asked, words, cluster, self._turn, asked.pod)
         if resumed is not None:
-            self._begin(_Wish(asked, words, cluster, resumed.record.pod), resumed)
+            self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:
-            self._look_up(_Wish(asked, words, cluster, asked.pod))
+            self._look_up(wish)
         else:
-            self._wait_for_its_turn(_Wish(asked, words, cluster, asked.pod))
+            self._wait_for_its_turn(wish)
 
     def _fail(self, line: str, code: int) -> None:
-        """It has ended before it began."""
-        self._turn.leave(self)
+        """It has ended, and not by itself."""
+        self.let_go()
         self._agent.fail(line, code)
+        if self._agent.is_gone:
+            self._over(self._agent)
 
     def _look_up(self, wish: _Wish) -> None:
         """An exec goes by names only: find the pod that has the address."""
@@ -172,6 +225,7 @@ class Call:
             if found is None:
                 return
             self._loop.drop(self)
+            self._lookup = None
             api.close()
             if isinstance(found, events.PodFound):
                 self._wait_for_its_turn(replace(wish, pod=found.pod))
@@ -181,11 +235,11 @@ class Call:
         self._loop.add(lookup, step, group=self)
 
     def _wait_for_its_turn(self, wish: _Wish) -> None:
-        self._turn.enter(self, lambda: self.attempt(lambda: self._begin(wish, None)))
+        wish.turn.enter_first(lambda: self._begin(wish, None))
 
     def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
         if self._agent.is_gone:
-            self._turn.leave(self)
+            self.let_go()
             return
         environ, asked, dialer = self._handover.environ, wish.asked, wish.cluster.dialer
         task = make_task(
@@ -210,12 +264,20 @@ class Call:
             namespace=wish.namespace,
             pod=wish.pod,
             service=asked.service,
-            follow=wish.cluster.hub(wish.namespace, environ).follow,
-            gate=self._turn,
+            follow=self._guarded(wish.cluster.hub(wish.namespace, environ)),
+            gate=wish.turn,
             log=log,
             moved=self._moved,
         )
         self._running.begin()
+
+    def _guarded(self, hub: PodHub) -> Follow:
+        """What the hub tells comes in the middle of its own acts."""
+
+        def follow(pod: str, hear: Hear) -> Follower:
+            return hub.follow(pod, lambda told: self.guard(lambda: hear(told)))
+
+        return follow
 
     def _moved(self) -> None:
         running = self._running
@@ -225,20 +287,32 @@ class Call:
         if code is not None:
             self._is_over = True
             self._loop.drop(running)
-            self._turn.leave(self)
+            if self._turn is not None:
+                self._turn.leave(self)
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)
 
 
 class _Turn:
-    """A call's way through the gate: whoever of it asks."""
+    """A call's way through its cluster's gate: whoever of it asks."""
 
-    def __init__(self, gate: Gate, call: Call) -> None:
-        self._gate, self._call = gate, call
+    def __init__(self, cluster: Cluster, call: Call) -> None:
+        self._cluster, self._call = cluster, call
+
+    def enter_first(self, begin: Callable[[], None]) -> None:
+        """Begin with the command when it is its turn."""
+        self._enter(begin, is_first=True)
 
     def enter(self, _who: object, begin: Callable[[], None]) -> None:
-        self._gate.enter(self._call, begin)
+        self._enter(begin, is_first=False)
+
+    def refused(self, error: MpirtError) -> None:
+        self._cluster.refused(error)
 
     def leave(self, _who: object) -> None:
-        self._gate.leave(self._call)
+        self._cluster.gate.leave(self._call, time.monotonic())
+
+    def _enter(self, begin: Callable[[], None], *, is_first: bool) -> None:
+        # It may begin in the middle of another command's act.
+        self._cluster.gate.enter(self._call, lambda: self._call.guard(begin), time.monotonic(), is_first=is_first)

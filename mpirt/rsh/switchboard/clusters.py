@@ -8,16 +8,20 @@ named there may be changed: then it is another one.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from mpirt.errors import MpirtError
+from mpirt.kubeapi.answers import ApiError
+from mpirt.kubeapi.credentials import StoredCredentials
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
 from mpirt.rsh.ports.chance import jitter
-from mpirt.rsh.ports.loop import Loop
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.podhub import PodHub
+from mpirt.rsh.switchboard.gate import Gate
 
 # What find_endpoint and a credential plugin go by, as far as it differs among the agents of a launcher.
 _VARIABLES = (
@@ -26,21 +30,44 @@ _VARIABLES = (
 )  # fmt: skip
 # A launcher has one; people's own machines a few.
 _MOST = 32
+# An API server that asks for more time than this is asked again all the same: the launchers' own time runs.
+_LONGEST_PAUSE = 30.0
+_TOO_MANY_REQUESTS = 429
 
 _Key = tuple[object, ...]
 
 
 class Cluster:
-    """An API server, who we are to it, and what it tells of pods."""
+    """An API server, who we are to it, how many dial there, and what it tells of pods."""
 
     def __init__(self, endpoint: Endpoint, loop: Loop) -> None:
         self.dialer = Dialer(endpoint)
+        self.gate = Gate()
         self._loop = loop
         self._hubs: dict[tuple[str, str | None], PodHub] = {}
 
     @property
     def endpoint(self) -> Endpoint:
         return self.dialer.endpoint
+
+    def refused(self, error: MpirtError) -> None:
+        """It has refused somebody. Where it asks for time, nobody else needs to hear that first."""
+        if not isinstance(error, ApiError) or error.failure.status != _TOO_MANY_REQUESTS:
+            return
+        asked = error.failure.retry_after
+        if asked:
+            self.gate.pause(time.monotonic() + min(asked, _LONGEST_PAUSE))
+            self._loop.add_clock(self, self._tick, group=self)
+
+    def timeout(self) -> float:
+        """In how many seconds a pause ends."""
+        wake = self.gate.wake
+        return FOR_EVER if wake is None else max(0.0, wake - time.monotonic())
+
+    def _tick(self) -> None:
+        self.gate.tick(time.monotonic())
+        if self.gate.wake is None:
+            self._loop.drop(self)
 
     def hub(self, namespace: str, environ: Mapping[str, str]) -> PodHub:
         """The one watch on the pods of a job."""
@@ -61,11 +88,16 @@ class Clusters:
     def find(self, environ: Mapping[str, str], context: str) -> Cluster:
         """The cluster of an agent. Raises what find_endpoint() does."""
         key = _key(environ, context)
-        if key not in self._known:
+        # A credential plugin sees all variables, and any of them may say who we are.
+        found = self._known.get(key) or self._known.get((*key, frozenset(environ.items())))
+        if found is None:
+            endpoint = find_endpoint(environ, context=context)
+            if not isinstance(endpoint.source, StoredCredentials):
+                key = (*key, frozenset(environ.items()))
             if len(self._known) >= _MOST:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = Cluster(find_endpoint(environ, context=context), self._loop)
-        return self._known[key]
+            found = self._known[key] = Cluster(endpoint, self._loop)
+        return found
 
 
 class NotHere(MpirtError):

@@ -7,6 +7,7 @@ that comes at that moment is lost.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import select
@@ -23,6 +24,8 @@ IDLE_SECONDS = 15.0
 _PEER = struct.Struct("3i")
 # How many to let in before the rest of the loop gets its turn.
 _AT_ONCE = 64
+# How long to leave the door alone where there is no descriptor for who waits.
+_PAUSE = 0.1
 
 
 class Door:
@@ -34,27 +37,37 @@ class Door:
         folder: Path,
         *,
         let_in: Callable[[socket.socket], None],
+        is_full: Callable[[], bool],
         count: Callable[[], int],
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         listener.settimeout(0)
         self._listener = listener
-        self._let_in, self._count = let_in, count
-        self._folder = folder
+        self._let_in, self._is_full, self._count = let_in, is_full, count
+        self._folder, self._idle_seconds = folder, idle_seconds
+        self._socket = _identity(folder / "socket")
+        self._paused_until = 0.0
         self._idle_since: float | None = time.monotonic()
         self.is_closed = False
 
-    wants = select.POLLIN
+    @property
+    def wants(self) -> int:
+        return 0 if self._paused_until or self._is_full() else select.POLLIN
 
     def fileno(self) -> int:
         return -1 if self.is_closed else self._listener.fileno()
 
     def timeout(self) -> float:
-        if self._idle_since is None:
-            return FOR_EVER
-        return max(0.0, self._idle_since + IDLE_SECONDS - time.monotonic())
+        now = time.monotonic()
+        if self._paused_until:
+            return max(0.0, self._paused_until - now)
+        return FOR_EVER if self._idle_since is None else max(0.0, self._idle_since + self._idle_seconds - now)
 
     def act(self) -> None:
         """Let in who waits."""
+        if self._paused_until > time.monotonic():
+            return
+        self._paused_until = 0.0
         for _ in range(_AT_ONCE):
             if not self._accept():
                 break
@@ -70,9 +83,16 @@ class Door:
             self._idle_since = time.monotonic()
 
     def _accept(self) -> bool:
+        if self._is_full():
+            return False
         try:
             connection, _ = self._listener.accept()
-        except OSError:
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS):
+                # Who waits keeps the listener ready: without a pause the loop would spin.
+                self._paused_until = time.monotonic() + _PAUSE
             return False
         _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         if uid == os.getuid():
@@ -83,6 +103,10 @@ class Door:
 
     def _leave(self) -> None:
         """Close the door, unless somebody is about to come in."""
+        if _identity(self._folder / "socket") != self._socket:
+            # Another switchboard listens there: nobody will come here.
+            self._close()
+            return
         try:
             with (self._folder / "lock").open("wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,3 +126,12 @@ class Door:
         self.look()
         self.is_closed = True
         self._listener.close()
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Which file it is, if it is there: the number alone is used again."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns

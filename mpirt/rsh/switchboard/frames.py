@@ -110,13 +110,11 @@ class FrameReader:
                 return
             payload = bytes(held[_HEADER.size : _HEADER.size + length])
             del held[: _HEADER.size + length]
-            try:
-                kind = Kind(number)
-            except ValueError:
-                raise PeerError(f"a frame of type {number} from an agent") from None
+            if not Kind.HANDOVER <= number <= Kind.BROKEN:
+                raise PeerError(f"a frame of type {number} from an agent")
             # Only the first one is that large.
             self._limit = LARGEST
-            yield kind, payload
+            yield Kind(number), payload
 
 
 def read_written(payload: bytes) -> tuple[int, int, int]:
@@ -133,9 +131,14 @@ def read_broken(payload: bytes) -> tuple[int, int]:
     return stream, error
 
 
-def read_number(payload: bytes) -> int:
-    """A byte, or an errno."""
-    return int.from_bytes(payload, "little")
+def read_signal(payload: bytes) -> int:
+    """The number of a signal."""
+    return _unpack("<B", payload)[0]
+
+
+def read_errno(payload: bytes) -> int:
+    """Why stdin can't be read."""
+    return _unpack("<I", payload)[0]
 
 
 def read_handover(payload: bytes) -> Handover:

@@ -11,27 +11,39 @@ import os
 import resource
 import socket
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpirt import names
+from mpirt.errors import ExitCode, our_mistake
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
+from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
-from mpirt.rsh.switchboard.door import Door
+from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from mpirt.rsh.switchboard.frames import Handover
 
 _LISTENER = 3
+# A thousand sessions that each wake up once in a while are a thousand waits less so.
+_GRAIN = 0.05
+# What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
+_OWN_DESCRIPTORS = 24
+_DESCRIPTORS_EACH = 3
+# Agents beyond that, who are told to go on without us.
+_TURNED_AWAY_AT_ONCE = 8
 
 
-def main() -> int:
+def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
     """Serve agents until there have been none for a while."""
     os.umask(0o077)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         folder = Path(os.environ[names.SWITCHBOARD_VARIABLE])
@@ -41,18 +53,28 @@ def main() -> int:
         return 2
     # None of what was imported is ever garbage.
     gc.freeze()
-    Switchboard(listener, folder).run()
+    Switchboard(listener, folder, idle_seconds=idle_seconds).run()
     return 0
 
 
 class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
-    def __init__(self, listener: socket.socket, folder: Path) -> None:
-        self._loop = Loop()
+    def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._loop = Loop(self._failed, grain=_GRAIN)
         self._calls = Calls(self._loop)
+        self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
+        self._budget = Budget()
         self._agents: set[AgentLink] = set()
-        self._door = Door(listener, folder, let_in=self._let_in, count=self._count)
+        self._door = Door(
+            listener,
+            folder,
+            let_in=self._let_in,
+            is_full=self._is_full,
+            count=self._count,
+            idle_seconds=idle_seconds,
+        )
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
@@ -65,13 +87,36 @@ class Switchboard:
     def _count(self) -> int:
         return len(self._agents) + len(self._calls)
 
+    def _is_full(self) -> bool:
+        return len(self._agents) >= self._most + _TURNED_AWAY_AT_ONCE
+
     def _let_in(self, connection: socket.socket) -> None:
-        self._agents.add(
-            AgentLink(self._loop, connection, handed_over=self._handed_over, has_ended=self._has_ended)
+        agent = AgentLink(
+            self._loop,
+            connection,
+            budget=self._budget,
+            handed_over=self._handed_over,
+            signalled_early=self._calls.signalled_early,
+            has_ended=self._has_ended,
         )
+        # One that was killed meanwhile is gone before it is known.
+        if not agent.is_gone:
+            self._agents.add(agent)
 
     def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
-        self._calls.take(agent, handover)
+        self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
+
+    def _failed(self, group: Hashable, error: Exception) -> None:
+        """What goes wrong in one command's part must not end the others."""
+        if self._calls.failed(group, error):
+            return
+        if isinstance(group, AgentLink):
+            group.fail(our_mistake(error), ExitCode.INTERNAL)
+            return
+        if group is self._door:
+            raise error
+        traceback.print_exception(error)
+        self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:
         self._agents.discard(agent)

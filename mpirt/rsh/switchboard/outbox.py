@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from mpirt import names
+from mpirt.errors import PeerError
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
@@ -20,19 +21,61 @@ _KINDS = {1: Kind.OUT, 2: Kind.ERR}
 class _Stream:
     """One stream of the command: what waits, and the count of it."""
 
-    __slots__ = ("line_sizes", "lines_written", "pending", "sent", "taken", "written")
+    __slots__ = ("_line_sizes", "_lines_waiting", "lines_written", "pending", "sent", "taken", "written")
 
     def __init__(self) -> None:
         self.pending: deque[tuple[Kind, bytes]] = deque()
         self.taken = self.sent = self.written = 0
-        # Lines of ours among it, which are not of the command's count.
-        self.line_sizes: deque[int] = deque()
+        # Lines of ours, which are not of the command's count: those under way, and the bytes of the others.
+        self._line_sizes: deque[int] = deque()
+        self._lines_waiting = 0
         self.lines_written = 0
 
     @property
     def waiting(self) -> int:
         """What the agent has not written."""
-        return self.taken - self.written + sum(self.line_sizes)
+        return self.taken - self.written + sum(self._line_sizes) + self._lines_waiting
+
+    @property
+    def held(self) -> int:
+        """What the agent has not got."""
+        return self.taken - self.sent + self._lines_waiting
+
+    @property
+    def lines_sent(self) -> int:
+        return self.lines_written + len(self._line_sizes)
+
+    def add(self, data: bytes, kind: Kind) -> None:
+        if kind is Kind.SAY:
+            self._lines_waiting += len(data)
+        else:
+            self.taken += len(data)
+        self.pending.append((kind, data))
+
+    def take(self) -> tuple[Kind, bytes] | None:
+        """The next frame that there is room for. A line goes whole."""
+        if not self.pending:
+            return None
+        kind, data = self.pending[0]
+        room = frames.WINDOW - (self.sent - self.written) - sum(self._line_sizes)
+        if room < (len(data) if kind is Kind.SAY else 1):
+            return None
+        self.pending.popleft()
+        if len(data) > room:
+            self.pending.appendleft((kind, data[room:]))
+            data = data[:room]
+        if kind is Kind.SAY:
+            self._lines_waiting -= len(data)
+            self._line_sizes.append(len(data))
+        else:
+            self.sent += len(data)
+        return kind, data
+
+    def has_written(self, count: int, lines: int) -> None:
+        self.written = max(self.written, count)
+        while self.lines_written < lines:
+            self._line_sizes.popleft()
+            self.lines_written += 1
 
 
 class Outbox:
@@ -56,19 +99,16 @@ class Outbox:
 
     def write(self, stream: int, data: bytes) -> None:
         """Output of the command."""
-        found = self._streams[stream]
-        found.taken += len(data)
         for at in range(0, len(data), frames.LARGEST):
-            found.pending.append((_KINDS[stream], data[at : at + frames.LARGEST]))
-        self._pump(found)
+            self._streams[stream].add(data[at : at + frames.LARGEST], _KINDS[stream])
+        self._pump(self._streams[stream])
 
     def line(self, text: str) -> None:
         """A line of our own."""
-        data = f"{names.RSH}: {' '.join(text.split())}\n".encode(errors="backslashreplace")[: frames.LARGEST]
-        found = self._streams[2]
-        found.line_sizes.append(len(data))
-        found.pending.append((Kind.SAY, data))
-        self._pump(found)
+        data = f"{names.RSH}: {' '.join(text.split())}".encode(errors="backslashreplace")[: frames.LARGEST - 1]
+        data += b"\n"
+        self._streams[2].add(data, Kind.SAY)
+        self._pump(self._streams[2])
 
     def keep(self, record: Record | None) -> None:
         """A record, behind all output that was written before it."""
@@ -76,15 +116,20 @@ class Outbox:
         self._keep_if_its_turn()
 
     def written(self, stdout: int, stderr: int, lines: int) -> None:
-        """What the agent has written, or dropped, by now."""
+        """What the agent has written, or dropped, by now. Raises PeerError."""
         out, err = self._streams[1], self._streams[2]
-        out.written, err.written = max(out.written, stdout), max(err.written, stderr)
-        for _ in range(min(lines - err.lines_written, len(err.line_sizes))):
-            err.line_sizes.popleft()
-            err.lines_written += 1
+        if stdout > out.sent or stderr > err.sent or lines > err.lines_sent:
+            raise PeerError("an agent says that it has written more than it was sent")
+        out.has_written(stdout, 0)
+        err.has_written(stderr, lines)
         self._pump(out)
         self._pump(err)
         self._keep_if_its_turn()
+
+    @property
+    def held(self) -> int:
+        """How many bytes of output are in this process: the agent has the others that wait."""
+        return len(self._bytes) + sum(stream.held for stream in self._streams.values())
 
     @property
     def waiting(self) -> int:
@@ -111,19 +156,8 @@ class Outbox:
 
     def _pump(self, stream: _Stream) -> None:
         """Let go what there is room for."""
-        while stream.pending:
-            kind, data = stream.pending[0]
-            room = frames.WINDOW - (stream.sent - stream.written) - sum(stream.line_sizes)
-            if kind is Kind.SAY:
-                room = len(data)
-            if room <= 0:
-                return
-            stream.pending.popleft()
-            if len(data) > room:
-                stream.pending.appendleft((kind, data[room:]))
-                data = data[:room]
-            stream.sent += 0 if kind is Kind.SAY else len(data)
-            self._bytes += frames.frame(kind, data)
+        while (taken := stream.take()) is not None:
+            self._bytes += frames.frame(*taken)
 
     def _keep_if_its_turn(self) -> None:
         if self._keeping is not None and not any(stream.pending for stream in self._streams.values()):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from mpirt.errors import PeerError
 from mpirt.rsh.session.record import Record, Resumption
-from mpirt.rsh.switchboard.frames import Handover
+from mpirt.rsh.switchboard.frames import LARGEST_RECORD, Handover
 
 _FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
 
@@ -23,7 +23,13 @@ def write_record(record: Record | None) -> bytes:
     """What the agent keeps."""
     if record is None:
         return _NONE
-    return json.dumps({field: getattr(record, field) for field in _FIELDS}).encode()
+    fields = {field: getattr(record, field) for field in _FIELDS}
+    kept = json.dumps(fields).encode()
+    # An agent takes no more; a line may repeat what a server has said.
+    while len(kept) > LARGEST_RECORD and fields["line"]:
+        fields["line"] = fields["line"][: len(fields["line"]) // 2]
+        kept = json.dumps(fields).encode()
+    return kept
 
 
 def read_record(kept: bytes) -> Record:

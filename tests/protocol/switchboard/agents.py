@@ -6,6 +6,7 @@ Owns: a second implementation of the agents' side, which a test holds in its han
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -16,14 +17,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PATIENCE = 60.0
+STDOUT_CHANNEL = 1
 WELCOME, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW = range(1, 11)
 HANDOVER, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN = range(65, 71)
+
+
+_MAIN = """
+import os, resource, sys
+listener, idle_seconds, descriptors = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+if listener != 3:
+    os.dup2(listener, 3)
+    os.close(listener)
+if descriptors:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+from mpirt.rsh.switchboard.main import main
+sys.exit(main(idle_seconds=idle_seconds))
+"""
 
 
 class Board:
     """A switchboard's process, and the folder with its socket."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, idle_seconds: float = 60.0, descriptors: int = 0) -> None:
+        """`descriptors`: how many it may have at most; 0 is as many as this process."""
         self.folder = folder
         self.log = folder / "log"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -31,12 +47,9 @@ class Board:
         with socket.socket(socket.AF_UNIX) as listener, self.log.open("wb") as log:
             listener.bind(str(folder / "socket"))
             listener.listen(4096)
-            code = (
-                "import os, sys; os.dup2(int(sys.argv[1]), 3); "
-                "from mpirt.rsh.switchboard.main import main; sys.exit(main())"
-            )
+            words = [str(listener.fileno()), str(idle_seconds), str(descriptors)]
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, str(listener.fileno())],
+                [sys.executable, "-c", _MAIN, *words],
                 pass_fds=[listener.fileno()],
                 env={**os.environ, "MPIRT_SWITCHBOARD": str(folder)},
                 stdin=subprocess.DEVNULL,
@@ -60,15 +73,17 @@ class Command:
     """What an agent hands over, and what has become of it."""
 
     words: Sequence[str]
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
     called: str = "mpirt-rsh"
     has_stdin: bool = False
     generation: int = 0
-    output: bytes = b""
-    errors: bytes = b""
+    output: bytes = field(default=b"", repr=False)
+    errors: bytes = field(default=b"", repr=False)
     said: list[str] = field(default_factory=list)
+    lines_before: int = 0
+    """How many of them other switchboards have said."""
     kept: bytes = b""
-    stdin: bytes = b""
+    stdin: bytes = field(default=b"", repr=False)
     """What was sent of it, from `stdin_at` on."""
     stdin_at: int = 0
     stdin_ended: bool = False
@@ -99,21 +114,32 @@ class Agent:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(PATIENCE)
         self._socket.connect(str(board.folder / "socket"))
-        self._unread = b""
+        self._unread = bytearray()
         self.writes = True
         """Whether it tells that what has come is written."""
         self.has_ended = False
+        self.has_handed_over = False
 
     def hand_over(self) -> Agent:
         """Wait for WELCOME, and hand the command over."""
         kind, payload = self.frame()
         assert (kind, payload[:4]) == (WELCOME, struct.pack("<I", 1))
+        self.command.room = 0
+        self.command.lines_before = len(self.command.said)
         self.say(HANDOVER, self.command.handover())
+        self.has_handed_over = True
+        if self.command.generation:
+            self.tell_written()
         return self
 
     def say(self, kind: int, payload: bytes = b"") -> None:
         """Say a frame."""
         self._socket.sendall(struct.pack("<IB", len(payload), kind) + payload)
+
+    def say_bytes(self, data: bytes) -> None:
+        """Say what may be no frame. The other side may hang up meanwhile."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
 
     def send_stdin(self, data: bytes) -> None:
         """A piece of stdin; none is its end."""
@@ -132,7 +158,8 @@ class Agent:
             if len(self._unread) >= 5:
                 length, kind = struct.unpack_from("<IB", self._unread)
                 if len(self._unread) >= 5 + length:
-                    payload, self._unread = self._unread[5 : 5 + length], self._unread[5 + length :]
+                    payload = bytes(self._unread[5 : 5 + length])
+                    del self._unread[: 5 + length]
                     return kind, payload
             try:
                 data = self._socket.recv(128 * 1024)
@@ -164,11 +191,17 @@ class Agent:
         while not self.has_ended:
             self._take(*self.frame())
         self.close()
-        self.command.generation += 1
+        self.command.generation += self.has_handed_over
 
     def close(self) -> None:
         """Go away."""
         self._socket.close()
+
+    def hear(self) -> bool:
+        """Hear one frame. Whether there was one."""
+        kind, payload = self.frame()
+        self._take(kind, payload)
+        return kind != 0
 
     def _take(self, kind: int, payload: bytes) -> None:  # noqa: C901  a table
         command = self.command
@@ -198,5 +231,5 @@ class Agent:
     def tell_written(self) -> None:
         """Say that all is written."""
         command = self.command
-        numbers = len(command.output), len(command.errors), len(command.said)
+        numbers = len(command.output), len(command.errors), len(command.said) - command.lines_before
         self.say(WRITTEN, struct.pack("<QQQ", *numbers))

@@ -13,6 +13,7 @@ from mpirt.rsh.session.events import (
     Dial,
     Finish,
     HangUp,
+    Listening,
     LookAtPod,
     Note,
     NotOpened,
@@ -22,6 +23,7 @@ from mpirt.rsh.session.events import (
     PodSeen,
     Received,
     Say,
+    Send,
     Signalled,
     StdinBroken,
     StdinRead,
@@ -255,6 +257,52 @@ class TestSignals:
 
         run.after(0.2)
         assert run.finish == Finish(143)
+
+
+class TestOutputThatIsNotRead:
+    """Too much of it waits for slow readers."""
+
+    def test_makes_no_silence(self) -> None:
+        run = HeldRun().begin()
+        run.feed(Listening(listening=False))
+
+        run.after(300.0)
+
+        assert run.session.state is State.RUNNING
+        assert (run.count(LookAtPod), run.count(Dial)) == (0, 1)
+
+    def test_keeps_the_keeper_in_the_knowledge_that_somebody_is_there(self) -> None:
+        run = HeldRun().begin()
+        run.carry()
+        run.feed(Listening(listening=False))
+        before = run.count(Send)
+
+        run.after(100.0)
+
+        assert run.count(Send) - before == 4
+
+    def test_counts_as_silence_again_once_it_is_read(self) -> None:
+        run = HeldRun().begin()
+        run.feed(Listening(listening=False))
+        run.after(100.0)
+        run.feed(Listening(listening=True))
+        run.after(13.0)
+        assert run.count(HangUp) == 0
+
+        run.after(2.0)
+
+        assert run.session.state is State.DETACHED
+
+    def test_says_nothing_of_a_connection_that_is_lost(self) -> None:
+        run = HeldRun().begin()
+        run.feed(Listening(listening=False))
+        run.cut()
+        run.feed(Listening(listening=True))
+        run.until_dialled()
+        run.connect()
+        run.after(15.0)
+
+        assert run.session.state is State.DETACHED
 
 
 class TestALostConnection:

@@ -602,3 +602,53 @@ class TestActsThatChangeTheLoop:
         assert acts.at_once() == []
         new.fill()
         assert acts.turn() == ["new"]
+
+
+class TestAFault:
+    """What an act raises."""
+
+    def test_is_raised_where_nobody_wants_to_know(self) -> None:
+        loop = Loop()
+        loop.add_clock(Due(), fail)
+
+        with pytest.raises(ZeroDivisionError):
+            loop.turn()
+
+    def test_is_told_with_its_group_and_the_others_go_on(self) -> None:
+        faults: list[tuple[object, str]] = []
+        loop = Loop(lambda group, error: faults.append((group, type(error).__name__)))
+        acted: list[str] = []
+        loop.add_clock(Due(), fail, group="bad")
+        loop.add_clock(Due(), lambda: acted.append("good"), group="good")
+
+        loop.turn()
+
+        assert (faults, acted) == ([("bad", "ZeroDivisionError")], ["good"])
+
+    def test_of_a_question_is_told_too(self) -> None:
+        faults: list[object] = []
+        loop = Loop(lambda group, _: faults.append(group))
+        loop.add_clock(Broken(), fail, group="bad")
+        loop.add_clock(Due(), lambda: None, group="good")
+
+        loop.turn()
+
+        assert faults == ["bad"]
+
+
+class Due:
+    """A clock whose time has come."""
+
+    def timeout(self) -> float:
+        return 0.0
+
+
+class Broken:
+    """One that can't say when its time has come."""
+
+    def timeout(self) -> float:
+        raise ZeroDivisionError
+
+
+def fail() -> None:
+    raise ZeroDivisionError

@@ -1,0 +1,144 @@
+"""Which agents mean the same cluster, and what the switchboard can't find for them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mpirt.errors import ConfigError, Unreachable
+from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
+
+
+def kubeconfig(folder: Path, *, host: str = "one", **user: object) -> str:
+    folder.mkdir(exist_ok=True)
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u", "namespace": name}} for name in ("a", "b")]
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": f"https://{host}:6443"}}],
+        "users": [{"name": "u", "user": user or {"token": "secret"}}],
+        "contexts": contexts,
+        "current-context": "a",
+    }
+    path = folder / "config"
+    written = folder / "written"
+    written.write_text(json.dumps(config))
+    written.rename(path)
+    return str(path)
+
+
+@pytest.fixture
+def clusters() -> Clusters:
+    return Clusters(Loop())
+
+
+def test_agents_with_the_same_environment_share_one(clusters: Clusters, tmp_path: Path) -> None:
+    environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
+
+    assert clusters.find(environ, "") is clusters.find({**environ, "RANK": "2"}, "")
+
+
+@pytest.mark.parametrize(
+    "other", [{"MPIRT_CONTEXT": "b"}, {"HOME": "/elsewhere"}, {"HTTPS_PROXY": "http://proxy:1"}], ids=str
+)
+def test_another_environment_may_be_another_one(clusters: Clusters, tmp_path: Path, other: dict[str, str]) -> None:
+    environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
+
+    assert clusters.find(environ, "") is not clusters.find({**environ, **other}, "")
+
+
+def test_another_context_is_another_one(clusters: Clusters, tmp_path: Path) -> None:
+    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+
+    assert [clusters.find(environ, name).endpoint.namespace for name in ("", "b")] == ["a", "b"]
+
+
+def test_a_file_that_was_replaced_is_read_anew(clusters: Clusters, tmp_path: Path) -> None:
+    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+    clusters.find(environ, "")
+    kubeconfig(tmp_path, host="two")
+
+    assert clusters.find(environ, "").endpoint.host == "two"
+
+
+def test_the_file_in_the_home_folder_counts(clusters: Clusters, tmp_path: Path) -> None:
+    kubeconfig(tmp_path / ".kube")
+    environ = {"HOME": str(tmp_path)}
+    clusters.find(environ, "")
+    kubeconfig(tmp_path / ".kube", host="two")
+
+    assert clusters.find(environ, "").endpoint.host == "two"
+
+
+def test_where_there_is_none_the_error_says_so(clusters: Clusters) -> None:
+    with pytest.raises(ConfigError, match="no way to an API server"):
+        clusters.find({}, "")
+
+
+def test_a_credential_plugin_sees_the_agents_own_variables(clusters: Clusters, tmp_path: Path) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/plugin"}
+    environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=plugin), "AWS_PROFILE": "mine", "HOME": str(tmp_path)}
+    mine = clusters.find(environ, "")
+
+    assert clusters.find({**environ, "AWS_PROFILE": "yours"}, "") is not mine
+    assert clusters.find(environ, "") is mine
+
+
+def test_no_more_than_32_are_remembered(clusters: Clusters, tmp_path: Path) -> None:
+    environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+    first = clusters.find(environ, "")
+    for number in range(32):
+        clusters.find({**environ, "HOME": f"/home/{number}"}, "")
+
+    assert clusters.find(environ, "") is not first
+
+
+@pytest.mark.parametrize("paths", ["config", f"/etc/config{os.pathsep}./config"])
+def test_a_relative_path_is_found_by_the_agent_only(paths: str) -> None:
+    with pytest.raises(NotHere, match="is relative to the agent's folder"):
+        check({"KUBECONFIG": paths})
+
+
+@pytest.mark.parametrize("environ", [{}, {"KUBECONFIG": ""}, {"KUBECONFIG": f"/a{os.pathsep}{os.pathsep}/b"}])
+def test_absolute_paths_are_found_here_too(environ: dict[str, str]) -> None:
+    check(environ)
+
+
+def refusal(status: int, retry_after: float | None) -> ApiError:
+    return Overloaded("busy", Failure(status, "", "", retry_after, is_status=True))
+
+
+class TestARefusal:
+    def test_with_a_time_pauses_first_dials(self, clusters: Clusters, tmp_path: Path) -> None:
+        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
+        assert cluster.timeout() == FOR_EVER
+
+        cluster.refused(refusal(429, 7.0))
+
+        assert 6 < cluster.timeout() <= 7
+
+    def test_with_a_time_beyond_all_patience_pauses_for_half_a_minute(
+        self, clusters: Clusters, tmp_path: Path
+    ) -> None:
+        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
+
+        cluster.refused(refusal(429, 3600.0))
+
+        assert 29 < cluster.timeout() <= 30
+
+    @pytest.mark.parametrize(
+        "error",
+        [refusal(429, None), refusal(429, 0.0), refusal(503, 7.0), Unreachable("away")],
+        ids=["no time", "no seconds", "another status", "no answer"],
+    )
+    def test_of_another_kind_pauses_nobody(
+        self, clusters: Clusters, tmp_path: Path, error: ApiError | Unreachable
+    ) -> None:
+        cluster = clusters.find({"KUBECONFIG": kubeconfig(tmp_path)}, "")
+
+        cluster.refused(error)
+
+        assert cluster.timeout() == FOR_EVER
