@@ -1,8 +1,8 @@
 """
 Many commands by one switchboard.
 
-No command ends if the switchboard is killed. Neither an agent that is killed nor one that nobody reads holds up the
-others.
+No command ends if the switchboard is killed. An agent that is killed holds up no other one, nor does one that nobody
+reads.
 """
 
 from __future__ import annotations
