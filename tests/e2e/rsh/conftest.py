@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forms import Form, chosen, place
+from tests.forms import Form, chosen
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -28,12 +28,6 @@ def _form(item: pytest.Item) -> Form | None:
     spec = getattr(item, "callspec", None)
     found: Form | None = None if spec is None else spec.params.get("form")
     return found
-
-
-@pytest.fixture(scope="session")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the switchboard of all agents that this process starts."""
-    yield from place(tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(autouse=True, params=list(Form), ids=str, scope="session")

@@ -1,8 +1,7 @@
 """
 Many commands by one switchboard.
 
-No command ends if the switchboard is killed. An agent that is killed holds up no other one, nor does one that nobody
-reads.
+No command ends if the switchboard is killed. An agent that is killed, or that nobody reads, holds up no other one.
 """
 
 from __future__ import annotations
