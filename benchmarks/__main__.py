@@ -22,6 +22,7 @@ from benchmarks.access import Access
 from benchmarks.comparison import Comparison
 from benchmarks.fleetreport import Results
 from benchmarks.measure import Unmeasured
+from tests.forms import Form
 from tests.kube.errors import ClusterError
 
 _json = click.option(
@@ -95,6 +96,13 @@ def _mebibytes(_context: click.Context, _parameter: click.Parameter, count: int)
     multiple=True,
     help="Measure this only; may be repeated.",
 )
+@click.option(
+    "--form",
+    type=click.Choice([form.value for form in Form]),
+    default=Form.DIRECT.value,
+    show_default=True,
+    help="How commands of ours are run; of a switchboard only the times count, for its costs see: fleet.",
+)
 @_kubectl
 @_access
 def rsh(
@@ -107,6 +115,7 @@ def rsh(
     only: tuple[str, ...],
     kubectl: Path | None,
     access: str,
+    form: str,
 ) -> None:
     """
     mpirt-rsh beside kubectl exec: time, CPU time and memory of `true`, the time to a command's first byte with and
@@ -115,10 +124,10 @@ def rsh(
     machine, parts = _machine(), {scenario.Part(one) for one in only} or set(scenario.Part)
     with (
         place.fresh_namespace() as namespace,
-        scenario.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
+        scenario.contest(namespace, access=Access(access), kubectl=kubectl, form=Form(form)) as contest,
     ):
         counts = f"{runs} pairs, {held} held, {streams} pairs of {mebibytes} MiB"
-        heading = f"{contest.versions()}\n{machine}; access as {access}; keeper mounted; {counts}"
+        heading = f"{contest.versions()}\n{machine}; access as {access}; {form}; keeper mounted; {counts}"
         measured: dict[scenario.Part, Callable[[], list[Comparison]]] = {
             scenario.Part.TRUE: lambda: contest.short_command(runs),
             scenario.Part.START: lambda: contest.start(runs),

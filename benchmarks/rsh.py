@@ -23,6 +23,7 @@ from benchmarks.measure import Unmeasured, run
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
+from tests.forms import SWITCHBOARD, Form
 from tests.kube.progress import step
 from tests.kube.wait import until
 
@@ -69,14 +70,17 @@ class Part(StrEnum):
 
 
 @contextmanager
-def contest(namespace: Namespace, *, access: Access, kubectl: Path | None) -> Iterator[Contest]:
+def contest(namespace: Namespace, *, access: Access, kubectl: Path | None, form: Form) -> Iterator[Contest]:
     """Both agents beside one worker. Without a `kubectl`, the cluster's own competes."""
     if not RSH.exists():
         raise Unmeasured(f"{RSH} is not installed; run: make venv")
     with step("one worker"):
         [pod] = jobworkers.start(namespace, 1, "busybox")
     with environment(access, namespace, pod) as env:
-        yield Contest(kubectl or namespace.kubectl.program, namespace, pod, env)
+        board = namespace.folder / "board"
+        board.mkdir(mode=0o700)
+        ours = {**env, SWITCHBOARD: form.setting(board)}
+        yield Contest(kubectl or namespace.kubectl.program, namespace, pod, ours)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from benchmarks import pairs
 from benchmarks.access import Access, environment
 from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.measure import Cost, run
+from mpirt import names
 from tests.e2e.ground import Namespace
 from tests.kube import images, paths
 from tests.kube.progress import step
@@ -63,7 +64,8 @@ def contest(namespace: Namespace, *, access: Access) -> Iterator[Contest]:
         folder = unpacked(image.path, namespace.folder / "image")
         pip = _by_pip(namespace.folder / "pip")
     with environment(access, namespace, pod) as env:
-        yield Contest(folder, pip, namespace.folder, pod, env)
+        # Each by itself: a switchboard would be one of the two.
+        yield Contest(folder, pip, namespace.folder, pod, {**env, names.SWITCHBOARD_VARIABLE: "off"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from mpirt.rsh.ports.owndescriptors import OwnDescriptors
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import Signals
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.tasks.settings import holding
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
 TYPE_CHECKING = False
@@ -74,8 +75,16 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     pod = _pod_at(asked, environ) if asked.is_address else asked.pod
     signals = Signals()
     words = launchers.prepared(asked.words)
-    encoding = sys.getfilesystemencoding()
-    task = make_task(asked, words, environ, pod=pod, nonce=nonce(), has_stdin=_has_stdin(), encoding=encoding)
+    task = make_task(
+        asked,
+        words,
+        environ,
+        pod=pod,
+        nonce=nonce(),
+        has_stdin=_has_stdin(),
+        encoding=sys.getfilesystemencoding(),
+        holding=holding(environ),
+    )
     endpoint = find_endpoint(environ, context=asked.context)
     namespace = asked.namespace or endpoint.namespace
     log = _log(asked, environ, begin)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from mpirt.errors import ExitCode
 from mpirt.rsh.pod.facts import Pod
-from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER
+from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status
 from mpirt.values import Enum, Value
 
@@ -41,7 +41,7 @@ class Facts(Value):
     """There is no pod of that name."""
     silence: float = 0.0
     """Seconds without a sign of life from the pod's side."""
-    dead_after: float = DEAD_AFTER
+    pace: Pace = DEFAULT_PACE
     """How many of them are too many."""
     closed: str = ""
     """How the connection ended; empty while it stands."""
@@ -151,7 +151,7 @@ def _by_node(facts: Facts, now: Pod) -> Verdict | None:
 
 def _is_out_of_touch(facts: Facts) -> bool:
     # Pods seem cut off for a moment at other times too; one question that was not answered at once must agree.
-    return bool(facts.closed) or facts.status is not None or facts.silence > ASK_EVERY + 1
+    return bool(facts.closed) or facts.status is not None or facts.silence > facts.pace.overdue_after
 
 
 def _by_status(facts: Facts) -> Verdict | None:
@@ -183,7 +183,7 @@ def _by_connection(facts: Facts) -> Verdict | None:
         server = f"; the API server can't be reached: {facts.api_silent}" if facts.api_silent else ""
         cause = f"the connection to pod {facts.pod} was lost: {facts.closed}{server}"
         return Verdict(ExitCode.CONNECTION_LOST, cause)
-    if facts.silence < facts.dead_after:
+    if facts.silence < facts.pace.dead_after:
         return None
     seconds = f"for {facts.silence:.0f} s"
     if facts.api_silent:

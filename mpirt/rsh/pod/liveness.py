@@ -40,6 +40,15 @@ class Pace(Value):
     ask_every: float = ASK_EVERY
     dead_after: float = DEAD_AFTER
 
+    @property
+    def overdue_after(self) -> float:
+        """How much silence means that a question was not answered at once."""
+        return max(self.ask_every, ASK_EVERY) + 1
+
+    def slower(self, ask_every: float) -> Pace:
+        """The same with fewer questions, unless somebody has chosen it."""
+        return Pace(max(ask_every, self.ask_every), self.dead_after) if self == DEFAULT_PACE else self
+
 
 DEFAULT_PACE = Pace()
 
@@ -57,6 +66,10 @@ class Liveness:
         self._listening = True
         self._started = False
         self._beats = False
+
+    def change_pace(self, pace: Pace) -> None:
+        """Ask more or less often from now on."""
+        self._pace = pace
 
     def started(self, now: float, *, beats: bool) -> None:
         """The wrapper watches us from now on. With `beats`, only what comes from the pod is life."""
@@ -117,7 +130,8 @@ class Liveness:
     @property
     def wake(self) -> float:
         """When to tick next, at the latest."""
-        moments = [self._last_tick + self._pace.ask_every]
+        # Only for telling that we were stopped: later than what is due by then, so that it is no tick more.
+        moments = [self._last_tick + self._pace.ask_every + _STALL_BEYOND / 2]
         if self._listening:
             moments.append(max(self._heard, self._asked) + self._pace.ask_every)
         if self._started:

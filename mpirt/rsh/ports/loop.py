@@ -75,11 +75,16 @@ class _Group:
 class Loop:
     """Ports and clocks, and what each of them does when it is its turn."""
 
-    __slots__ = ("_changed", "_count", "_entries", "_failed", "_groups", "_heap", "_watch")
+    __slots__ = ("_changed", "_count", "_entries", "_failed", "_grain", "_groups", "_heap", "_watch")
 
-    def __init__(self, failed: Callable[[Hashable, Exception], None] | None = None) -> None:
-        """`failed` is told which group has raised what; without it, turn() raises that."""
+    def __init__(self, failed: Callable[[Hashable, Exception], None] | None = None, *, grain: float = 0.0) -> None:
+        """
+        `failed` is told which group has raised what; without it, turn() raises that.
+
+        With a `grain` whatever is due within so many seconds is done together, and up to that much later.
+        """
         self._failed = failed
+        self._grain = grain
         self._watch = _Watch()
         self._groups: dict[Hashable, _Group] = {}
         self._entries: dict[Port, _Entry] = {}
@@ -174,6 +179,8 @@ class Loop:
         now = time.monotonic()
         group.clocks_due = now + clocks
         due = now + min(ports, clocks)
+        if self._grain and now < due < FOR_EVER:
+            due = -(-due // self._grain) * self._grain
         if due != group.due:
             group.due = due
             if due < FOR_EVER:

@@ -203,7 +203,8 @@ class SessionIO:
                 self._say(line)
         for action in actions:
             self._do(action)
-        self._waiting += self._about_output()
+        if actions:
+            self._waiting += self._about_output()
 
     def _tick(self) -> None:
         self.hear(events.Tick())

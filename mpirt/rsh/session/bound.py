@@ -46,7 +46,7 @@ class Bound(Running):
         self._streams = streams
         self._liveness = Liveness(now, task.pace)
         self._stdin = StdinFlow()
-        self._findings = Findings(task.pod, task.pace.dead_after)
+        self._findings = Findings(task.pod, task.pace)
         self._findings.container = container
         self._report = Report()
         self._termination: Termination | None = None

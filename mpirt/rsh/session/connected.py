@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.rsh.pod.liveness import Liveness
+from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.machine import WATCH_AFTER, Running, State, Step
 
 TYPE_CHECKING = False
@@ -58,9 +57,9 @@ class Connected(Running):
         self._channels = channels
         self._entrance: Entrance | None = None
         self._reattaching: Reattaching | None = None
-        self._findings = Findings(task.pod, task.pace.dead_after)
+        self._findings = Findings(task.pod, self._pace)
         self._findings.container = container
-        self._liveness = Liveness(now, task.pace)
+        self._liveness = Liveness(now, self._pace)
         self._watch_at = now + WATCH_AFTER
         self._asked_api = False
         self._is_listening = True
@@ -69,15 +68,25 @@ class Connected(Running):
         self._can_attach = holding.patience.lease > 0
 
     @property
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When to hand in a Tick, at the latest."""
         moments = [self._findings.wake, self._watch_at]
         if self._reattaching is None:
             moments.append(self._liveness.wake)
-            moments.append(self._liveness.last + ASKED_AFTER if self._asks_api else None)
+            moments.append(self._liveness.last + self._asked_after if self._asks_api else None)
         elif self._can_attach:
             moments.append(self._reattaching.wake)
-        return min(moment for moment in moments if moment is not None)
+        return min([moment for moment in moments if moment is not None])
+
+    @property
+    def _pace(self) -> Pace:
+        pace, seldom = self._task.pace, self._holding.ask_every
+        return pace if seldom is None else pace.slower(seldom())
+
+    @property
+    def _asked_after(self) -> float:
+        """The API server is asked when a sign of life is missing for so long."""
+        return self._findings.pace.overdue_after + 1
 
     @property
     def _is_attached(self) -> bool:
@@ -95,7 +104,7 @@ class Connected(Running):
     # The connection that there is
 
     def _greet_keeper(self, now: float) -> None:
-        self._liveness = Liveness(now, self._task.pace)
+        self._liveness = Liveness(now, self._pace)
         self._liveness.started(now, beats=True)
         self._asked_api = False
         self._is_listening = True
@@ -177,6 +186,7 @@ class Connected(Running):
             now,
             heard=self._liveness.last,
             api_heard=self._api_heard,
+            asked_after=self._asked_after,
             patience=self._holding.patience,
             jitter=self._jitter,
         )
@@ -249,12 +259,15 @@ class Connected(Running):
             self._reattach(self._reattaching, now)
 
     def _ask(self, now: float) -> None:
+        if self._holding.ask_every is not None:
+            self._findings.pace = pace = self._pace
+            self._liveness.change_pace(pace)
         due = self._liveness.tick(now)
         if due.beat or due.keep_alive:
             self._tell(self._talk.beat())
         if self._liveness.is_dead(now):
             self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
-        elif self._asks_api and self._liveness.silence(now) >= ASKED_AFTER:
+        elif self._asks_api and self._liveness.silence(now) >= self._asked_after:
             self._asked_api = True
             self._look()
 

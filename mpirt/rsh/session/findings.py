@@ -12,8 +12,9 @@ from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.rsh.pod.evidence import KeeperGone, Verdict
+    from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict
     from mpirt.rsh.pod.facts import Pod
+    from mpirt.rsh.pod.liveness import Pace
     from mpirt.rsh.protocol.channels import Status
 
 # One look at the pod; where it takes longer, the API server is part of what is wrong.
@@ -24,6 +25,7 @@ KILLED_SECONDS = 0.6
 # The keeper is gone, and nothing in the container tells whether this is the next one: an exec into that is faster
 # than the kubelet's word on it, most of all after an outage.
 GONE_SECONDS = 10.0
+_FOR_EVER = float("inf")
 
 
 class Findings:
@@ -31,8 +33,8 @@ class Findings:
 
     __slots__ = (
         "_before",
-        "_dead_after",
         "_gone",
+        "_is_fine",
         "_keeper_patience",
         "_name",
         "_now",
@@ -44,10 +46,12 @@ class Findings:
         "container",
         "container_start",
         "keeper_gone",
+        "pace",
         "status",
     )
 
-    def __init__(self, pod: str, dead_after: float) -> None:
+    def __init__(self, pod: str, pace: Pace) -> None:
+        self.pace = pace
         self.container = ""
         self.container_start = 0
         self.closed = ""
@@ -56,10 +60,12 @@ class Findings:
         self.keeper_gone: KeeperGone | None = None
         self._keeper_patience = GONE_SECONDS
         self.can_wait = False
-        self._name, self._dead_after = pod, dead_after
+        self._name = pod
         self._before: Pod | None = None
         self._now: Pod | None = None
         self._gone = False
+        # Whether the pod, as it was seen last, is evidence of nothing whatever the connection does.
+        self._is_fine = False
         self._told = False
         self._until: float | None = None
 
@@ -67,6 +73,7 @@ class Findings:
         """The pod as it is now; the first time, as it was."""
         self._before = self._before or pod
         self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
+        self._is_fine = False
 
     def learn(self, event: events.Event) -> None:
         """What the API server says of the pod, or of itself by its silence."""
@@ -139,28 +146,19 @@ class Findings:
 
     def verdict(self, now: float, silence: float) -> Verdict | None:
         """What is certain by now, if anything."""
-        if self._now is None and not self._gone and self._until is None:
+        if self._until is None and not self._gone and (self._now is None or self._is_fine):
             return None
         # Commands that are over within a second never get here.
-        from mpirt.rsh.pod.evidence import Facts, judge, judge_pod  # noqa: PLC0415
+        from mpirt.rsh.pod.evidence import judge, judge_pod  # noqa: PLC0415
 
-        facts = Facts(
-            pod=self._name,
-            container=self.container,
-            before=self._before,
-            now=self._now,
-            gone=self._gone,
-            silence=silence,
-            dead_after=self._dead_after,
-            closed=self.closed,
-            status=self.status,
-            keeper_gone=self.keeper_gone,
-            can_wait=self.can_wait,
-            api_silent=self.api_silent or ("" if self._told else "it does not answer"),
-        )
+        facts = self._facts(silence, can_wait=self.can_wait)
         found = judge_pod(facts)
-        if found is not None or self._until is None:
+        if found is not None:
             return found
+        # If it is the same at any silence, it need not be weighed again at each beat.
+        self._is_fine = judge_pod(self._facts(_FOR_EVER, can_wait=False)) is None
+        if self._until is None:
+            return None
         # A kubelet's word takes a moment: the pod as it was before the end proves nothing about a process's end.
         is_enough = self._told and self.status is None and self.keeper_gone is None
         if not is_enough and now < self._until:
@@ -170,3 +168,21 @@ class Findings:
             # It was silence that didn't count: we had not listened.
             self._until = None
         return found
+
+    def _facts(self, silence: float, *, can_wait: bool) -> Facts:
+        from mpirt.rsh.pod.evidence import Facts  # noqa: PLC0415  see verdict()
+
+        return Facts(
+            pod=self._name,
+            container=self.container,
+            before=self._before,
+            now=self._now,
+            gone=self._gone,
+            silence=silence,
+            pace=self.pace,
+            closed=self.closed,
+            status=self.status,
+            keeper_gone=self.keeper_gone,
+            can_wait=can_wait,
+            api_silent=self.api_silent or ("" if self._told else "it does not answer"),
+        )

@@ -85,10 +85,10 @@ class Held(Connected):
     bounds_output = True
 
     @property
-    def wake(self) -> float | None:
+    def wake(self) -> float:
         """When to hand in a Tick, at the latest."""
-        moments = (super().wake, self._over_at)
-        return min((moment for moment in moments if moment is not None), default=None)
+        wake = super().wake
+        return wake if self._over_at is None else min(wake, self._over_at)
 
     @property
     def stdin_taken(self) -> int:

@@ -12,8 +12,10 @@ from mpirt.rsh.protocol.greeting import Keepers
 from mpirt.rsh.session.ending import Grace
 from mpirt.values import Value
 
-# The API server is asked when a sign of life is missing for so long: its answer speaks for the time before it.
-ASKED_AFTER = 6.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # execve takes 128 KiB for one argument.
 _LONGEST_ARGUMENT = 120_000
 # Puts together what had to be cut, and leaves nothing of it behind for the command to see.
@@ -36,6 +38,8 @@ class Holding(Value):
     patience: Patience = Patience()
     fence: tuple[str, int] = ("", 0)
     """The job and the attempt: what an earlier attempt of the job has left is ended first."""
+    ask_every: Callable[[], float] | None = None
+    """How seldom a keeper is asked for a sign of life, at this moment, where one process asks a thousand."""
 
     def start(self, order: Order, grace: Grace) -> bytes:
         """START for an order."""

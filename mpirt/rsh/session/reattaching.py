@@ -13,7 +13,6 @@ from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.rsh.pod.evidence import Verdict
 from mpirt.rsh.protocol.channels import Failed
 from mpirt.rsh.protocol.entrance import NotStarted
-from mpirt.rsh.session.holding import ASKED_AFTER
 from mpirt.rsh.session.retry import Next, advice, delay
 
 TYPE_CHECKING = False
@@ -44,8 +43,8 @@ class Reattaching:
 
     # fmt: off
     __slots__ = (
-        "_answer_by", "_api_heard", "_api_since", "_dial_at", "_dialled", "_failed", "_failed_at", "_heard",
-        "_jitter", "_patience", "_said", "_tries", "how", "runs_nothing", "since",
+        "_answer_by", "_api_heard", "_api_since", "_asked_after", "_dial_at", "_dialled", "_failed", "_failed_at",
+        "_heard", "_jitter", "_patience", "_said", "_tries", "how", "runs_nothing", "since",
     )
     # fmt: on
 
@@ -56,15 +55,20 @@ class Reattaching:
         *,
         heard: float,
         api_heard: float | None,
+        asked_after: float,
         patience: Patience,
         jitter: Callable[[], float],
     ) -> None:
-        """`heard`: when the last sign of life came; `api_heard`: when the API server was, if it was."""
+        """
+        `heard`: when the last sign of life came; `api_heard`: when the API server was, if it was.
+
+        `asked_after`: how much silence there is before it is asked. Its answer speaks for the time before it.
+        """
         self.how = how
         self.since = now
         self.runs_nothing = False
         """Whether the last attempt found that there is no such container running."""
-        self._heard = heard
+        self._heard, self._asked_after = heard, asked_after
         self._patience = patience
         self._jitter = jitter
         self._dial_at: float | None = now + _SPREAD_SECONDS * jitter()
@@ -158,7 +162,7 @@ class Reattaching:
             self._failed, self._api_since = False, None
 
     def _node_given_up(self, api_since: float) -> float:
-        return max(self._heard, api_since - ASKED_AFTER) + self._patience.node
+        return max(self._heard, api_since - self._asked_after) + self._patience.node
 
 
 def _is_from_node(status: Status) -> bool:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mpirt.rsh.switchboard.frames import Handover
 
 _LISTENER = 3
+# A thousand sessions that each wake up once in a while are a thousand waits less so.
+_GRAIN = 0.05
 # What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
 _OWN_DESCRIPTORS = 24
 _DESCRIPTORS_EACH = 3
@@ -60,7 +62,7 @@ class Switchboard:
 
     def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._loop = Loop(self._failed)
+        self._loop = Loop(self._failed, grain=_GRAIN)
         self._calls = Calls(self._loop)
         self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()

@@ -20,7 +20,7 @@ from mpirt.rsh.session.holding import Holding, Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # A keeper counts what it hears from us: at least three times in a lease.
 _BEATS_PER_LEASE = 3
@@ -32,19 +32,30 @@ _LARGEST_PAUSE = 10.0
 _ALIVE_COUNT = 3
 
 
-def holding(environ: Mapping[str, str]) -> Holding | None:
-    """How a keeper is to hold the command; None where the environment wants none."""
+def keepers() -> Keepers:
+    """Those that this installation has."""
+    files = {arch: mpirt.keeper.read(arch) for arch in mpirt.keeper.ARCHITECTURES}
+    return Keepers({arch: data for arch, data in files.items() if data is not None})
+
+
+def holding(
+    environ: Mapping[str, str], *, held: Keepers | None = None, ask_every: Callable[[], float] | None = None
+) -> Holding | None:
+    """
+    How a keeper is to hold the command; None where the environment wants none.
+
+    A process with many commands has read the keepers already, and asks them less often (Holding.ask_every).
+    """
     switch = environ.get(names.KEEPER_VARIABLE) or "on"
     if switch not in ("on", "off"):
         raise UsageError(f"{names.KEEPER_VARIABLE}={switch[:20]}: expected on or off")
     if switch == "off":
         return None
-    files = {arch: data for arch in mpirt.keeper.ARCHITECTURES if (data := mpirt.keeper.read(arch)) is not None}
     patience = Patience(
         lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
         node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
     )
-    return Holding(Keepers(files), patience=patience, fence=_fence(environ))
+    return Holding(held or keepers(), patience=patience, fence=_fence(environ), ask_every=ask_every)
 
 
 def grace(environ: Mapping[str, str]) -> Grace:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpirt.rsh.invocation.argv import Invocation
+    from mpirt.rsh.session.holding import Holding
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
@@ -35,9 +36,9 @@ def make_task(
     nonce: str,
     has_stdin: bool,
     encoding: str,
+    holding: Holding | None,
 ) -> Task:
     """`words` are those of the command as they are sent; `encoding` is what words and environment were read in."""
-    holding = settings.holding(environ)
     order = Order(
         nonce,
         # The command that we were given, byte by byte: Python has made text of it as the locale has it.

@@ -64,7 +64,7 @@ class TestQuestions:
             25: Due(keep_alive=True),
             50: Due(keep_alive=True),
         }
-        assert live.wake == 64.0
+        assert live.wake == 65.0
 
 
 class TestSilence:
