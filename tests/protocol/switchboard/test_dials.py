@@ -14,14 +14,15 @@ def test_no_more_than_32_dial_at_a_time(yard: Yard) -> None:
     yard.begin()
     gate = threading.Event()
     yard.server.always("exec", Gated(gate))
-    lives = [yard.live(f"exit {number}", MPIRT_KEEPER="off") for number in range(100)]
+    lives = [yard.live(f"exit {number}", MPIRT_KEEPER="off") for number in range(1, 101)]
     yard.server.wait_for("exec", 32)
     # Whoever was there before has had its turn when this one is answered.
     assert yard.agent("--", on="--version").end().direct is not None
     assert len(yard.server.asked("exec")) == 32
     gate.set()
 
-    assert [life.end().code for life in lives] == list(range(100))
+    found = [life.end() for life in lives]
+    assert [(command.code, command.said) for command in found] == [(number, []) for number in range(1, 101)]
 
 
 def test_dials_that_hang_hold_up_the_others_for_their_own_time_only(yard: Yard) -> None:

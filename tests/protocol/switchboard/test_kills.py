@@ -106,7 +106,8 @@ class TestAtEveryStage:
     def test_while_it_runs_its_signals_and_its_stdin_go_on(self, yard: Yard) -> None:
         yard.begin()
         agent = yard.agent(
-            "trap 'echo told' USR1; echo begun; read a; echo $a; read a; echo $a; exit 3", has_stdin=True
+            "trap 'echo told' USR1; echo begun; read a; echo $a; until read a; do :; done; echo $a; exit 3",
+            has_stdin=True,
         )
         agent.until(lambda command: command.output == b"begun\n" and command.room > 0)
         agent.send_stdin(b"one\n")
