@@ -16,7 +16,9 @@ import pytest
 from tests.forms import Form, chosen
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # After the marks of the conftest above are set.
     if os.environ.get("MPIRT_TEST_FORMS") == "both":
         return
     left_out = [item for item in items if item.get_closest_marker("alone") and _form(item) is Form.DIRECT]
