@@ -42,7 +42,7 @@ class AgentLink:
     __slots__ = (
         "_asked", "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over",
         "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_viewer", "_loop", "_outbox", "_received",
-        "_record", "_room_told", "_running", "_socket", "_taken_told", "is_gone",
+        "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
 
@@ -53,13 +53,16 @@ class AgentLink:
         *,
         budget: Budget,
         handed_over: Callable[[AgentLink, Handover], None],
+        signalled_early: Callable[[AgentLink, int], None],
         asked: Callable[[AgentLink], None],
         has_ended: Callable[[AgentLink], None],
     ) -> None:
+        """`signalled_early`: a signal has come, and there is no session that could take it."""
         connection.settimeout(0)
         self.is_gone = False
         self._loop, self._socket, self._budget = loop, connection, budget
-        self._handed_over, self._asked, self._has_ended = handed_over, asked, has_ended
+        self._handed_over, self._has_ended, self._signalled_early = handed_over, has_ended, signalled_early
+        self._asked = asked
         self._frames = frames.FrameReader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
@@ -259,6 +262,12 @@ class AgentLink:
                 self._take_stdin(payload)
         if self._running is not None:
             self._tell(self._running, kind, payload)
+        else:
+            self._take_without_session(kind, payload)
+
+    def _take_without_session(self, kind: Kind, payload: bytes) -> None:
+        if self._code is None and kind is Kind.SIGNAL:
+            self._signalled_early(self, frames.read_signal(payload))
         elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
             # Nobody reads it, or somebody does not want to wait until it is read.
             self.finish(self._code)

@@ -23,6 +23,7 @@ from mpirt.rsh.ports.podlookup import PodLookup
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
@@ -57,9 +58,8 @@ _ENCODING = "utf-8"
 class Calls:
     """All commands."""
 
-    def __init__(self, loop: Loop, *, most: int) -> None:
-        """`most`: how many commands there are descriptors for."""
-        self._loop, self._most = loop, most
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
         self._keepers = keepers()
         self._clusters = Clusters(loop)
         self._calls: dict[AgentLink, Call] = {}
@@ -87,9 +87,8 @@ class Calls:
     def _holding(self, environ: Mapping[str, str]) -> Holding | None:
         return holding(environ, held=self._keepers, ask_every=self._ask_every)
 
-    def take(self, agent: AgentLink, handover: Handover) -> None:
-        """A command was handed over."""
-        is_one_too_many = len(self._calls) >= self._most
+    def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:
+        """A command was handed over; maybe there are no descriptors for it."""
         call = Call(agent, handover, self._loop, holding=self._holding, over=self._over)
         self._calls[agent] = call
         call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
@@ -101,6 +100,12 @@ class Calls:
                 call.fail_unforeseen(error)
                 return True
         return False
+
+    def signalled_early(self, agent: AgentLink, number: int) -> None:
+        """Somebody does not want to wait for what has not begun."""
+        call = self._calls.get(agent)
+        if call is not None and number in MEANT_FOR_THE_COMMAND:
+            call.signalled(number)
 
     def agent_has_ended(self, agent: AgentLink) -> None:
         """Its command, if it still runs, was told so; nobody waits for what becomes of it."""
@@ -208,6 +213,12 @@ class Call:
         """End it with a line to report. A keeper ends the command itself when its lease is over."""
         self._fail(our_mistake(error), ExitCode.INTERNAL)
 
+    def signalled(self, number: int) -> None:
+        """End it before it has begun."""
+        if not self._is_over:
+            self.let_go()
+            self._agent.finish(SIGNALLED + number)
+
     def let_go(self) -> None:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
@@ -233,6 +244,10 @@ class Call:
         check(handover.environ)
         cluster = clusters.find(handover.environ, asked.context)
         self._turn = Turn(cluster, self, self.guard)
+        if resumed is None and handover.signals:
+            # It was told to another switchboard, before anything had begun.
+            self.signalled(handover.signals[0])
+            return
         words = launchers.prepared(asked.words)
         if launchers.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.

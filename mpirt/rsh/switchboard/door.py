@@ -36,12 +36,13 @@ class Door:
         folder: Path,
         *,
         let_in: Callable[[socket.socket], None],
+        is_full: Callable[[], bool],
         count: Callable[[], int],
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         listener.settimeout(0)
         self._listener = listener
-        self._let_in, self._count = let_in, count
+        self._let_in, self._is_full, self._count = let_in, is_full, count
         self._folder, self._idle_seconds = folder, idle_seconds
         self._socket = _identity(folder / "socket")
         self._paused_until = 0.0
@@ -50,7 +51,7 @@ class Door:
 
     @property
     def wants(self) -> int:
-        return 0 if self._paused_until else select.POLLIN
+        return 0 if self._paused_until or self._is_full() else select.POLLIN
 
     def fileno(self) -> int:
         return -1 if self.is_closed else self._listener.fileno()
@@ -81,6 +82,8 @@ class Door:
             self._idle_since = time.monotonic()
 
     def _accept(self) -> bool:
+        if self._is_full():
+            return False
         try:
             connection, _ = self._listener.accept()
         except BlockingIOError:
@@ -124,10 +127,10 @@ class Door:
         self._listener.close()
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, if it is there."""
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Which file it is, if it is there: the number alone is used again."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_mtime_ns

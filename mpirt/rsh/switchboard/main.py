@@ -38,6 +38,8 @@ _GRAIN = 0.05
 # What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
 _OWN_DESCRIPTORS = 24
 _DESCRIPTORS_EACH = 3
+# Agents beyond that, who are told to go on without us.
+_TURNED_AWAY_AT_ONCE = 8
 
 
 def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
@@ -64,14 +66,22 @@ class Switchboard:
     def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._loop = Loop(self._failed, grain=_GRAIN)
-        self._calls = Calls(self._loop, most=max(1, (limit - _OWN_DESCRIPTORS) // _DESCRIPTORS_EACH))
+        self._calls = Calls(self._loop)
+        self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()
         self._started = time.time()
         # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
         self._newcomers: set[AgentLink] = set()
         self._agents: set[AgentLink] = set()
         self._viewers: set[AgentLink] = set()
-        self._door = Door(listener, folder, let_in=self._let_in, count=self._count, idle_seconds=idle_seconds)
+        self._door = Door(
+            listener,
+            folder,
+            let_in=self._let_in,
+            is_full=self._is_full,
+            count=self._count,
+            idle_seconds=idle_seconds,
+        )
 
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
@@ -84,22 +94,27 @@ class Switchboard:
     def _count(self) -> int:
         return len(self._agents) + len(self._calls)
 
+    def _is_full(self) -> bool:
+        return len(self._agents) + len(self._newcomers) >= self._most + _TURNED_AWAY_AT_ONCE
+
     def _let_in(self, connection: socket.socket) -> None:
         newcomer = AgentLink(
             self._loop,
             connection,
             budget=self._budget,
             handed_over=self._handed_over,
+            signalled_early=self._calls.signalled_early,
             asked=self._asked,
             has_ended=self._has_ended,
         )
+        # One that was killed meanwhile is gone before it is known.
         if not newcomer.is_gone:
             self._newcomers.add(newcomer)
 
     def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
         self._newcomers.discard(agent)
         self._agents.add(agent)
-        self._calls.take(agent, handover)
+        self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
 
     def _asked(self, viewer: AgentLink) -> None:
         self._newcomers.discard(viewer)

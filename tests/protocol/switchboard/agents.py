@@ -6,6 +6,7 @@ Owns: a second implementation of the agents' side, which a test holds in its han
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -134,6 +135,11 @@ class Agent:
     def say(self, kind: int, payload: bytes = b"") -> None:
         """Say a frame."""
         self._socket.sendall(struct.pack("<IB", len(payload), kind) + payload)
+
+    def say_bytes(self, data: bytes) -> None:
+        """Say what may be no frame. The other side may hang up meanwhile."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
 
     def send_stdin(self, data: bytes) -> None:
         """A piece of stdin; none is its end."""

@@ -106,7 +106,8 @@ class TestAtEveryStage:
     def test_while_it_runs_its_signals_and_its_stdin_go_on(self, yard: Yard) -> None:
         yard.begin()
         agent = yard.agent(
-            "trap 'echo told' USR1; echo begun; read a; echo $a; read a; echo $a; exit 3", has_stdin=True
+            "trap 'echo told' USR1; echo begun; read a; echo $a; until read a; do :; done; echo $a; exit 3",
+            has_stdin=True,
         )
         agent.until(lambda command: command.output == b"begun\n" and command.room > 0)
         agent.send_stdin(b"one\n")
@@ -127,7 +128,7 @@ class TestAtEveryStage:
         yard.begin()
         go, gate = yard.folder / "go", threading.Event()
         life = yard.live(f"echo begun; until [ -e {go} ]; do sleep 0.05; done; seq 1000; exit 4")
-        life.until(lambda command: command.output)
+        life.until(lambda command: bool(command.output))
         yard.server.on("exec", Gated(gate))
         yard.server.wait_for_session().end(End.RESET)
         yard.server.wait_for("exec", 2)
@@ -157,7 +158,7 @@ class TestAtEveryStage:
     def test_with_a_kubeconfig_that_is_broken_since_it_ends_with_a_line(self, yard: Yard) -> None:
         yard.begin()
         agent = yard.agent("echo begun; sleep 600")
-        agent.until(lambda command: command.output)
+        agent.until(lambda command: bool(command.output))
         yard.board.kill()
         agent.drain()
         (yard.folder / "kubeconfig").write_text("{")
@@ -172,7 +173,7 @@ class TestWithoutAKeeper:
     def test_the_command_ends_with_its_switchboard(self, yard: Yard) -> None:
         yard.begin()
         life = yard.live("echo begun; sleep 600", MPIRT_KEEPER="off")
-        life.until(lambda command: command.output)
+        life.until(lambda command: bool(command.output))
         yard.begin()
 
         command = life.end()

@@ -1,0 +1,226 @@
+"""Who comes in, who doesn't, and when the switchboard leaves."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import mpirt
+from mpirt import agent as agents_files
+from tests.protocol.switchboard.agents import HANDOVER, PATIENCE, SIGNAL, STDIN, WRITTEN, Agent, Board
+from tests.protocol.switchboard.yard import ARCHITECTURE, Yard
+
+
+class TestDescriptors:
+    def test_commands_beyond_their_number_are_run_by_their_agents(self, yard: Yard) -> None:
+        yard.begin(descriptors=64)
+        lives = [yard.live("exit 3") for _ in range(60)]
+        found = [life.end() for life in lives]
+
+        direct = [command.direct for command in found if command.direct is not None]
+        assert {command.code for command in found} == {3, None}
+        assert len(direct) == sum(command.code is None for command in found)
+        assert set(direct) == {
+            "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
+        }
+
+    def test_who_can_not_be_let_in_yet_costs_nothing_and_is_let_in_later(self, yard: Yard) -> None:
+        board = yard.begin(descriptors=64)
+        waiting = [Agent(board, yard.command("exit 5")) for _ in range(80)]
+        yard.agents += waiting
+        # Ten that may run, and eight to be turned away.
+        for agent in waiting[:18]:
+            assert agent.frame()[0] != 0
+        before = cpu(board)
+        threading.Event().wait(1.0)
+        assert cpu(board) - before < 0.3
+
+        for agent in waiting[:79]:
+            agent.close()
+        assert waiting[79].hand_over().end().code == 5
+
+
+def cpu(board: Board) -> float:
+    """For how many seconds it has run."""
+    fields = Path(f"/proc/{board.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def framed(kind: int, payload: bytes = b"") -> bytes:
+    return struct.pack("<IB", len(payload), kind) + payload
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="another protocol"),
+        pytest.param(struct.pack("<IB", 9 * 1024 * 1024, HANDOVER), id="HANDOVER of 9 MiB"),
+        pytest.param(framed(HANDOVER, b"short"), id="HANDOVER cut off"),
+        pytest.param(framed(SIGNAL, b"\x0f"), id="SIGNAL before HANDOVER"),
+        pytest.param(framed(WRITTEN, bytes(24)), id="WRITTEN before HANDOVER"),
+        pytest.param(framed(4, b"out"), id="a frame of the switchboard's"),
+        pytest.param(framed(99), id="unknown"),
+    ],
+)
+def test_who_breaks_the_rules_at_the_beginning_is_hung_up_on(yard: Yard, said: bytes) -> None:
+    yard.begin()
+    other = yard.agent("read a; exit 4", has_stdin=True)
+    other.until(lambda command: command.room > 0)
+    agent = Agent(yard.board, yard.command("true"))
+    assert agent.frame()[0] == 1
+    agent.say_bytes(said)
+
+    assert agent.frame()[0] == 0
+    agent.close()
+    other.send_stdin(b"line\n")
+    assert other.end().code == 4
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(lambda command: framed(HANDOVER, command.handover()), id="HANDOVER again"),
+        pytest.param(lambda _: framed(STDIN, bytes(1024)) * 300, id="stdin beyond ROOM"),
+        pytest.param(lambda _: framed(WRITTEN, struct.pack("<QQQ", 9, 0, 0)), id="more written than sent"),
+        pytest.param(lambda _: framed(WRITTEN, b"few"), id="WRITTEN cut off"),
+        pytest.param(lambda _: framed(SIGNAL), id="SIGNAL without a number"),
+        pytest.param(lambda _: struct.pack("<IB", 65537, STDIN), id="a frame that is too large"),
+    ],
+)
+def test_who_breaks_the_rules_later_loses_the_command(yard: Yard, said: object) -> None:
+    yard.begin()
+    agent = yard.agent("trap 'touch ended; exit' TERM; echo begun; while :; do sleep 0.05; done", has_stdin=True)
+    agent.until(lambda command: bool(command.output) and command.room > 0)
+    assert callable(said)
+    agent.say_bytes(said(agent.command))
+    while agent.hear():
+        pass
+
+    yard.server.wait_for_session().finished.wait(PATIENCE)
+    assert yard.server.wait_for_session().processes() == []
+    assert yard.agent("exit 3").end().code == 3
+
+
+def test_half_a_frame_holds_up_nobody(yard: Yard) -> None:
+    yard.begin()
+    agent = Agent(yard.board, yard.command("true"))
+    yard.agents.append(agent)
+    agent.say_bytes(b"\x10")
+
+    assert yard.agent("exit 3").end().code == 3
+
+
+def test_another_user_is_hung_up_on(yard: Yard) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it becomes another user")
+    yard.begin()
+    yard.place.chmod(0o711)
+    (yard.place / "socket").chmod(0o777)
+    code = (
+        "import os, socket, sys; os.chdir(sys.argv[1]); os.seteuid(65534); s = socket.socket(socket.AF_UNIX); "
+        "s.connect('socket'); s.settimeout(30); print(s.recv(100))"
+    )
+    found = subprocess.run([sys.executable, "-c", code, yard.place], capture_output=True, check=True)
+
+    assert found.stdout == b"b''\n"
+    assert yard.agent("exit 3").end().code == 3
+
+
+class TestTheEnd:
+    def test_comes_some_time_after_the_last_agent(self, yard: Yard) -> None:
+        board = yard.begin(idle_seconds=0.5)
+        assert yard.agent("exit 3").end().code == 3
+
+        assert board.process.wait(PATIENCE) == 0
+        assert not (yard.place / "socket").exists()
+
+    def test_does_not_come_while_an_agent_is_there(self, yard: Yard) -> None:
+        board = yard.begin(idle_seconds=0.1)
+        agent = yard.agent("read a; exit 4", has_stdin=True)
+        agent.until(lambda command: command.room > 0)
+        threading.Event().wait(0.5)
+        assert board.process.poll() is None
+        agent.send_stdin(b"line\n")
+
+        assert agent.end().code == 4
+        assert board.process.wait(PATIENCE) == 0
+
+    def test_is_not_put_off_by_agents_that_were_gone_before_they_came_in(self, yard: Yard) -> None:
+        board = yard.begin(idle_seconds=0.5)
+        os.kill(board.process.pid, signal.SIGSTOP)
+        for _ in range(10):
+            Agent(board, yard.command("true")).close()
+        os.kill(board.process.pid, signal.SIGCONT)
+
+        assert board.process.wait(PATIENCE) == 0
+
+    def test_leaves_the_socket_of_another_one_alone(self, yard: Yard) -> None:
+        board = yard.begin(idle_seconds=0.5)
+        assert yard.agent("exit 3").end().code == 3
+        (yard.place / "socket").unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(yard.place / "socket"))
+
+            assert board.process.wait(PATIENCE) == 0
+            assert (yard.place / "socket").exists()
+
+    def test_comes_without_its_folder_too(self, yard: Yard) -> None:
+        board = yard.begin(idle_seconds=0.5)
+        agent = yard.agent("read a; exit 4", has_stdin=True)
+        agent.until(lambda command: command.room > 0)
+        yard.place.rename(yard.folder / "elsewhere")
+        agent.send_stdin(b"line\n")
+
+        assert agent.end().code == 4
+        assert board.process.wait(PATIENCE) == 0
+
+
+def hasty_package(folder: Path) -> str:
+    """A package whose switchboards leave at once, and whose direct form fails."""
+    source = Path(mpirt.__file__).parent
+    target = folder / "mpirt"
+    for part in (".", "rsh", "rsh/switchboard"):
+        (target / part).mkdir(parents=True)
+        for entry in (source / part).iterdir():
+            if entry.name not in ("rsh", "switchboard", "main.py", "direct.py", "__pycache__"):
+                (target / part / entry.name).symlink_to(entry)
+    (target / "rsh/switchboard/real.py").symlink_to(source / "rsh/switchboard/main.py")
+    (target / "rsh/switchboard/main.py").write_text(
+        "from mpirt.rsh.switchboard.real import main as real\ndef main():\n    return real(idle_seconds=0.03)\n"
+    )
+    (target / "rsh/direct.py").write_text("def main():\n    return 99\n")
+    return str(folder)
+
+
+def test_an_agent_that_comes_in_the_moment_of_leaving_is_served(yard: Yard) -> None:
+    root = hasty_package(yard.folder / "root")
+    program = agents_files.path(ARCHITECTURE)
+    assert program is not None
+    yard.place.mkdir(mode=0o700)
+    environ = yard.environ(MPIRT_SWITCHBOARD=str(yard.place))
+    ended: list[tuple[int, bytes]] = []
+
+    def come_and_go(seed: int) -> None:
+        pauses = random.Random(seed)
+        for _ in range(12):
+            words = [program, "--python", sys.executable, root, "mpirt-rsh", "w-0", "exit 3"]
+            found = subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            ended.append((found.returncode, found.stderr))
+            threading.Event().wait(pauses.uniform(0.0, 0.09))
+
+    threads = [threading.Thread(target=come_and_go, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert ended == [(3, b"")] * 36
