@@ -95,7 +95,8 @@ class Switchboard:
         return len(self._agents) + len(self._calls)
 
     def _is_full(self) -> bool:
-        return len(self._agents) + len(self._newcomers) >= self._most + _TURNED_AWAY_AT_ONCE
+        connected = len(self._newcomers) + len(self._agents) + len(self._viewers)
+        return connected >= self._most + _TURNED_AWAY_AT_ONCE
 
     def _let_in(self, connection: socket.socket) -> None:
         newcomer = AgentLink(
