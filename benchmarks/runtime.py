@@ -18,8 +18,8 @@ from benchmarks import pairs
 from benchmarks.access import Access, environment
 from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.measure import Cost, run
-from mpirt import names
 from tests.e2e.ground import Namespace
+from tests.forms import SWITCHBOARD
 from tests.kube import images, paths
 from tests.kube.progress import step
 from tests.kube.shell import run as run_to_its_end
@@ -65,7 +65,7 @@ def contest(namespace: Namespace, *, access: Access) -> Iterator[Contest]:
         pip = _by_pip(namespace.folder / "pip")
     with environment(access, namespace, pod) as env:
         # Each by itself: a switchboard would be one of the two.
-        yield Contest(folder, pip, namespace.folder, pod, {**env, names.SWITCHBOARD_VARIABLE: "off"})
+        yield Contest(folder, pip, namespace.folder, pod, {**env, SWITCHBOARD: "off"})
 
 
 @dataclass(frozen=True, slots=True)

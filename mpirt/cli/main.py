@@ -16,6 +16,7 @@ import click
 from mpirt import names
 from mpirt.cli.env import env
 from mpirt.cli.hosts import hosts
+from mpirt.cli.ps import ps
 from mpirt.cli.shims import shims
 from mpirt.errors import ExitCode, MpirtError
 
@@ -25,7 +26,9 @@ _READER_GONE = 128 + 13
 
 
 @click.group(
-    commands=[env, hosts, shims], context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False
+    commands=[env, hosts, ps, shims],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
 )
 @click.version_option(package_name="mpirt", prog_name=names.MPIRT, message="%(prog)s %(version)s")
 def mpirt() -> None:
@@ -36,6 +39,7 @@ def mpirt() -> None:
       mpirt hosts --format hydra hostfile
       eval "$(mpirt env openmpi4)"
       eval "$(mpirt shims /opt/shims)"
+      mpirt ps --watch
     """
 
 

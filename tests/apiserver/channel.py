@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import select
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from tests.apiserver import frames
 from tests.apiserver.connection import Connection, Exchange, Gone, Request
 from tests.apiserver.faults import Bare, head
 from tests.apiserver.frames import ClientFrames, Frame, frame, message
+from tests.apiserver.waiting import ready
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 STDIN, STDOUT, STDERR, STATUS, RESIZE, CLOSE_CHANNEL = 0, 1, 2, 3, 4, 255
@@ -122,7 +122,7 @@ class Channel:
 
     def drain(self) -> list[Frame]:
         """Every frame that has arrived, without waiting. Raises Gone at the end of the connection."""
-        while self.connection.socket.pending() or select.select([self.connection.socket], [], [], 0)[0]:
+        while self.connection.socket.pending() or ready([self.connection.socket.fileno()], within=0)[0]:
             self._feed(self.connection.receive())
         found, self._waiting = self._waiting, []
         return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import subprocess
 import threading
 from collections import deque
@@ -24,6 +23,7 @@ from tests.apiserver.channel import CLOSE_CHANNEL, STDERR, STDIN, STDOUT, V5, Ch
 from tests.apiserver.connection import Gone
 from tests.apiserver.frames import BINARY, CONTINUATION, frame
 from tests.apiserver.processes import kill_session, session_members
+from tests.apiserver.waiting import ready
 
 # A runtime's messages carry at most this much.
 _LARGEST = 32 * 1024
@@ -169,16 +169,16 @@ class Session:
         writes = [self._stdin] if self._for_stdin and self._stdin is not None else []
         if self._process.returncode is None:
             reads.append(self._ended)
-        ready, writable, _ = select.select(reads, writes, [])
-        if self._woken in ready:
+        readable, writable = ready(reads, writes)
+        if self._woken in readable:
             os.read(self._woken, 1)
             self._orders.popleft().happen(self.channel)
             raise Gone
         if writable:
             self._write_stdin()
-        for descriptor in [found for found in ready if found in self._outputs]:
+        for descriptor in [found for found in reads if found in readable and found in self._outputs]:
             self._pass_on(descriptor)
-        if self._is_connected and self.channel.connection.socket.fileno() in ready:
+        if self._is_connected and self.channel.connection.socket.fileno() in readable:
             self._take_frames()
 
     def _take_frames(self) -> None:
@@ -239,7 +239,7 @@ class Session:
     def _pass_on_what_came_before(self) -> None:
         """What was written on stdout before that: pipes are looked at one after the other."""
         open_ones = [found for found, channel in self._outputs.items() if channel == STDOUT]
-        for descriptor in select.select(open_ones, [], [], 0)[0]:
+        for descriptor in ready(open_ones, within=0)[0]:
             self._send(STDOUT, os.read(descriptor, _LARGEST))
 
     def _send(self, channel: int, data: bytes) -> None:

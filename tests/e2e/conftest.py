@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import forms
 from tests.e2e import ground, manifests
 from tests.e2e.controller.times import Times, summary
 from tests.e2e.ground import Faults, Ground, Namespace
+from tests.forms import Form
 from tests.kube import buildcache
 from tests.kube import cluster as kube
 
@@ -40,6 +42,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     left_out = config.stash.get(_LEFT_OUT, 0)
     return [f"left out: {left_out} tests that need a cluster of our own"] if left_out else []
+
+
+@pytest.fixture(scope="session")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the switchboard of all agents that this process starts."""
+    yield from forms.place(tmp_path_factory.mktemp("board"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def by_an_own_switchboard(board: Path) -> Iterator[None]:
+    """In the default place there may be one of another checkout's tests, which has that one's code."""
+    with forms.chosen(Form.SWITCHBOARD, board):
+        yield
 
 
 @pytest.fixture(scope="session")

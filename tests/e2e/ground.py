@@ -28,7 +28,7 @@ OWN_CLUSTER = "MPIRT_TEST_KUBECONFIG"
 OWN_IMAGES = "MPIRT_TEST_IMAGES"
 OWN_KUBERNETES = "MPIRT_TEST_KUBERNETES"
 
-_READY_WITHIN = "120s"
+_READY_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ class Namespace:
     def kubectl(self) -> Kubectl:
         return self.ground.kubectl.inside(self.name)
 
-    def workers(self, count: int, image: str, *, name: str = "worker", **pod: Any) -> list[str]:
+    def workers(
+        self, count: int, image: str, *, name: str = "worker", within: int = _READY_SECONDS, **pod: Any
+    ) -> list[str]:
         """
         Start a StatefulSet of workers with their headless Service, and wait until all are Ready.
 
@@ -88,14 +90,14 @@ class Namespace:
             manifests.headless_service(name),
             manifests.workers(name, replicas=count, image=reference, **pod),
         )
-        self.kubectl("rollout", "status", f"statefulset/{name}", f"--timeout={_READY_WITHIN}", timeout=180)
+        self.kubectl("rollout", "status", f"statefulset/{name}", f"--timeout={within}s", timeout=within + 60)
         return [f"{name}-{number}" for number in range(count)]
 
     def pod(self, name: str, image: str, *, service_account: str = "default", **spec: Any) -> str:
         """Start an idle pod, and wait until it is Ready."""
         reference = self.ground.image(image)
         self.kubectl.apply(manifests.pod(name, image=reference, service_account=service_account, **spec))
-        self.kubectl("wait", "pod", name, "--for=condition=Ready", f"--timeout={_READY_WITHIN}", timeout=180)
+        self.kubectl("wait", "pod", name, "--for=condition=Ready", f"--timeout={_READY_SECONDS}s", timeout=180)
         return name
 
     def account(self, name: str, *, rules: Sequence[manifests.Manifest]) -> str:

@@ -65,6 +65,7 @@ USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
+    "rich": "mpirt/cli/pslive.py",
     "urllib3": "mpirt/controller/cluster/link.py",
     "yaml": "mpirt/kubeapi/",
 }
@@ -78,7 +79,8 @@ _CORE = (
     "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
     "session/ending session/events session/findings session/held session/holding session/machine "
     "session/reattaching session/report session/retry session/session session/starting session/stdinflow "
-    "switchboard/budget switchboard/frames switchboard/gate switchboard/outbox switchboard/records"
+    "switchboard/budget switchboard/frames switchboard/gate switchboard/outbox switchboard/records "
+    "switchboard/status"
 )
 _CONTROLLER = (
     "options cluster/election "
@@ -98,6 +100,7 @@ _CONTROLLER = (
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
+    *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "pstable")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),

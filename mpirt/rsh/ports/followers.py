@@ -6,6 +6,8 @@ Owns: the handle that a session has, and what its hub (podhub.py) keeps for each
 
 from __future__ import annotations
 
+from mpirt.values import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +17,18 @@ if TYPE_CHECKING:
     from mpirt.rsh.session import events
 
     Hear = Callable[[Sequence[events.Event]], None]
+
+
+class Watch(Value):
+    """How a common watch is, for whoever wants to know."""
+
+    namespace: str
+    selector: str
+    """Empty: all pods of the namespace, or not known yet."""
+    state: str
+    """idle, listing, watching, silent (the API server does not answer) or refused (by the Role)."""
+    pods: int
+    """How many pods are followed."""
 
 
 class Follower:

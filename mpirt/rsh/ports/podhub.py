@@ -19,7 +19,7 @@ from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
-from mpirt.rsh.ports.followers import Followed, Follower
+from mpirt.rsh.ports.followers import Followed, Follower, Watch
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.ports.podwatch import PodWatchPort, told_by
 from mpirt.rsh.session import events
@@ -79,6 +79,18 @@ class PodHub:
         self._fresh[follower] = None
         self._loop.touch(self)
         return follower
+
+    def status(self) -> Watch:
+        """How it is."""
+        if self._link is None:
+            state = "idle"
+        elif self._is_refused:
+            state = "refused"
+        elif self._silent is not None:
+            state = "silent"
+        else:
+            state = "watching" if self._synced else "listing"
+        return Watch(self._namespace, self._selector or "", state, len(self._pods))
 
     # A port of the loop
 

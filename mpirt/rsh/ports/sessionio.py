@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpirt.rsh.ports.log import Log
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.podlookup import PodLookup
+    from mpirt.rsh.session.machine import Machine
     from mpirt.rsh.session.record import Record
     from mpirt.rsh.session.session import Session
 
@@ -134,6 +135,11 @@ class SessionIO:
     def begin(self) -> None:
         """Let the session say what it wants first."""
         self.hear(events.Tick())
+
+    @property
+    def phase(self) -> Machine:
+        """How it is, to look at only."""
+        return self._session.phase
 
     @property
     def stdin_room(self) -> int:

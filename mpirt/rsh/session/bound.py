@@ -79,6 +79,20 @@ class Bound(Running):
         )
         return min(moment for moment in moments if moment is not None)
 
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return self._findings.node
+
+    @property
+    def container(self) -> str:
+        """The container that was entered, as far as its name is known."""
+        return self._findings.used_container
+
+    def silence(self, now: float) -> float | None:
+        """Seconds since the last sign of life from the pod, as far as they count."""
+        return self._liveness.silence(now)
+
     def _happened(self, event: events.Event, now: float) -> None:
         match event:
             case events.Tick():

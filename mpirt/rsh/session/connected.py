@@ -88,6 +88,24 @@ class Connected(Running):
         """The API server is asked when a sign of life is missing for so long."""
         return self._findings.pace.overdue_after + 1
 
+    is_held = True
+
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return self._findings.node
+
+    @property
+    def container(self) -> str:
+        """The container that was entered, as far as its name is known."""
+        return self._findings.used_container
+
+    def silence(self, now: float) -> float | None:
+        """Seconds since the last sign of life from the pod; None where only another process has heard any."""
+        if not self._is_attached and not self._was_started:
+            return None
+        return self._liveness.silence(now)
+
     @property
     def _is_attached(self) -> bool:
         return self._reattaching is None

@@ -111,6 +111,11 @@ class Findings:
         return "" if self._now is None else self._now.node
 
     @property
+    def used_container(self) -> str:
+        """The container that was entered. Its name may be left out only where it is the pod's only one."""
+        return self.container or ("" if self._now is None else next(iter(self._now.containers), ""))
+
+    @property
     def doubts(self) -> bool:
         """Whether something looks wrong."""
         return self._until is not None

@@ -92,6 +92,32 @@ class Machine:
         self._watching = watching
         self._watch_at: float | None = None
 
+    # For whoever wants to know how it is
+
+    is_held = False
+    """Whether a keeper holds the command."""
+
+    @property
+    def pod(self) -> str:
+        """The pod's name."""
+        return self._task.pod
+
+    @property
+    def node(self) -> str:
+        """The pod's node, as far as it is known."""
+        return ""
+
+    @property
+    def container(self) -> str:
+        """The container that was entered, as far as its name is known."""
+        return ""
+
+    def silence(self, now: float) -> float | None:  # noqa: ARG002  phases with a command need it
+        """Seconds since the last sign of life from the pod; None before the first."""
+        return None
+
+    # Events
+
     def receive(self, event: events.Event, now: float) -> list[events.Action]:
         """What to do about what has happened."""
         if self.state is State.DONE:

@@ -82,6 +82,11 @@ class Session:
         """How many bytes of stdin need not be given again to a process that resumes this."""
         return self._now.stdin_taken
 
+    @property
+    def phase(self) -> Machine:
+        """The part of it that decides now. To look at only."""
+        return self._now
+
     def receive(self, event: events.Event, now: float) -> list[events.Action]:
         """What to do about what has happened."""
         actions = self._now.receive(event, now)
@@ -113,6 +118,11 @@ class _Opening(Machine):
     def wake(self) -> float | None:
         """When to hand in a Tick, at the latest."""
         return self._starting.wake
+
+    @property
+    def container(self) -> str:
+        """The container that is to be entered, as far as its name is known."""
+        return self._starting.container
 
     def _happened(self, event: events.Event, now: float) -> None:
         match event:

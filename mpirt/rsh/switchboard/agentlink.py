@@ -20,6 +20,7 @@ from mpirt.rsh.session import events
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
+from mpirt.rsh.switchboard.processes import peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +40,9 @@ class AgentLink:
 
     # fmt: off
     __slots__ = (
-        "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over", "_has_ended",
-        "_has_handed_over", "_held", "_is_at_end", "_loop", "_outbox", "_received", "_record", "_room_told",
-        "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
+        "_asked", "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over",
+        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_viewer", "_loop", "_outbox", "_received",
+        "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
 
@@ -53,6 +54,7 @@ class AgentLink:
         budget: Budget,
         handed_over: Callable[[AgentLink, Handover], None],
         signalled_early: Callable[[AgentLink, int], None],
+        asked: Callable[[AgentLink], None],
         has_ended: Callable[[AgentLink], None],
     ) -> None:
         """`signalled_early`: a signal has come, and there is no session that could take it."""
@@ -60,6 +62,7 @@ class AgentLink:
         self.is_gone = False
         self._loop, self._socket, self._budget = loop, connection, budget
         self._handed_over, self._has_ended, self._signalled_early = handed_over, has_ended, signalled_early
+        self._asked = asked
         self._frames = frames.FrameReader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
@@ -70,7 +73,7 @@ class AgentLink:
         self._held = bytearray()
         self._ended_stdin = self._is_at_end = self._feeding = False
         self._received = self._room_told = self._taken_told = 0
-        self._has_handed_over = False
+        self._has_handed_over = self._is_viewer = False
         self._outbox.say(frames.welcome(os.getpid()))
         loop.add(self, self._act, group=self)
         self._send()
@@ -112,6 +115,37 @@ class AgentLink:
         self._running = None
         self._code = code
         self.say(line)
+
+    def answer(self, document: bytes) -> None:
+        """How things are, for who has asked."""
+        self._say(frames.status(document))
+
+    # For whoever wants to know how it is
+
+    @property
+    def pid(self) -> int | None:
+        """The agent's, as far as it can be seen from here."""
+        return None if self.is_gone else peer(self._socket)[0] or None
+
+    @property
+    def received(self) -> tuple[int, int]:
+        """How many bytes of stdout and stderr have come for it."""
+        return self._outbox.taken
+
+    @property
+    def given(self) -> int:
+        """How many bytes of stdin the session has had from it."""
+        return self._received - len(self._held)
+
+    @property
+    def unwritten(self) -> int:
+        """How many bytes its readers have not taken yet."""
+        return 0 if self.is_gone else self._outbox.unwritten
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes of the command wait in this process, for the readers or for the session."""
+        return (0 if self.is_gone else self._outbox.held) + len(self._held)
 
     # The client of a session
 
@@ -192,9 +226,24 @@ class AgentLink:
         try:
             for kind, payload in self._frames.feed(data):
                 if not self.is_gone:
-                    self._take(kind, payload)
+                    self._take_frame(kind, payload)
         except PeerError:
             self._lose()
+
+    def _take_frame(self, kind: Kind, payload: bytes) -> None:
+        if self._is_question(kind):
+            self._asked(self)
+        else:
+            self._take(kind, payload)
+
+    def _is_question(self, kind: Kind) -> bool:
+        """Whether it asks how things are. Who does so does nothing else, and takes each answer first."""
+        is_question = kind is Kind.STATUS_REQUEST
+        cannot_be = self._has_handed_over or self._outbox.unsent if is_question else self._is_viewer
+        if cannot_be:
+            raise PeerError(f"{kind.name} out of turn from an agent")
+        self._is_viewer = is_question
+        return is_question
 
     def _take(self, kind: Kind, payload: bytes) -> None:
         """What it says, in the order of docs/switchboard.md. Raises PeerError."""

@@ -24,9 +24,12 @@ from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
+from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
+from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
+from mpirt.rsh.switchboard.processes import age
 from mpirt.rsh.switchboard.records import resumption
+from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.tasks.settings import holding, keepers
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpirt.rsh.invocation.argv import Invocation
+    from mpirt.rsh.ports.followers import Watch
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.podhub import PodHub
     from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
@@ -62,6 +66,20 @@ class Calls:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes of all commands wait here."""
+        return sum(agent.buffered for agent in self._calls)
+
+    def status(self) -> list[CommandStatus]:
+        """How the commands are."""
+        now, wall = time.monotonic(), time.time()
+        return [call.status(now, wall) for call in self._calls.values()]
+
+    def watches(self) -> list[Watch]:
+        """How the watches on their pods are."""
+        return self._clusters.watches()
 
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)
@@ -107,7 +125,7 @@ class _Wish:
     asked: Invocation
     words: tuple[str, ...]
     cluster: Cluster
-    turn: _Turn
+    turn: Turn
     pod: str
 
     @property
@@ -129,15 +147,51 @@ class Call:
     ) -> None:
         self._holding = holding
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
-        self._turn: _Turn | None = None
+        self._turn: Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
         self._is_over = False
+        self._wish: _Wish | None = None
+        # An agent that another switchboard had before has run for as long as its command.
+        self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
 
     @property
     def is_running(self) -> bool:
         """Whether there is a session that has not ended."""
         return self._running is not None and not self._is_over
+
+    def status(self, now: float, wall: float) -> CommandStatus:
+        """How it is; `wall` is Unix time."""
+        agent, running, wish = self._agent, self._running, self._wish
+        phase = None if running is None else running.phase
+        stdout, stderr = agent.received
+        words = self._handover.words if wish is None else wish.asked.words
+        return CommandStatus(
+            pod=phase.pod if phase is not None else "" if wish is None else wish.pod,
+            node="" if phase is None else phase.node,
+            namespace="" if wish is None else wish.namespace,
+            container="" if phase is None else phase.container,
+            command=" ".join(words),
+            agent=agent.pid,
+            state=self._state,
+            started=round(wall - (now - self._begun), 3),
+            age=round(now - self._begun, 3),
+            stdout=stdout,
+            stderr=stderr,
+            stdin=agent.given,
+            silence=None if phase is None else phase.silence(now),
+            held=phase is not None and phase.is_held,
+            generation=self._handover.generation,
+            waiting=agent.unwritten,
+        )
+
+    @property
+    def _state(self) -> str:
+        if self._is_over:
+            return State.DONE.value
+        if self._turn is not None and self._turn.is_awaited:
+            return QUEUED
+        return LOOKUP if self._running is None else self._running.phase.state.value
 
     def owns(self, group: object) -> bool:
         """Whether a group of the loop is this command's."""
@@ -189,7 +243,7 @@ class Call:
             raise NotHere("it does not need one")
         check(handover.environ)
         cluster = clusters.find(handover.environ, asked.context)
-        self._turn = _Turn(cluster, self)
+        self._turn = Turn(cluster, self, self.guard)
         if resumed is None and handover.signals:
             # It was told to another switchboard, before anything had begun.
             self.signalled(handover.signals[0])
@@ -198,7 +252,7 @@ class Call:
         if launchers.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
-        wish = _Wish(asked, words, cluster, self._turn, asked.pod)
+        self._wish = wish = _Wish(asked, words, cluster, self._turn, asked.pod)
         if resumed is not None:
             self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:
@@ -238,6 +292,7 @@ class Call:
         wish.turn.enter_first(lambda: self._begin(wish, None))
 
     def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
+        self._wish = wish
         if self._agent.is_gone:
             self.let_go()
             return
@@ -292,27 +347,3 @@ class Call:
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)
-
-
-class _Turn:
-    """A call's way through its cluster's gate: whoever of it asks."""
-
-    def __init__(self, cluster: Cluster, call: Call) -> None:
-        self._cluster, self._call = cluster, call
-
-    def enter_first(self, begin: Callable[[], None]) -> None:
-        """Begin with the command when it is its turn."""
-        self._enter(begin, is_first=True)
-
-    def enter(self, _who: object, begin: Callable[[], None]) -> None:
-        self._enter(begin, is_first=False)
-
-    def refused(self, error: MpirtError) -> None:
-        self._cluster.refused(error)
-
-    def leave(self, _who: object) -> None:
-        self._cluster.gate.leave(self._call, time.monotonic())
-
-    def _enter(self, begin: Callable[[], None], *, is_first: bool) -> None:
-        # It may begin in the middle of another command's act.
-        self._cluster.gate.enter(self._call, lambda: self._call.guard(begin), time.monotonic(), is_first=is_first)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from mpirt.errors import MpirtError
@@ -19,6 +19,7 @@ from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
 from mpirt.rsh.ports.chance import jitter
+from mpirt.rsh.ports.followers import Watch
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.podhub import PodHub
 from mpirt.rsh.switchboard.gate import Gate
@@ -77,6 +78,38 @@ class Cluster:
             self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
         return self._hubs[key]
 
+    def watches(self) -> Iterator[Watch]:
+        """How its watches are."""
+        return (hub.status() for hub in self._hubs.values())
+
+
+class Turn:
+    """The way of one command through its cluster's gate: whoever of it asks."""
+
+    def __init__(self, cluster: Cluster, who: object, guard: Callable[[Callable[[], None]], None]) -> None:
+        """`guard` does a part of it: that may begin in the middle of another command's act."""
+        self._cluster, self._who, self._guard = cluster, who, guard
+
+    @property
+    def is_awaited(self) -> bool:
+        return self._cluster.gate.waits(self._who)
+
+    def enter_first(self, begin: Callable[[], None]) -> None:
+        """Begin with the command when it is its turn."""
+        self._enter(begin, is_first=True)
+
+    def enter(self, _who: object, begin: Callable[[], None]) -> None:
+        self._enter(begin, is_first=False)
+
+    def refused(self, error: MpirtError) -> None:
+        self._cluster.refused(error)
+
+    def leave(self, _who: object) -> None:
+        self._cluster.gate.leave(self._who, time.monotonic())
+
+    def _enter(self, begin: Callable[[], None], *, is_first: bool) -> None:
+        self._cluster.gate.enter(self._who, lambda: self._guard(begin), time.monotonic(), is_first=is_first)
+
 
 class Clusters:
     """Those that were asked for."""
@@ -98,6 +131,10 @@ class Clusters:
                 self._known.pop(next(iter(self._known)))
             found = self._known[key] = Cluster(endpoint, self._loop)
         return found
+
+    def watches(self) -> list[Watch]:
+        """How the watches of all clusters are."""
+        return [watch for cluster in self._known.values() for watch in cluster.watches()]
 
 
 class NotHere(MpirtError):

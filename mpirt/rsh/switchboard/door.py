@@ -12,16 +12,15 @@ import fcntl
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.switchboard.processes import peer
 
 # A launcher that starts one command after the other finds it there.
 IDLE_SECONDS = 15.0
-_PEER = struct.Struct("3i")
 # How many to let in before the rest of the loop gets its turn.
 _AT_ONCE = 64
 # How long to leave the door alone where there is no descriptor for who waits.
@@ -94,7 +93,7 @@ class Door:
                 # Who waits keeps the listener ready: without a pause the loop would spin.
                 self._paused_until = time.monotonic() + _PAUSE
             return False
-        _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        _, uid = peer(connection)
         if uid == os.getuid():
             self._let_in(connection)
         else:

@@ -17,6 +17,7 @@ PROTOCOL = 1
 LARGEST_HANDOVER = 8 * 1024 * 1024
 LARGEST = 64 * 1024
 LARGEST_RECORD = 8 * 1024
+LARGEST_STATUS = 1024 * 1024
 # How much of a stream may be on its way to an agent, or wait there for its reader.
 WINDOW = 256 * 1024
 # How much of stdin an agent keeps.
@@ -42,6 +43,7 @@ class Kind(IntEnum):
     TAKEN = 8
     FINISH = 9
     FOLLOW = 10
+    STATUS = 11
 
     HANDOVER = 65
     STDIN = 66
@@ -49,6 +51,7 @@ class Kind(IntEnum):
     SIGNAL = 68
     WRITTEN = 69
     BROKEN = 70
+    STATUS_REQUEST = 71
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,12 @@ def finish(code: int) -> bytes:
     return frame(Kind.FINISH, bytes([code]))
 
 
+def status(document: bytes) -> bytes:
+    """An answer to STATUS_REQUEST: as many frames as it takes, and an empty one."""
+    pieces = (document[at : at + LARGEST_STATUS] for at in range(0, len(document), LARGEST_STATUS))
+    return b"".join(frame(Kind.STATUS, piece) for piece in (*pieces, b""))
+
+
 class FrameReader:
     """The frames in the bytes of an agent, cut anywhere."""
 
@@ -110,7 +119,7 @@ class FrameReader:
                 return
             payload = bytes(held[_HEADER.size : _HEADER.size + length])
             del held[: _HEADER.size + length]
-            if not Kind.HANDOVER <= number <= Kind.BROKEN:
+            if not Kind.HANDOVER <= number <= Kind.STATUS_REQUEST:
                 raise PeerError(f"a frame of type {number} from an agent")
             # Only the first one is that large.
             self._limit = LARGEST

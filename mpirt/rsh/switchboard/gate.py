@@ -35,6 +35,10 @@ class Gate:
         """How many wait."""
         return len(self._first) + len(self._again)
 
+    def waits(self, who: object) -> bool:
+        """Whether it is not their turn yet."""
+        return who in self._first or who in self._again
+
     @property
     def wake(self) -> float | None:
         """When a pause ends: call tick() then."""

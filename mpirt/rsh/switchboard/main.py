@@ -11,6 +11,7 @@ import os
 import resource
 import socket
 import sys
+import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -23,11 +24,13 @@ from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
+from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from mpirt.rsh.switchboard.frames import Handover
+    from mpirt.rsh.switchboard.status import CommandStatus
 
 _LISTENER = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.
@@ -66,7 +69,11 @@ class Switchboard:
         self._calls = Calls(self._loop)
         self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()
+        self._started = time.time()
+        # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
+        self._newcomers: set[AgentLink] = set()
         self._agents: set[AgentLink] = set()
+        self._viewers: set[AgentLink] = set()
         self._door = Door(
             listener,
             folder,
@@ -79,7 +86,7 @@ class Switchboard:
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
         self._loop.add(self._door, self._door.act, group=self._door)
-        while not self._door.is_closed or self._agents or self._calls:
+        while not self._door.is_closed or self._newcomers or self._agents or self._calls:
             self._loop.turn()
             self._door.look()
             self._loop.touch(self._door)
@@ -88,23 +95,32 @@ class Switchboard:
         return len(self._agents) + len(self._calls)
 
     def _is_full(self) -> bool:
-        return len(self._agents) >= self._most + _TURNED_AWAY_AT_ONCE
+        return len(self._agents) + len(self._newcomers) >= self._most + _TURNED_AWAY_AT_ONCE
 
     def _let_in(self, connection: socket.socket) -> None:
-        agent = AgentLink(
+        newcomer = AgentLink(
             self._loop,
             connection,
             budget=self._budget,
             handed_over=self._handed_over,
             signalled_early=self._calls.signalled_early,
+            asked=self._asked,
             has_ended=self._has_ended,
         )
         # One that was killed meanwhile is gone before it is known.
-        if not agent.is_gone:
-            self._agents.add(agent)
+        if not newcomer.is_gone:
+            self._newcomers.add(newcomer)
 
     def _handed_over(self, agent: AgentLink, handover: Handover) -> None:
+        self._newcomers.discard(agent)
+        self._agents.add(agent)
         self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
+
+    def _asked(self, viewer: AgentLink) -> None:
+        self._newcomers.discard(viewer)
+        self._viewers.add(viewer)
+        commands = self._calls.status()
+        viewer.answer(document(self._status(commands), commands))
 
     def _failed(self, group: Hashable, error: Exception) -> None:
         """What goes wrong in one command's part must not end the others."""
@@ -119,8 +135,34 @@ class Switchboard:
         self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:
-        self._agents.discard(agent)
+        for group in (self._newcomers, self._agents, self._viewers):
+            group.discard(agent)
         self._calls.agent_has_ended(agent)
+
+    def _status(self, commands: Sequence[CommandStatus]) -> BoardStatus:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        watches = self._calls.watches()
+        return BoardStatus(
+            pid=os.getpid(),
+            started=round(self._started, 3),
+            version=_version(),
+            sessions=len(commands),
+            queued=sum(command.state == QUEUED for command in commands),
+            watches=tuple(WatchStatus(one.namespace, one.selector, one.state, one.pods) for one in watches),
+            buffered=self._calls.buffered,
+            descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
+            descriptor_limit=limit,
+        )
+
+
+def _version() -> str:
+    # Brings email and zipfile, which nobody needs who does not ask.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("mpirt")
+    except PackageNotFoundError:
+        return ""
 
 
 if __name__ == "__main__":

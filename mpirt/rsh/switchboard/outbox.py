@@ -137,6 +137,16 @@ class Outbox:
         return max(stream.waiting for stream in self._streams.values())
 
     @property
+    def unwritten(self) -> int:
+        """How many bytes of both streams have not been written yet."""
+        return sum(stream.waiting for stream in self._streams.values())
+
+    @property
+    def taken(self) -> tuple[int, int]:
+        """How much of the command's stdout and stderr has come."""
+        return self._streams[1].taken, self._streams[2].taken
+
+    @property
     def done(self) -> tuple[int, int]:
         """How much of the command's stdout and stderr has been written or dropped."""
         return self._streams[1].written, self._streams[2].written

@@ -11,8 +11,9 @@ import pytest
 from tests.e2e import ground
 from tests.e2e.controller import deployed
 from tests.e2e.ground import Ground
-from tests.e2e.lostnode import commands, jobs
+from tests.e2e.lostnode import commands, crowd, jobs
 from tests.e2e.lostnode.commands import Commands
+from tests.e2e.lostnode.crowd import Crowd
 from tests.e2e.lostnode.jobs import LOST, Victims
 from tests.kube import cluster as kube
 from tests.kube import faults
@@ -23,6 +24,7 @@ class Loss:
     """What was on the node, and when it was lost, by the monotonic clock."""
 
     commands: Commands
+    crowd: Crowd
     jobs: Victims
     at: float
 
@@ -35,11 +37,12 @@ def loss(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         deployed.passing(cluster, tmp_path_factory.mktemp("controller")) as controller,
         jobs.running(controller) as victims,
         commands.running(namespace) as beside,
+        crowd.running(namespace) as many,
     ):
         faults.node_lost(faults.node_named(LOST))
         at = time.monotonic()
         try:
             jobs.suspend_and_resume(victims.resumed.story)
-            yield Loss(beside, victims, at)
+            yield Loss(beside, many, victims, at)
         finally:
             kube.up()

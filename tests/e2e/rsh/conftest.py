@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.forms import Form, chosen, place
+from tests.forms import Form, chosen
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # After the marks of the conftest above are set.
     if os.environ.get("MPIRT_TEST_FORMS") == "both":
         return
     left_out = [item for item in items if item.get_closest_marker("alone") and _form(item) is Form.DIRECT]
@@ -28,12 +30,6 @@ def _form(item: pytest.Item) -> Form | None:
     spec = getattr(item, "callspec", None)
     found: Form | None = None if spec is None else spec.params.get("form")
     return found
-
-
-@pytest.fixture(scope="session")
-def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the switchboard of all agents that this process starts."""
-    yield from place(tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(autouse=True, params=list(Form), ids=str, scope="session")

@@ -1,12 +1,14 @@
 """
-More workers than a launcher's tree has room for: each of seventy pods gets its rank.
+More workers than a launcher's tree has room for, and than it starts at a time: each of 150 pods gets its rank.
 
-The pods hold a container for each launcher, so that they are started once. `mpirt env` says what to set.
+The pods hold a container for each launcher, so that they are started once. `mpirt env` says what to set. Workers
+hold nothing of mpirt: a rank runs in each of them only if the launcher pod has started every daemon.
 """
 
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,14 +17,16 @@ import pytest
 from mpirt.errors import ExitCode
 from tests.e2e import ground, manifests
 from tests.e2e.ground import Ground, Namespace
-from tests.e2e.rsh import agent, launcher
-from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, Mpi
+from tests.e2e.rsh import agent, launcher, sampling
+from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.forms import Form
 from tests.kube.shell import output
 
-# A node of Open MPI's tree has 64 children.
-_WORKERS = 70
+# A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
+_WORKERS = 150
+_MPIS = (OPEN_MPI_4, OPEN_MPI_5, HYDRA)
 
-# So many pods keep the nodes busy for a minute.
+# So many pods keep the nodes busy for minutes.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 
@@ -43,23 +47,40 @@ class Crowd:
 @pytest.fixture(scope="module")
 def crowd(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
     with ground.passing_namespace(cluster, tmp_path_factory.mktemp("crowd")) as namespace:
-        containers = [
-            {**manifests.idle_container(cluster.image(mpi.image)), "name": mpi.image}
-            for mpi in (OPEN_MPI_4, HYDRA)
-        ]
-        hosts = namespace.workers(_WORKERS, OPEN_MPI_4.image, containers=containers)
-        for mpi in (OPEN_MPI_4, HYDRA):
+        containers = [{**manifests.idle_container(cluster.image(mpi.image)), "name": mpi.image} for mpi in _MPIS]
+        hosts = namespace.workers(
+            _WORKERS, OPEN_MPI_4.image, within=300, containers=containers, terminationGracePeriodSeconds=0
+        )
+        for mpi in _MPIS:
             launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line, name=mpi.image)
         yield Crowd(namespace, hosts)
         # The namespace controller takes a minute and more for a namespace that still holds so many.
         namespace.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", timeout=300)
 
 
-def test_open_mpi_reaches_all_with_the_variables_that_it_is_told_to_set(crowd: Crowd) -> None:
-    done = crowd.run(OPEN_MPI_4, printed_by_mpirt_env("openmpi4"), "-n", str(_WORKERS), "hostname")
+@pytest.mark.parametrize(
+    ("mpi", "name"),
+    [(OPEN_MPI_4, "openmpi4"), (OPEN_MPI_5, "openmpi5"), (HYDRA, "mpich")],
+    ids=["Open MPI 4", "Open MPI 5", "Hydra"],
+)
+def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
+    crowd: Crowd, form: Form, mpi: Mpi, name: str
+) -> None:
+    # All daemons are there as long as the ranks run.
+    command = ("-n", str(_WORKERS), "sh", "-c", "hostname; sleep 3")
+    with sampling.looking(crowd.namespace, mpi.image) as seen:
+        began = time.monotonic()
+        done = crowd.run(mpi, printed_by_mpirt_env(name), *command)
+        seconds = time.monotonic() - began
 
+    print(f"{_WORKERS} workers, {mpi.image}: {seconds:.1f} s, {seen}")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == sorted(crowd.hosts)
+    if form is Form.SWITCHBOARD:
+        assert len(seen.switchboards) == 1
+        # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
+        all_there = {count: times for count, times in seen.connections.items() if count > _WORKERS}
+        assert max(all_there, key=lambda count: all_there[count], default=_WORKERS + 1) == _WORKERS + 1
 
 
 def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
@@ -69,13 +90,6 @@ def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
     assert done.stdout == ""
     [line] = {line for line in done.stderr.splitlines() if line.startswith("mpirt-rsh: ")}
     assert "OMPI_MCA_plm_rsh_no_tree_spawn=1 OMPI_MCA_orte_leave_session_attached=1" in line
-
-
-def test_hydra_reaches_all(crowd: Crowd) -> None:
-    done = crowd.run(HYDRA, printed_by_mpirt_env("mpich"), "-n", str(_WORKERS), "hostname")
-
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(crowd.hosts)
 
 
 def printed_by_mpirt_env(name: str) -> str:

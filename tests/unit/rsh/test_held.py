@@ -795,3 +795,27 @@ class TestThePod:
         run.after(1.0)
 
         assert LookAtPod(anew=True) in run.after(5.0)
+
+
+class TestAmongMany:
+    def test_a_keeper_is_asked_as_seldom_as_it_is_told(self) -> None:
+        run = HeldRun(ask_every=lambda: 7.0).begin()
+        sent = run.count(Send)
+        run.after(6.9)
+        assert run.count(Send) == sent
+
+        run.after(0.2)
+        assert run.count(Send) == sent + 1
+
+    def test_a_node_that_is_silent_is_given_up_no_later(self) -> None:
+        run = HeldRun(ask_every=lambda: 7.0).begin()
+        run.after(9.1, ApiAnswers())
+        run.after(5.0)
+        assert run.session.state is State.DETACHED
+
+        run.until_dialled()
+        run.feed(NotOpened(DIALING))
+        run.after(20.1 - run.now)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST

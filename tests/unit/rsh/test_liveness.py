@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.rsh.pod.liveness import Due, Liveness
+from mpirt.rsh.pod.liveness import DEFAULT_PACE, Due, Liveness, Pace
 
 NOTHING = Due()
 
@@ -106,3 +106,22 @@ class TestSilence:
         live.tick(1000.0)
 
         assert live.silence(1001.0) == 1.0
+
+
+class TestThePace:
+    def test_is_slower_where_one_process_asks_for_many(self) -> None:
+        slow = DEFAULT_PACE.slower(7.0)
+
+        assert slow == Pace(7.0, DEFAULT_PACE.dead_after)
+        assert (DEFAULT_PACE.overdue_after, slow.overdue_after) == (5.0, 8.0)
+        assert DEFAULT_PACE.slower(1.0) == DEFAULT_PACE
+
+    def test_that_somebody_has_chosen_stays(self) -> None:
+        assert Pace(2.0, 6.0).slower(7.0) == Pace(2.0, 6.0)
+
+    def test_may_change(self) -> None:
+        live = Liveness(0.0)
+        live.change_pace(Pace(7.0, 14.0))
+
+        assert live.tick(4.0) == NOTHING
+        assert live.tick(7.0) == Due(ping=True)

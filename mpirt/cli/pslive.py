@@ -1,0 +1,107 @@
+"""
+The live view of `mpirt ps --watch`.
+
+Owns: the terminal while it lasts: its other screen, its keys, and what is on it. Needs rich, which nothing else of
+mpirt does.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from mpirt.cli.psboards import Board, ordered, rows_of
+from mpirt.cli.pstable import COLUMNS, cells, cut, printable, summary
+from mpirt.errors import ConfigError, MpirtError, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_STDIN = 0
+_WITHOUT = "leave --watch out, or repeat the command: watch -n 2 mpirt ps"
+_STYLES = {"queued": "dim", "dial": "dim", "hello": "dim", "detached": "yellow", "terminating": "red"}
+_KEYS = "q ends"
+
+
+def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
+    """Show what `ask` answers until somebody has enough of it. The first answer may raise MpirtError."""
+    check()
+    from rich.console import Console  # noqa: PLC0415  only a live view needs it
+    from rich.live import Live  # noqa: PLC0415
+
+    boards, problem = ask(), ""
+    console = Console()
+    with (
+        suppress(KeyboardInterrupt),
+        _single_keys(),
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while True:
+            live.update(_screen(console, boards, by=by, problem=problem), refresh=True)
+            if _ended_within(pause):
+                return
+            try:
+                boards, problem = ask(), ""
+            except MpirtError as error:
+                problem = str(error)
+
+
+def check() -> None:
+    """Whether there can be a live view. Raises UsageError and ConfigError."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+        raise UsageError("--watch needs a terminal, for input and output; leave it out, or use -o or --json")
+    try:
+        import rich  # noqa: F401, PLC0415
+    except ImportError:
+        raise ConfigError(f"--watch needs the Python package rich, which is not here; {_WITHOUT}") from None
+
+
+def _screen(console: Console, boards: list[Board], *, by: str, problem: str) -> RenderableType:
+    from rich.console import Group  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    width, height = console.size
+    rows = ordered(rows_of(boards), by)
+    heads = [problem] if problem else [summary(board) for board in boards] or ["no commands are running"]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in COLUMNS:
+        is_number = name in ("AGE", "OUT", "IN", "SILENT")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True, overflow="ellipsis")
+    room = max(1, height - len(heads) - 3)
+    for row in rows[:room]:
+        style = _STYLES.get(row.command.state, "")
+        table.add_row(*(Text(text, no_wrap=True) for text in cells(row)), style=style)
+    hidden = f"{len(rows) - room} more below; " if len(rows) > room else ""
+    lines = [Text(cut(printable(head), width), style="red" if problem else "") for head in heads]
+    foot = Text(cut(f"{hidden}by {by}, {time.strftime('%H:%M:%S')}, {_KEYS}", width), style="dim")
+    return Group(*lines, table, foot)
+
+
+@contextmanager
+def _single_keys() -> Iterator[None]:
+    """Have each key at once, unseen. Ctrl-C stays a signal."""
+    before = termios.tcgetattr(_STDIN)
+    try:
+        tty.setcbreak(_STDIN)
+        yield
+    finally:
+        termios.tcsetattr(_STDIN, termios.TCSADRAIN, before)
+
+
+def _ended_within(seconds: float) -> bool:
+    """Whether somebody wants it to end, within that time."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([_STDIN], [], [], left)[0]:
+            keys = os.read(_STDIN, 64)
+            if not keys or b"q" in keys.lower():
+                return True
+    return False

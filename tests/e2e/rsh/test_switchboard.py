@@ -1,0 +1,159 @@
+"""
+Many commands by one switchboard.
+
+No command ends if the switchboard is killed. An agent that is killed, or that nobody reads, holds up no other one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import forms
+from tests.e2e.ground import Namespace
+from tests.e2e.rsh import crowds, hard, jobworkers
+from tests.e2e.rsh.crowds import Member
+from tests.e2e.rsh.test_many_commands import REAPS, same_as, seen
+from tests.forms import Form
+from tests.kube.wait import until
+
+Workers = Callable[[int, str], list[str]]
+
+# They use all processors.
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+
+_AGENTS = 64
+_LINES, _BLOCK = 20_000, 500
+_PADDING = "0123456789abcdef" * 4
+# A block of lines, then a pause that makes the whole last longer than two deaths of a switchboard.
+_NUMBERED = f"""
+n=0
+while [ $n -lt {_LINES} ]; do
+    n=$((n + 1))
+    echo "$n {_PADDING}"
+    [ $((n % {_BLOCK})) -ne 0 ] || sleep 0.25
+done
+"""
+_EXPECTED = b"".join(b"%d %s\n" % (number, _PADDING.encode()) for number in range(1, _LINES + 1))
+
+_ECHOES, _ROUNDS = 8, 50
+
+
+@pytest.fixture(autouse=True)
+def form(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
+    """By a switchboard of each test's own. There is none in the direct form."""
+    for folder in forms.place(tmp_path_factory.mktemp("board")):
+        with forms.chosen(Form.SWITCHBOARD, folder) as found:
+            yield found
+
+
+@pytest.fixture
+def folder(form: Form) -> Path:
+    """Where it listens."""
+    return Path(os.environ[forms.SWITCHBOARD])
+
+
+def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_arrives_once(
+    namespace: Namespace, folder: Path
+) -> None:
+    # With a keeper that is no file of the commands'.
+    pods = jobworkers.start(namespace, 4, "busybox", container={"command": REAPS})
+    before = {pod: seen(namespace, pod) for pod in pods}
+    began = time.monotonic()
+    with crowds.members(namespace, pods, _AGENTS, _NUMBERED) as members:
+        killed = [killed_when_all_are_at(share, members, folder) for share in (0.25, 0.5)]
+        ends = [member.end(within=120) for member in members]
+
+    print(f"{_AGENTS} agents, {_AGENTS * len(_EXPECTED) / 1e6:.0f} MB: {time.monotonic() - began:.1f} s")
+    assert len(set(killed)) == 2
+    assert set(ends) == {(0, "")}
+    assert [number for number, member in enumerate(members) if member.output != _EXPECTED] == []
+    for pod in pods:
+        same_as(before[pod], namespace, pod)
+
+
+def test_the_command_of_an_agent_that_is_killed_is_gone_within_five_seconds_and_the_others_go_on(
+    namespace: Namespace, workers: Workers, folder: Path
+) -> None:
+    pods = workers(2, "busybox")
+    with (
+        crowds.members(namespace, pods[:1], 1, hard.COMMAND) as [doomed],
+        crowds.members(namespace, pods, _ECHOES, "cat") as others,
+    ):
+        doomed.until(len(b"running\n"), within=20)
+        rounds(others, 1)
+        doomed.process.kill()
+        killed = time.monotonic()
+        until(lambda: not hard.is_running(namespace, pods[0]), within=5, what="the command's end")
+        seconds = time.monotonic() - killed
+        rounds(others, 5)
+
+    print(f"gone {seconds:.1f} s after its agent")
+
+
+def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
+    namespace: Namespace, workers: Workers, folder: Path
+) -> None:
+    pods = workers(2, "busybox")
+    with crowds.members(namespace, pods, _ECHOES, "cat") as others:
+        rounds(others, 1)
+        without = rounds(others, _ROUNDS)
+        with crowds.agents(namespace, pods, 1, "yes") as [unread]:
+            until(lambda: is_full(unread), within=60, what="a full pipe")
+            beside = rounds(others, _ROUNDS)
+            assert is_full(unread)
+            assert unread.poll() is None
+            memory = resident(unread.pid)
+
+    medians = [statistics.median(times) * 1000 for times in (without, beside)]
+    print(f"round trips: {medians[0]:.2f} ms, {medians[1]:.2f} ms beside it, which has {memory} KiB")
+
+
+def killed_when_all_are_at(share: float, members: list[Member], folder: Path) -> int:
+    """Kill the switchboard in the middle of the output of all, and return its process id."""
+    for member in members:
+        member.until(int(share * len(_EXPECTED)), within=120)
+    assert [member for member in members if len(member.output) == len(_EXPECTED)] == []
+    pid = forms.switchboard(folder)
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def rounds(members: list[Member], count: int) -> list[float]:
+    """Have each say something and hear it again, so often; the seconds of each time."""
+    return [round_trip(member) for _ in range(count) for member in members]
+
+
+def round_trip(member: Member) -> float:
+    said, heard = b"%d\n" % len(member.output), len(member.output)
+    began = time.monotonic()
+    member.say(said)
+    member.until(heard + len(said), within=20)
+    seconds = time.monotonic() - began
+    assert member.output[heard:] == said
+    return seconds
+
+
+def is_full(process: subprocess.Popen[bytes]) -> bool:
+    """Whether its output stands still: nothing more fits into the pipe, however many bytes that are."""
+    assert process.stdout is not None
+    writer = os.open(f"/proc/self/fd/{process.stdout.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        return not select.select([], [writer], [], 0)[1]
+    finally:
+        os.close(writer)
+
+
+def resident(pid: int) -> int:
+    """A process' memory in KiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(line.split()[1])

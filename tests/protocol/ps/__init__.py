@@ -1,0 +1,1 @@
+"""`mpirt ps` and STATUS, against a real switchboard and a loopback API server."""

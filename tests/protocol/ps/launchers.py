@@ -1,0 +1,121 @@
+"""
+A launcher: a switchboard's process, stand-in agents, and who asks how they are.
+
+Owns: the bytes of STATUS as docs/switchboard.md has them, written a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.apiserver.server import ApiServer
+from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
+
+STATUS, STATUS_REQUEST = 11, 71
+WELCOME = 1
+
+
+class Viewer:
+    """A client that only asks."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(PATIENCE)
+        self._socket.connect(str(folder / "socket"))
+        self._file = self._socket.makefile("rb")
+        assert self.frame()[0] == WELCOME
+
+    def say(self, kind: int, payload: bytes = b"") -> None:
+        self._socket.sendall(struct.pack("<IB", len(payload), kind) + payload)
+
+    def frame(self) -> tuple[int, bytes]:
+        """The next frame; (0, nothing) at the end."""
+        try:
+            head = self._file.read(5)
+        except ConnectionResetError:
+            head = b""
+        if len(head) < 5:
+            return 0, b""
+        length, kind = struct.unpack("<IB", head)
+        return kind, self._file.read(length)
+
+    def pieces(self) -> list[bytes]:
+        """The frames of an answer."""
+        self.say(STATUS_REQUEST)
+        found: list[bytes] = []
+        while True:
+            kind, payload = self.frame()
+            assert kind == STATUS
+            if not payload:
+                return found
+            found.append(payload)
+
+    def status(self) -> Any:
+        """The answer as a document."""
+        return json.loads(b"".join(self.pieces()))
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+class Launcher:
+    """A switchboard, the agents that were started, and a viewer."""
+
+    def __init__(self, server: ApiServer, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.board = Board(folder / "board")
+        self.viewer = Viewer(self.board.folder)
+        self.agents: list[Agent] = []
+        self._environ = {
+            "KUBECONFIG": str(server.kubeconfig(folder)),
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "MPIRT_KEEPER": "off",
+        }
+
+    def start(self, *words: str, has_stdin: bool = False, **environ: str) -> Agent:
+        """An agent that has handed its command over. It reads nothing by itself."""
+        agent = Agent(self.board, Command(words, {**self._environ, **environ}, has_stdin=has_stdin))
+        self.agents.append(agent)
+        return agent.hand_over()
+
+    def hand_over_again(self, agent: Agent) -> Agent:
+        """Kill the switchboard; the agent goes on with another one."""
+        self.viewer.close()
+        self.board.kill()
+        agent.drain()
+        self.board = Board(self.board.folder)
+        self.viewer = Viewer(self.board.folder)
+        following = Agent(self.board, agent.command)
+        self.agents.append(following)
+        return following.hand_over()
+
+    def until(self, holds: Callable[[Any], bool]) -> Any:
+        """The first status of which that holds."""
+        end = time.monotonic() + PATIENCE
+        while not holds(found := self.viewer.status()):
+            assert time.monotonic() < end, found
+            time.sleep(0.02)
+        return found
+
+    def command_when(self, holds: Callable[[Any], bool]) -> Any:
+        """The one command, once that holds."""
+        [found] = self.until(lambda status: len(status["commands"]) == 1 and holds(status["commands"][0]))[
+            "commands"
+        ]
+        return found
+
+    def stop(self) -> None:
+        self.viewer.close()
+        for agent in self.agents:
+            agent.close()
+        self.board.kill()
+        assert self.board.complaints == ""

@@ -1,0 +1,121 @@
+"""`mpirt ps --watch` in a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.ps.launchers import Launcher
+from tests.protocol.switchboard.agents import PATIENCE
+
+MPIRT = Path(sys.executable).with_name("mpirt")
+COMMAND = "exec sleep 60"
+
+
+class Terminal:
+    """A terminal, and the program in it."""
+
+    def __init__(self, folder: Path, *words: str, **environ: str) -> None:
+        self.keyboard, self._screen = pty.openpty()
+        termios.tcsetwinsize(self._screen, (10, 100))
+        self.before = termios.tcgetattr(self._screen)
+        self.process = subprocess.Popen(
+            [MPIRT, "ps", *words],
+            stdin=self._screen, stdout=self._screen, stderr=self._screen,
+            env={"PATH": os.environ["PATH"], "TERM": "xterm", "MPIRT_SWITCHBOARD": str(folder), **environ},
+        )  # fmt: skip
+        self.shown = b""
+
+    def until(self, *texts: bytes) -> bytes:
+        """What is shown from now on, up to the moment that all of these have been."""
+        end, fresh = time.monotonic() + PATIENCE, b""
+        while not all(text in fresh for text in texts):
+            ready, _, _ = select.select([self.keyboard], [], [], 1)
+            assert time.monotonic() < end, fresh
+            fresh += os.read(self.keyboard, 65536) if ready else b""
+        return fresh
+
+    def end(self) -> int:
+        code = self.process.wait(PATIENCE)
+        assert termios.tcgetattr(self._screen) == self.before
+        return code
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.keyboard)
+        os.close(self._screen)
+
+
+@pytest.fixture
+def terminal(launcher: Launcher) -> Iterator[Terminal]:
+    found = Terminal(launcher.board.folder, "--watch")
+    yield found
+    found.close()
+
+
+class TestALiveView:
+    def test_shows_what_comes_and_goes(self, launcher: Launcher, terminal: Terminal) -> None:
+        terminal.until(b"0 commands", b"COMMAND")
+
+        agent = launcher.start("w-7", COMMAND)
+        terminal.until(b"w-7", b"running", COMMAND.encode())
+        agent.close()
+        terminal.until(b"0 commands")
+
+    def test_ends_with_q_and_leaves_the_terminal_as_it_was(self, terminal: Terminal) -> None:
+        terminal.until(b"q ends")
+        os.write(terminal.keyboard, b"q")
+
+        terminal.until(b"\x1b[?1049l")
+        assert terminal.end() == 0
+
+    def test_ends_with_ctrl_c(self, terminal: Terminal) -> None:
+        terminal.until(b"q ends")
+        terminal.process.send_signal(signal.SIGINT)
+
+        terminal.until(b"\x1b[?1049l")
+        assert terminal.end() == 0
+
+    def test_says_how_many_do_not_fit(self, launcher: Launcher, terminal: Terminal) -> None:
+        for number in range(12):
+            launcher.start(f"w-{number}", COMMAND)
+
+        assert b"w-11" not in terminal.until(b"12 commands", b"6 more below")
+
+    def test_outlives_the_switchboard(self, launcher: Launcher, terminal: Terminal) -> None:
+        terminal.until(b"0 commands")
+        launcher.board.kill()
+
+        terminal.until(b"no commands are running")
+
+
+class TestATerminal:
+    def test_has_the_table_cut_to_its_width(self, launcher: Launcher) -> None:
+        launcher.start("w-0", "x" * 500)
+        launcher.until(lambda status: status["sessions"] == 1)
+        terminal = Terminal(launcher.board.folder)
+
+        shown = terminal.until(b"xxx...", b"switchboard")
+
+        assert terminal.end() == 0
+        assert max(len(line.rstrip()) for line in shown.splitlines() if b"w-0" in line) == 100
+        terminal.close()
+
+    def test_that_knows_nothing_has_no_live_view(self, launcher: Launcher) -> None:
+        terminal = Terminal(launcher.board.folder, "--watch", TERM="dumb")
+
+        terminal.until(b"--watch needs a terminal")
+
+        assert terminal.end() == 240
+        terminal.close()
