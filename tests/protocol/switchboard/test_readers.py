@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.apiserver.shell import End
 from tests.protocol.switchboard.agents import Agent, Board
 from tests.protocol.switchboard.yard import Yard
 
@@ -96,6 +97,11 @@ def test_memory_is_bounded_in_all_and_every_byte_arrives_in_the_end(yard: Yard) 
     print(f"40 that are stuck took {grown / MIB:.0f} MiB")
     assert grown < 112 * MIB
 
+    # A connection that is not read is noticed all the same when it ends.
+    execs = len(yard.server.asked("exec"))
+    for session in yard.server.sessions[1:11]:
+        session.end(End.EOF)
+    yard.server.wait_for("exec", execs + 10)
     for agent in agents:
         go_on(agent)
     for agent in agents:
