@@ -75,12 +75,12 @@ USERS: Mapping[str, str] = {
 _CORE = (
     "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
     "invocation/replies invocation/seconds invocation/subsystems protocol/channels protocol/conversation "
-    "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf protocol/script "
-    "protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup pod/scope session/bound "
-    "session/ending session/events session/findings session/held session/holding session/machine "
-    "session/reattaching session/report session/retry session/session session/starting session/stdinflow "
-    "switchboard/budget switchboard/frames switchboard/gate switchboard/outbox switchboard/records "
-    "switchboard/status"
+    "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf "
+    "protocol/script protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup "
+    "pod/scope session/bound session/connected session/ending session/events session/findings session/held "
+    "session/holding session/machine session/reattaching session/record session/report session/resuming "
+    "session/retry session/session session/starting session/stdinflow switchboard/budget switchboard/frames "
+    "switchboard/gate switchboard/outbox switchboard/records switchboard/status"
 )
 _CONTROLLER = (
     "options cluster/election "
