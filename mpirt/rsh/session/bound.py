@@ -15,7 +15,7 @@ from mpirt.rsh.protocol.streams import Part, Streams
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Ending, left_open
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Running, State, Step
+from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Entered, Running, State, Step
 from mpirt.rsh.session.report import Report, Termination
 from mpirt.rsh.session.stdinflow import StdinFlow
 
@@ -39,18 +39,16 @@ class Bound(Running):
     )
     # fmt: on
 
-    def __init__(
-        self, task: Task, streams: Streams, *, now: float, protocol: str, container: str, watching: bool
-    ) -> None:
-        super().__init__(task, State.GO, watching=watching)
+    def __init__(self, task: Task, streams: Streams, entered: Entered, *, now: float) -> None:
+        super().__init__(task, State.GO, watching=entered.watching)
         self._streams = streams
         self._liveness = Liveness(now, task.pace)
         self._stdin = StdinFlow()
         self._findings = Findings(task.pod, task.pace)
-        self._findings.container = container
+        self._findings.container = entered.container
         self._report = Report()
         self._termination: Termination | None = None
-        self._v5 = protocol == V5
+        self._v5 = entered.protocol == V5
         self._guarded = False
         self._watch_at = now + WATCH_AFTER
         self._start_by: float | None = now + _START_SECONDS

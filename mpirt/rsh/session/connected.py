@@ -15,7 +15,7 @@ from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import WATCH_AFTER, Running, State, Step
+from mpirt.rsh.session.machine import WATCH_AFTER, Entered, Running, State, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,24 +41,23 @@ class Connected(Running):
         task: Task,
         holding: Holding,
         channels: Channels | None,
+        entered: Entered,
         *,
         now: float,
-        protocol: str,
-        container: str,
-        watching: bool,
         jitter: Callable[[], float],
         talk: conversation.Conversation | None = None,
     ) -> None:
-        super().__init__(task, State.GO, watching=watching)
+        """Without `talk` nothing was said before; with it there are no `channels` yet."""
+        super().__init__(task, State.GO, watching=entered.watching)
         self._holding = holding
         self._jitter = jitter
-        self._protocol = protocol
+        self._protocol = entered.protocol
         self._talk = talk or conversation.Conversation()
         self._channels = channels
         self._entrance: Entrance | None = None
         self._reattaching: Reattaching | None = None
         self._findings = Findings(task.pod, self._pace)
-        self._findings.container = container
+        self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
         self._watch_at = now + WATCH_AFTER
         self._asked_api = False

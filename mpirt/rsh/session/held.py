@@ -14,7 +14,7 @@ from mpirt.rsh.protocol.channels import Channels, Output
 from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
 from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending, left_open
-from mpirt.rsh.session.machine import TERM, State, Step
+from mpirt.rsh.session.machine import TERM, Entered, State, Step
 from mpirt.rsh.session.record import Record
 
 TYPE_CHECKING = False
@@ -37,25 +37,13 @@ class Held(Connected):
         task: Task,
         holding: Holding,
         channels: Channels | None,
+        entered: Entered,
         *,
         now: float,
-        protocol: str,
-        container: str,
-        watching: bool,
         jitter: Callable[[], float],
         talk: conversation.Conversation | None = None,
     ) -> None:
-        super().__init__(
-            task,
-            holding,
-            channels,
-            now=now,
-            protocol=protocol,
-            container=container,
-            watching=watching,
-            jitter=jitter,
-            talk=talk,
-        )
+        super().__init__(task, holding, channels, entered, now=now, jitter=jitter, talk=talk)
         self._outcome: tuple[int, str] = (ExitCode.UNKNOWN_END, "")
         self._ending: Ending | None = None
         self._over_at: float | None = None
@@ -72,7 +60,7 @@ class Held(Connected):
         return actions
 
     def resume(self, container_start: int, signals: Sequence[tuple[str, int]], now: float) -> None:
-        """Another process has begun it, or was about to. What the keeper was told already it ignores."""
+        """Another process has begun it, or was about to. The keeper ignores what it has been told before."""
         self._findings.container_start = container_start
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)

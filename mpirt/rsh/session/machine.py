@@ -11,7 +11,7 @@ from mpirt.errors import MpirtError, PeerError
 from mpirt.rsh.protocol.channels import stdin_messages
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
-from mpirt.values import Enum
+from mpirt.values import Enum, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +78,15 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     (State.TERMINATING, Step.EXIT): State.EXITED,
     **{(state, Step.FINISH): State.DONE for state in State if state is not State.DONE},
 }
+
+
+class Entered(Value):
+    """How the pod was entered, for the phase that goes on from there."""
+
+    protocol: str
+    container: str
+    watching: bool = False
+    """Whether the pod is watched already."""
 
 
 class Machine:

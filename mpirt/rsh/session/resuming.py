@@ -11,7 +11,7 @@ from mpirt.errors import ConfigError, ExitCode
 from mpirt.rsh.protocol.conversation import Conversation
 from mpirt.rsh.session import events
 from mpirt.rsh.session.held import Held
-from mpirt.rsh.session.machine import Machine, State
+from mpirt.rsh.session.machine import Entered, Machine, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +67,8 @@ def _held(
         task,
         holding,
         None,
+        Entered(task.protocol, resumption.record.container),
         now=now,
-        protocol=task.protocol,
-        container=resumption.record.container,
-        watching=False,
         jitter=jitter,
         talk=talk,
     )

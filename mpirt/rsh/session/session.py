@@ -25,7 +25,7 @@ from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSessi
 from mpirt.rsh.protocol.markers import Hello, Marker
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
-from mpirt.rsh.session.machine import Machine, State, Step
+from mpirt.rsh.session.machine import Entered, Machine, State, Step
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.session.starting import Starting, Task
 
@@ -232,6 +232,10 @@ class _Opening(Machine):
         self._tell(wrapper.script(self._task.order))
         self._bind(streams.Streams(self._task.order.nonce), now)
 
+    @property
+    def _entered(self) -> Entered:
+        return Entered(self._protocol, self._starting.container, self._watching)
+
     def _bind(self, streams: Streams, now: float) -> None:
         """The wrapper runs the command: it ends with this connection."""
         from mpirt.rsh.protocol import wrapper  # noqa: PLC0415  who has a keeper does without
@@ -239,14 +243,7 @@ class _Opening(Machine):
 
         self._step(Step.HELLO)
         self._tell(wrapper.GO)
-        self.following = bound.Bound(
-            self._task,
-            streams,
-            now=now,
-            protocol=self._protocol,
-            container=self._starting.container,
-            watching=self._watching,
-        )
+        self.following = bound.Bound(self._task, streams, self._entered, now=now)
 
     def _hold(self, entrance: Entrance, holding: Holding, found: KeeperFound, now: float) -> None:
         """A keeper runs the command."""
@@ -255,13 +252,6 @@ class _Opening(Machine):
 
         self._step(Step.HELLO)
         self.following = held = Held(
-            self._task,
-            holding,
-            entrance.channels,
-            now=now,
-            protocol=self._protocol,
-            container=self._starting.container,
-            watching=self._watching,
-            jitter=self._jitter,
+            self._task, holding, entrance.channels, self._entered, now=now, jitter=self._jitter
         )
         self._actions += held.begin(found, now)
