@@ -7,7 +7,8 @@ Owns: which pod the launcher of a job is, what is run in it, and reading what th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mpirt import names
@@ -23,7 +24,7 @@ from mpirt.kubeapi.http import Api
 from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.podwatch import OwnWatch, PodWatchPort
+from mpirt.rsh.ports.podwatch import OwnWatch
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
@@ -31,7 +32,6 @@ from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
 
 if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
-    from mpirt.rsh.ports.sessionio import Follower, Hear
     from mpirt.rsh.session.record import Record
 
 _FIND_SECONDS = 20.0
@@ -115,7 +115,7 @@ class Remote:
             output,
             namespace=self._namespace,
             pod=pod,
-            follow=self._follow(loop),
+            follow=partial(OwnWatch, loop, self._dialer, self._namespace),
         )
         running.begin()
         try:
@@ -124,12 +124,6 @@ class Remote:
         finally:
             api.close()
         return code, output
-
-    def _follow(self, loop: Loop) -> Callable[[str, Hear], Follower]:
-        def follow(pod: str, hear: Hear) -> Follower:
-            return OwnWatch(loop, PodWatchPort(self._dialer, self._namespace, pod, jitter=jitter), hear)
-
-        return follow
 
 
 def choose(pods: Sequence[Pod], job: str, namespace: str) -> Pod:

@@ -127,9 +127,9 @@ def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
 
     def follow(pod: str, hear: Hear) -> Follower:
         # Commands that are over within a second never get here.
-        from mpirt.rsh.ports.podwatch import OwnWatch, PodWatchPort  # noqa: PLC0415
+        from mpirt.rsh.ports.podwatch import OwnWatch  # noqa: PLC0415
 
-        return OwnWatch(loop, PodWatchPort(dialer, namespace, pod, jitter=jitter), hear)
+        return OwnWatch(loop, dialer, namespace, pod, hear)
 
     return follow
 

@@ -13,6 +13,7 @@ from mpirt.kubeapi.listwatch import Kind, News
 from mpirt.kubeapi.watch import PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
@@ -55,8 +56,11 @@ class OwnWatch:
 
     __slots__ = ("_loop", "_port")
 
-    def __init__(self, loop: Loop, port: PodWatchPort, hear: Callable[[Sequence[events.Event]], None]) -> None:
-        self._loop, self._port = loop, port
+    def __init__(
+        self, loop: Loop, dialer: Dialer, namespace: str, pod: str, hear: Callable[[Sequence[events.Event]], None]
+    ) -> None:
+        self._loop = loop
+        self._port = port = PodWatchPort(dialer, namespace, pod, jitter=jitter)
         loop.add(port, lambda: hear(port.learn()), group=self)
 
     def look(self, *, anew: bool) -> None:
