@@ -45,7 +45,7 @@ def compile_keeper(folder: Path) -> Path:
     with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):
         subprocess.run(["gcc", *SANITIZED, "-o", target, *sources], check=True, stderr=subprocess.DEVNULL)
         return target
-    subprocess.run([sys.executable, SOURCES / "build.py", folder, "amd64"], check=True)
+    subprocess.run([sys.executable, SOURCES.parent / "build.py", "keeper", folder, "amd64"], check=True)
     return folder / "keeper-1-amd64"
 
 
