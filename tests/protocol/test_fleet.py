@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from tests.apiserver.fleet import process
 from tests.apiserver.fleet.keeper import PERIOD
 from tests.apiserver.fleet.process import FleetProcess
+from tests.kube.wait import until
 from tests.protocol.switchboard.agents import Agent, Board, Command
 
 _PODS = 20
@@ -41,10 +41,7 @@ def _run(fleet: FleetProcess, *words: str) -> subprocess.CompletedProcess[bytes]
 
 
 def _until(fleet: FleetProcess, key: str, count: int) -> None:
-    end = time.monotonic() + 30
-    while fleet.stats()[key] != count:
-        assert time.monotonic() < end, fleet.stats()
-        time.sleep(0.05)
+    until(lambda: fleet.stats()[key] == count, within=30, what=f"{count} {key}", instead=fleet.stats)
 
 
 def test_a_command_has_its_output_and_its_code(fleet: FleetProcess) -> None:

@@ -10,12 +10,12 @@ import json
 import os
 import socket
 import struct
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.apiserver.server import ApiServer
+from tests.kube.wait import until
 from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
 
 STATUS, STATUS_REQUEST = 11, 71
@@ -100,11 +100,12 @@ class Launcher:
 
     def until(self, holds: Callable[[Any], bool]) -> Any:
         """The first status of which that holds."""
-        end = time.monotonic() + PATIENCE
-        while not holds(found := self.viewer.status()):
-            assert time.monotonic() < end, found
-            time.sleep(0.02)
-        return found
+
+        def ask() -> Any:
+            found = self.viewer.status()
+            return found if holds(found) else None
+
+        return until(ask, within=PATIENCE, what="the status that is asked for", instead=self.viewer.status)
 
     def command_when(self, holds: Callable[[Any], bool]) -> Any:
         """The one command, once that holds."""
