@@ -86,10 +86,14 @@ class Switchboard:
     def run(self) -> None:
         """Until the door is closed and everybody has left."""
         self._loop.add(self._door, self._door.act, group=self._door)
+        before = None
         while not self._door.is_closed or self._newcomers or self._agents or self._calls:
             self._loop.turn()
-            self._door.look()
-            self._loop.touch(self._door)
+            # Turns come by the thousand while output flows; few of them change anything for the door.
+            if (present := (self._count(), self._is_full())) != before:
+                before = present
+                self._door.look()
+                self._loop.touch(self._door)
 
     def _count(self) -> int:
         return len(self._agents) + len(self._calls)
