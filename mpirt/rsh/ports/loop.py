@@ -79,7 +79,7 @@ class Loop:
 
     def __init__(self, failed: Callable[[Hashable, Exception], None] | None = None, *, grain: float = 0.0) -> None:
         """
-        `failed` is told which group has raised what; without it, turn() raises that.
+        `failed` is called with the group and the exception of an act that raises; without it, turn() raises.
 
         With a `grain` whatever is due within so many seconds is done together, and up to that much later.
         """

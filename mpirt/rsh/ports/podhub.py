@@ -70,7 +70,7 @@ class PodHub:
         self._begin_again()
 
     def follow(self, pod: str, hear: Hear) -> Follower:
-        """Tell of this pod from now on. What is known is told at the next turn of the loop; not after a look."""
+        """Report on this pod from now on. What is known is reported at the loop's next turn, unless it looks."""
         if not self._pods:
             self._loop.add(self, self._step, group=self)
         followed = self._pods.setdefault(pod, Followed(pod))

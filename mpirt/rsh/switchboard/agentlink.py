@@ -95,7 +95,7 @@ class AgentLink:
         self._send()
         self._read()
 
-    # What it is told
+    # Frames for it
 
     def go_direct(self, why: str) -> None:
         """Have it run the command by itself."""
@@ -209,7 +209,7 @@ class AgentLink:
     def read_no_more(self) -> None:
         self._held.clear()
 
-    # What it says
+    # Frames from it
 
     def _read(self) -> None:
         if self.is_gone:
