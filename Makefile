@@ -194,7 +194,7 @@ $(READY): pyproject.toml
 # ~/.cache/zig.
 AGENTS := $(addprefix mpirt/agent/agent-1-,amd64 arm64)
 KEEPERS := $(addprefix mpirt/keeper/keeper-1-,amd64 arm64)
-sources-of = $(wildcard images/$(1)/*.c images/$(1)/*.h) images/build.py
+sources-of = $(wildcard $(foreach part,$(1) common,images/$(part)/*.c images/$(part)/*.h)) images/build.py
 
 .PHONY: programs keeper
 programs: $(AGENTS) $(KEEPERS) ## the agent and the keeper, for each architecture; a minute the first time

@@ -1,6 +1,6 @@
 """
 Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and
-FOLDER/NAME-1-arm64 of the C files in the folder NAME beside this file.
+FOLDER/NAME-1-arm64 of the C files in the folders NAME and common beside this file.
 
 Owns: the compiler's options. The compiler is Zig's, from the PyPI package `ziglang` of the Python that runs this:
 it brings musl along for each architecture and makes the same bytes each time.
@@ -42,9 +42,11 @@ def build(name: str, folder: Path, arch: str, *more: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as scratch:
         made = Path(scratch, target.name)
         # Relative names, so that nothing of this machine's paths gets into the file.
-        sources = sorted(path.name for path in (HERE / name).glob("*.c"))
+        sources = sorted(
+            str(path.relative_to(HERE)) for part in (name, "common") for path in (HERE / part).glob("*.c")
+        )
         compiler = (sys.executable, "-m", "ziglang", "cc", "-target", f"{MACHINES[arch]}-linux-musl")
-        subprocess.run((*compiler, *OPTIONS, *more, "-o", str(made), *sources), cwd=HERE / name, check=True)
+        subprocess.run((*compiler, *OPTIONS, *more, "-o", str(made), *sources), cwd=HERE, check=True)
         made.chmod(0o755)
         made.replace(target)
     return target

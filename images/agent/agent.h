@@ -7,23 +7,9 @@
 #ifndef AGENT_H
 #define AGENT_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+#include "../common/common.h"
+
 #include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-
-typedef uint8_t u8;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t i64;
-
-#define NEVER INT64_MAX
 
 /* How long a switchboard may take to say WELCOME; tests have less time. */
 #ifndef WELCOME_PATIENCE
@@ -67,11 +53,7 @@ void text_add_mode(struct text *text, unsigned mode);
 bool text_fits(const struct text *text);
 void say_at_once(const char *name, const char *one, const char *two, const char *three);
 
-/* bytes.c: little endian numbers, and the rings. */
-void put32(u8 *to, u32 value);
-void put64(u8 *to, u64 value);
-u32 get32(const u8 *at);
-u64 get64(const u8 *at);
+/* ring.c: the bytes begin...end of a stream, counted from its start. */
 struct ring {
     u8 *bytes;
     u64 size;                /* a power of two */
@@ -85,14 +67,6 @@ void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length);
 struct iovec ring_bytes(const struct ring *ring);
 struct iovec ring_space(const struct ring *ring);
 u64 ring_rest(struct ring *ring);
-
-/* watch.c: the one place where the agent waits. */
-void watch_clear(void);
-int watch(int fd, short events);
-short seen(int ticket);
-void watch_wait(i64 now, i64 until, const sigset_t *mask);
-i64 clock_now(void);
-i64 sooner(i64 one, i64 other);
 
 /* aside.c: a thread that makes the calls which may take long whatever poll says. */
 struct aside {

@@ -1,34 +1,7 @@
-/* Frames as bytes. Owns: the layout of a header, and little endian numbers. */
+/* Frames as bytes. Owns: the layout of a header. */
 #include "keeper.h"
 
 #include <string.h>
-
-/* Both architectures that this is built for are little endian. */
-u16 get16(const u8 *at)
-{
-    u16 value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-u32 get32(const u8 *at)
-{
-    u32 value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-u64 get64(const u8 *at)
-{
-    u64 value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-void put64(u8 *at, u64 value)
-{
-    memcpy(at, &value, sizeof value);
-}
 
 /* How long what follows may be, and whether the number has to be 0. */
 static const struct {

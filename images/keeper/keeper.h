@@ -7,23 +7,7 @@
 #ifndef KEEPER_H
 #define KEEPER_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t i64;
-
-#define NEVER INT64_MAX
+#include "../common/common.h"
 
 enum {
     HEADER = 16,
@@ -54,10 +38,6 @@ struct frame {
 enum parsed { PARTIAL, WHOLE, BROKEN };
 enum parsed frame_parse(const u8 *bytes, size_t size, struct frame *frame);
 size_t frame_write(u8 *to, enum frame_type type, u32 epoch, u64 number, const void *payload, size_t length);
-u16 get16(const u8 *at);
-u32 get32(const u8 *at);
-u64 get64(const u8 *at);
-void put64(u8 *at, u64 value);
 
 /* ring.c: the bytes begin...end of a stream, counted from its start. */
 struct ring {
@@ -80,14 +60,6 @@ void text_add(struct text *text, const char *more);
 void text_add_number(struct text *text, u64 number);
 bool text_fits(const struct text *text);
 ssize_t read_file(const char *path, char *to, size_t size);
-
-/* watch.c: what one pass of the loop waits for. */
-void watch_clear(void);
-int watch(int fd, short events);
-short seen(int ticket);
-void watch_wait(i64 now, i64 until, const sigset_t *mask);
-i64 clock_now(void);
-i64 sooner(i64 one, i64 other);
 
 /* place.c: the session's folder and its socket. */
 enum { PLACES = 3 };

@@ -32,7 +32,13 @@ def checkout(tmp_path: Path) -> Checkout:
         (made.root / "tests" / folder).mkdir(parents=True)
     (made.root / ".venv" / ".ready").touch()
     made.stub(f"bin/{FOREIGN_MACHINE}")
-    for name in ("images/build.py", "images/agent/agent.c", "images/keeper/keeper.c", *PROGRAMS):
+    for name in (
+        "images/build.py",
+        "images/common/common.h",
+        "images/agent/agent.c",
+        "images/keeper/keeper.c",
+        *PROGRAMS,
+    ):
         (made.root / name).parent.mkdir(parents=True, exist_ok=True)
         (made.root / name).touch()
     return made
@@ -167,6 +173,7 @@ class TestAgentAndKeeper:
             ("agent/agent.c", BUILT[:2]),
             ("agent/new.h", BUILT[:2]),
             ("keeper/new.c", BUILT[2:]),
+            ("common/watch.c", BUILT),
         ],
     )
     def test_one_is_built_again_when_a_source_of_it_is_newer(

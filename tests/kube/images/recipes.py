@@ -23,7 +23,7 @@ RUNTIME_SOURCE = PROJECT / "images/runtime"
 _PYTHON_FILES = ("assemble.py",)
 
 # Built into mpirt, which both images hold.
-_PROGRAM_SOURCES = (PROJECT / "images/agent", PROJECT / "images/keeper")
+_PROGRAM_SOURCES = tuple(PROJECT / "images" / part for part in ("agent", "common", "keeper"))
 
 # Runs on every image, after its own script.
 SLIM = FOLDER / "slim.sh"

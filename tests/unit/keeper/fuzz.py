@@ -41,7 +41,7 @@ TELLING_LENGTHS = (0, 1, 2, 6, 9, 16, 17, 511, 512, 5000)
 def compile_keeper(folder: Path) -> Path:
     """A keeper with sanitizers; without gcc, as it is shipped."""
     target = folder / "keeper"
-    sources = sorted(SOURCES.glob("*.c"))
+    sources = [*sorted(SOURCES.glob("*.c")), *sorted((SOURCES.parent / "common").glob("*.c"))]
     with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):
         subprocess.run(["gcc", *SANITIZED, "-o", target, *sources], check=True, stderr=subprocess.DEVNULL)
         return target

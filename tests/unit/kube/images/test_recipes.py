@@ -83,7 +83,7 @@ class TestTheController:
 
 class TestAgentAndKeeper:
     @pytest.mark.parametrize("recipe", [CONTROLLER, RUNTIME], ids=lambda recipe: recipe.name)
-    @pytest.mark.parametrize("program", ["agent", "keeper"])
+    @pytest.mark.parametrize("program", ["agent", "common", "keeper"])
     def test_both_images_change_with_them(self, recipe: AnyRecipe, program: str) -> None:
         sources = {f"images/{program}/{path.name}" for path in (PROJECT / "images" / program).glob("*.[ch]")}
 
@@ -96,7 +96,8 @@ class TestAgentAndKeeper:
 
         assert f" install --no-cache-dir {pinned}\n" in text
         assert (
-            "\nCOPY images/build.py /build/\nCOPY images/agent /build/agent\nCOPY images/keeper /build/keeper\n"
+            "\nCOPY images/build.py /build/\nCOPY images/common /build/common\n"
+            "COPY images/agent /build/agent\nCOPY images/keeper /build/keeper\n"
             "RUN python3 /build/build.py agent /agent && python3 /build/build.py keeper /keeper\n"
         ) in text
         # Over mpirt, and before anything is made of that.

@@ -1,10 +1,10 @@
-/* The one place where the keeper waits. */
-#include "keeper.h"
+/* The one place where a program waits. */
+#include "common.h"
 
 #include <poll.h>
 #include <time.h>
 
-/* The connection, the listener, three pipes and execve's; the callers; the fence. */
+/* The keeper's: the connection, the listener, three pipes and execve's; the callers; the fence. */
 enum { WATCHED_LIMIT = 96 };
 
 static struct pollfd watched[WATCHED_LIMIT];

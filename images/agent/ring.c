@@ -1,33 +1,8 @@
-/* Little endian numbers, and a window of a stream in a buffer whose size is a power of two. */
+/* A window of a stream in a buffer whose size is a power of two. */
 #include "agent.h"
 
 #include <string.h>
 #include <sys/mman.h>
-
-/* Both architectures that this is built for are little endian. */
-void put32(u8 *to, u32 value)
-{
-    memcpy(to, &value, sizeof value);
-}
-
-void put64(u8 *to, u64 value)
-{
-    memcpy(to, &value, sizeof value);
-}
-
-u32 get32(const u8 *at)
-{
-    u32 value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-u64 get64(const u8 *at)
-{
-    u64 value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
 
 u64 ring_length(const struct ring *ring)
 {
