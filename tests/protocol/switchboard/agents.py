@@ -113,7 +113,12 @@ class Agent:
         self.command = command
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(PATIENCE)
-        self._socket.connect(str(board.folder / "socket"))
+        try:
+            self._socket.connect(str(board.folder / "socket"))
+        except OSError:
+            # The switchboard was killed a moment ago.
+            self._socket.close()
+            raise
         self._unread = bytearray()
         self.writes = True
         """Whether it tells that what has come is written."""

@@ -35,9 +35,14 @@ def settled(board: Board) -> int:
 
 
 def stuck(agent: Agent) -> None:
-    """Hear all that is sent to one who writes nothing."""
+    """
+    Hear all that is sent to one who writes nothing.
+
+    Of a command that writes to both streams one may be full, and the room of all used up, before the other begins:
+    then the command is not read any more.
+    """
     agent.writes = False
-    agent.until(lambda command: len(command.output) == WINDOW)
+    agent.until(lambda command: WINDOW in (len(command.output), len(command.errors)))
 
 
 def go_on(agent: Agent) -> None:
