@@ -51,7 +51,7 @@ def test_what_stays_the_same_is_no_growth() -> None:
 
 @pytest.mark.parametrize("what", ["descriptors", "threads", "remote"])
 def test_one_more_of_them_is_growth(what: str) -> None:
-    more = replace(STEADY[-1], **{what: getattr(STEADY[-1], what) + 1})
+    more = changed(STEADY[-1], what, getattr(STEADY[-1], what) + 1)
 
     [found] = judging.growth([*STEADY[:-1], more])
 
@@ -60,11 +60,17 @@ def test_one_more_of_them_is_growth(what: str) -> None:
 
 @pytest.mark.parametrize("what", ["memory", "agents"])
 def test_memory_that_rises_from_lap_to_lap_is_growth(what: str) -> None:
-    rising = [replace(lap, **{what: int(getattr(lap, what) * 1.02**n)}) for n, lap in enumerate(STEADY)]
+    rising = [changed(lap, what, int(getattr(lap, what) * 1.02**n)) for n, lap in enumerate(STEADY)]
 
     [found] = judging.growth(rising)
 
     assert found.startswith(f"{what}: ")
+
+
+def changed(lap: Lap, what: str, figure: int) -> Lap:
+    found = replace(lap)
+    setattr(found, what, figure)
+    return found
 
 
 def test_a_killed_switchboards_figures_are_not_its_successors() -> None:
