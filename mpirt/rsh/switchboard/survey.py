@@ -15,9 +15,16 @@ from mpirt.rsh.ports.loop import FOR_EVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Protocol
 
     from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.switchboard.calls import Call
+
+    class Command(Protocol):
+        """A command that may have a keeper."""
+
+        def ask_usage(self) -> bool:
+            """Ask it; whether its answer is to be waited for."""
+
 
 _PATIENCE = 0.5
 # A question takes 0.1 ms here. After so many of them the rest of the loop gets its turn.
@@ -30,22 +37,22 @@ class Survey:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._waiting: list[Callable[[], None]] = []
-        self._to_ask: deque[Call] = deque()
-        self._awaited: set[Call] = set()
+        self._to_ask: deque[Command] = deque()
+        self._awaited: set[Command] = set()
         self._until = FOR_EVER
 
-    def begin(self, calls: Iterable[Call], done: Callable[[], None]) -> None:
+    def begin(self, commands: Iterable[Command], done: Callable[[], None]) -> None:
         """Call `done` when it is over. Who comes while it is under way shares it."""
         if not self._waiting:
-            self._to_ask = deque(calls)
+            self._to_ask = deque(commands)
             self._awaited.clear()
             self._until = time.monotonic() + _PATIENCE
         self._waiting.append(done)
         self._loop.add_clock(self, self._go_on, group=self)
 
-    def answered(self, call: Call) -> None:
+    def answered(self, command: Command) -> None:
         """There is nothing more to wait for in this command."""
-        self._awaited.discard(call)
+        self._awaited.discard(command)
         self._loop.touch(self)
 
     def timeout(self) -> float:
@@ -55,9 +62,9 @@ class Survey:
 
     def _go_on(self) -> None:
         for _ in range(min(_AT_ONCE, len(self._to_ask))):
-            call = self._to_ask.popleft()
-            if call.ask_usage():
-                self._awaited.add(call)
+            command = self._to_ask.popleft()
+            if command.ask_usage():
+                self._awaited.add(command)
         if self.timeout() <= 0 and not self._to_ask:
             self._end()
 
