@@ -218,6 +218,13 @@ struct usage {
 };
 struct usage usage_now(void);
 
+/* shares.c: memory in which each shared page counts once. */
+struct rusage;
+u64 cpu_of(const struct rusage *usage);
+u64 shares_cost(void);
+pid_t shares_helper(void);
+void shares_read(const pid_t *pids, size_t count, u64 *memory);
+
 /* ending.c: END, whoever wants it. */
 void ending_begin(int signal, i64 grace, i64 now);
 void ending_demand(int signal, i64 grace, i64 now);

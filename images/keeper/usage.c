@@ -1,8 +1,8 @@
 /*
  * What the command's processes use: CPU time and memory, out of /proc.
  *
- * Owns: the numbers of USAGE. Nothing is known where /proc shows nothing. Reading it must not hold up the
- * keeper: beyond a limit, a process is counted by its RSS, which the kernel has at hand.
+ * Owns: the numbers of USAGE, and for which processes the memory that is shared is told apart. Nothing is known where
+ * /proc shows nothing.
  */
 #include "keeper.h"
 
@@ -12,16 +12,11 @@
 #include <unistd.h>
 
 /* The kernel shows times in 1/100 s on both architectures. */
-enum { TICK = 10000, SHARES_LIMIT = 64, SHARES_MILLISECONDS = 50 };
-/* A share of so much takes the kernel some 50 ms. */
+enum { TICK = 10000, SHARES = 64 };
+/* It reads each page's entry for a share: some 50 ms for so much. */
 #define LARGE ((u64)4 << 30)
 
 static u64 highest;
-
-static u64 microseconds(const struct timeval *time)
-{
-    return (u64)time->tv_sec * 1000000 + (u64)time->tv_usec;
-}
 
 /* Of children that are reaped, and of theirs. */
 static u64 reaped_cpu(void)
@@ -29,22 +24,11 @@ static u64 reaped_cpu(void)
     struct rusage usage;
     if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
         return 0;
-    return microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime);
+    u64 cpu = cpu_of(&usage);
+    return cpu > shares_cost() ? cpu - shares_cost() : 0;
 }
 
-/* Pss: a page that several have mapped counts once in all. What can't be read changes nothing. */
-static void read_share(pid_t pid, u64 *bytes)
-{
-    char rollup[1024];
-    struct text path = process_path(pid, "/smaps_rollup");
-    if (read_file(path.bytes, rollup, sizeof rollup) <= 0)
-        return;
-    const char *share = strstr(rollup, "\nPss:");
-    if (share)
-        *bytes = strtoull(share + sizeof "\nPss:" - 1, NULL, 10) * 1024;
-}
-
-/* RSS: it counts such a page each time. */
+/* RSS: a page that several have mapped counts for each of them. */
 static u64 resident(pid_t pid)
 {
     char statm[128];
@@ -55,44 +39,46 @@ static u64 resident(pid_t pid)
     return second ? strtoull(second, NULL, 10) * (u64)getpagesize() : 0;
 }
 
-/*
- * The kernel reads each page's entry for a share, under a lock of the process. One that waits for a device or a file
- * system may hold that lock until it has what it waits for.
- */
-static u64 memory_of(const struct process *process, int *shares, i64 until)
+/* CPU time never gets less, although a process that nobody reaps takes its own along. */
+static u64 no_less(u64 cpu)
 {
-    u64 bytes = resident(process->pid);
-    if (!process->is_stuck && bytes <= LARGE && *shares < SHARES_LIMIT && clock_now() < until) {
-        (*shares)++;
-        read_share(process->pid, &bytes);
-    }
-    return bytes;
+    if (highest < cpu)
+        highest = cpu;
+    return highest;
 }
 
-/* All zero: nothing is known. CPU time never gets less, although a process that nobody reaps takes its own along. */
+/* All zero: nothing is known. */
 struct usage usage_now(void)
 {
     struct table table;
     struct usage usage = {0};
-    int shares = 0;
+    pid_t pids[SHARES];
+    u64 memory[SHARES];
+    size_t shares = 0;
     if (!processes_read(&table))
         return usage;
-    i64 until = clock_now() + SHARES_MILLISECONDS;
-    usage.cpu = reaped_cpu();
+    u64 cpu = reaped_cpu();
     mark_descendants(&table);
     for (size_t number = 0; number < table.count; number++) {
         const struct process *process = &table.rows[number];
-        if (!process->is_member)
+        if (!process->is_member || process->pid == shares_helper())
             continue;
-        usage.cpu += process->ticks * TICK;
+        cpu += process->ticks * TICK;
         if (process->is_dead)
             continue;
+        u64 bytes = resident(process->pid);
         usage.count++;
-        usage.memory += memory_of(process, &shares, until);
+        if (shares < SHARES && bytes <= LARGE && !process->is_stuck) {
+            pids[shares] = process->pid;
+            memory[shares++] = bytes;
+        } else {
+            usage.memory += bytes;
+        }
     }
     processes_forget();
-    if (highest < usage.cpu)
-        highest = usage.cpu;
-    usage.cpu = highest;
+    shares_read(pids, shares, memory);
+    for (size_t number = 0; number < shares; number++)
+        usage.memory += memory[number];
+    usage.cpu = no_less(cpu);
     return usage;
 }
