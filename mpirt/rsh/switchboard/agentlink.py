@@ -41,8 +41,8 @@ class AgentLink:
     # fmt: off
     __slots__ = (
         "_asked", "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over",
-        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_viewer", "_loop", "_outbox", "_received",
-        "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
+        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_owed", "_is_viewer", "_loop", "_outbox",
+        "_received", "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
 
@@ -73,7 +73,7 @@ class AgentLink:
         self._held = bytearray()
         self._ended_stdin = self._is_at_end = self._feeding = False
         self._received = self._room_told = self._taken_told = 0
-        self._has_handed_over = self._is_viewer = False
+        self._has_handed_over = self._is_viewer = self._is_owed = False
         self._outbox.say(frames.welcome(os.getpid()))
         loop.add(self, self._act, group=self)
         self._send()
@@ -118,6 +118,7 @@ class AgentLink:
 
     def answer(self, document: bytes) -> None:
         """How things are, for who has asked."""
+        self._is_owed = False
         self._say(frames.status(document))
 
     # For whoever wants to know how it is
@@ -232,6 +233,7 @@ class AgentLink:
 
     def _take_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_question(kind):
+            self._is_owed = True
             self._asked(self)
         else:
             self._take(kind, payload)
@@ -239,7 +241,8 @@ class AgentLink:
     def _is_question(self, kind: Kind) -> bool:
         """Whether it asks how things are. Who does so does nothing else, and takes each answer first."""
         is_question = kind is Kind.STATUS_REQUEST
-        cannot_be = self._has_handed_over or self._outbox.unsent if is_question else self._is_viewer
+        is_busy = self._has_handed_over or self._is_owed or self._outbox.unsent
+        cannot_be = is_busy if is_question else self._is_viewer
         if cannot_be:
             raise PeerError(f"{kind.name} out of turn from an agent")
         self._is_viewer = is_question

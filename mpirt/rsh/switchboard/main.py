@@ -124,6 +124,9 @@ class Switchboard:
     def _asked(self, viewer: AgentLink) -> None:
         self._newcomers.discard(viewer)
         self._viewers.add(viewer)
+        self._calls.look(lambda: self._answer(viewer))
+
+    def _answer(self, viewer: AgentLink) -> None:
         commands = self._calls.status()
         viewer.answer(document(self._status(commands), commands))
 
