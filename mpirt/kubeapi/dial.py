@@ -81,8 +81,8 @@ class Dialer:
     def remember(self, stream: TlsStream) -> None:
         """Begin the next connections with what this one, which was read from, has agreed on."""
         now = time.monotonic()
-        # Each reading of a session loses 6 kB for ever in Python 3.10 to 3.12 (gh-116810). So one is read where the
-        # one that is known did not do; and seldom, where none ever does.
+        # Each reading of a session loses 6 kB for ever in Python 3.10 to 3.12 (gh-116810). So one is read where
+        # the one before did not do; and seldom, where none ever does.
         if self._session is None or (not stream.is_resumed and now >= self._read_again_at):
             self._session, self._read_again_at = stream.session, now + _SESSION_SECONDS
 
