@@ -76,7 +76,7 @@ def imported_meanwhile(ground: Ground, command: str, **more: str) -> tuple[int, 
 
 class TestTheStart:
     def test_imports_this_and_no_more(self) -> None:
-        assert imported_to_begin() - CORES - CLOCK - HEAP - ALWAYS == OURS
+        assert imported_to_begin() - CORES - CLOCK - HEAP - ALWAYS - imported_by("enum") == OURS
 
     def test_leaves_out_what_is_dear(self) -> None:
         assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)
