@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
-    import _signal as signal
+import signal
 
 _ENDS_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
