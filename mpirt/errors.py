@@ -8,7 +8,7 @@ launchers know it.
 
 from __future__ import annotations
 
-from mpirt.values import IntEnum
+from enum import IntEnum
 
 TYPE_CHECKING = False  # typing costs every remote command 6 ms; type checkers know the constant by its name
 if TYPE_CHECKING:

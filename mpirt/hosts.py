@@ -3,13 +3,15 @@ A host and its slots, and the ways launchers write lists of them.
 
 Owns: `Host`, the four forms a list is written in, and the reading of a list that somebody wrote. Must not
 import anything that reads a file or the environment: text comes in, text goes out. mpirt-discover imports this
-every second, so no dataclasses, no enum and no regular expressions, which cost it 10 ms.
+every second, so no dataclasses and no regular expressions: docs/architecture.md has what they cost.
 """
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt.errors import SpecError
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,24 +1,19 @@
 """
-Frozen values and enumerations, cheap to import.
+Frozen values, cheap to import.
 
 Owns: `Value`, which makes of an annotated class what `@dataclass(frozen=True, slots=True)` would, and which
-type checkers take for exactly that. Importing dataclasses and making 25 of them costs a remote command 20 ms, as
-much as Python with its ssl module; these cost no more than any class. Fields are positional in the order they are
-written, or by name; a `__post_init__` may refuse what can't be. Nothing inherits from a value.
-
-`Enum` and `IntEnum` are for type checkers those of the enum module, and otherwise as much of them as is used:
-unique members with a name and a value, which the class gives in their order, or one by its value. The module would
-cost 3 ms and 1 MB.
+type checkers take for exactly that. These cost no more than any class; docs/architecture.md has what dataclasses
+would cost the programs that start often. Fields are positional in the order they are written, or by name; a
+`__post_init__` may refuse what can't be. Nothing inherits from a value.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own costs its import; type checkers know it by its name
 
-__all__ = ["Enum", "IntEnum", "Value"]
+__all__ = ["Value"]
 
 if TYPE_CHECKING:
-    from enum import Enum, IntEnum
     from typing import dataclass_transform
 
     @dataclass_transform(frozen_default=True)
@@ -75,41 +70,3 @@ else:
 
     def _items(value):
         return tuple(getattr(value, name) for name in value.__slots__)
-
-    class _Members(type):
-        """Makes members of what stands in a class's body."""
-
-        def __new__(mcs, name, bases, space):
-            own = {key: text for key, text in space.items() if key.startswith("_")}
-            cls = type.__new__(mcs, name, bases, own)
-            cls._members = tuple(_member(cls, key, space[key]) for key in space if key not in own)
-            return cls
-
-        def __iter__(cls):
-            return iter(cls._members)
-
-        def __call__(cls, given):
-            for member in cls._members:
-                if member.value == given:
-                    return member
-            raise ValueError(f"{given!r} is not a valid {cls.__qualname__}")
-
-    def _member(cls, name, given):
-        made = int.__new__(cls, given) if issubclass(cls, int) else object.__new__(cls)
-        made.name, made.value = name, given
-        setattr(cls, name, made)
-        return made
-
-    class Enum(metaclass=_Members):
-        """Members that are equal to nothing but themselves."""
-
-        def __repr__(self):
-            return f"{type(self).__name__}.{self.name}"
-
-    class IntEnum(int, metaclass=_Members):
-        """Members that are numbers."""
-
-        __str__ = int.__repr__
-
-        def __repr__(self):
-            return f"{type(self).__name__}.{self.name}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 
 from mpirt.discover.progress import say
 from mpirt.errors import ExitCode, MpirtError
@@ -17,11 +18,7 @@ from mpirt.kubeapi.answers import TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from types import FrameType, TracebackType
-else:
-    # The core of it: the module itself makes enumerations, for 1 MB of what it takes to make some.
-    import _signal as signal
 
 # What an error that knows its reason has, after the deadline, before the alarm rings.
 _GRACE = 0.2

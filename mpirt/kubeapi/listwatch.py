@@ -10,6 +10,8 @@ tick() when `expires` has passed.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import (
     ApiError,
@@ -25,7 +27,7 @@ from mpirt.kubeapi.answers import (
 from mpirt.kubeapi.asks import Ask
 from mpirt.kubeapi.watchlines import ADDED, DELETED, ERROR, MODIFIED, RawEvent, WatchLines
 from mpirt.kubeapi.wire import OK, ResponseReader
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 TLS as the interpreter itself has it, without the module ssl around it.
 
 Owns: the only use of `_ssl`. ssl makes enums of hundreds of constants, and brings base64, selectors and socket,
-which does the same: 4 ms and 0.7 MB of each remote command and of each look for hosts, for names that nobody here
-uses. What decides about security, the verification of certificates and names, stands below ssl, in `_ssl` and
-OpenSSL, and is the same. `_ssl` is CPython's own business, though: the protocol tests cover each call made here.
+which does the same, for names that nobody here uses; docs/architecture.md has what that costs. What decides about
+security, the verification of certificates and names, stands below ssl, in `_ssl` and OpenSSL, and is the same.
+`_ssl` is CPython's own business, though: the protocol tests cover each call made here.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Owns: the headers that ask for it and the check of the answer. Frames are somebo
 from __future__ import annotations
 
 import binascii
+import hashlib
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.wire import Head
@@ -52,11 +53,5 @@ def accepted_protocol(head: Head, key: str, protocols: Sequence[str]) -> str:
 
 
 def _answer_to(key: str) -> str:
-    try:
-        # hashlib brings all other hashes along, and OpenSSL's, for a millisecond of every remote command.
-        from _sha1 import sha1  # type: ignore[import-not-found]  # noqa: PLC0415
-    except ImportError:
-        # A Python may be built without it.
-        from hashlib import sha1  # noqa: PLC0415
-    digest: bytes = sha1(key.encode() + _ACCEPT_SUFFIX, usedforsecurity=False).digest()
+    digest = hashlib.sha1(key.encode() + _ACCEPT_SUFFIX, usedforsecurity=False).digest()
     return binascii.b2a_base64(digest, newline=False).decode()

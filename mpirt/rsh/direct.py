@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
+    # The core of it. The module itself, with the enumerations that it makes, takes 4 ms to import, in which Ctrl-C
+    # would end in a traceback.
     import _signal as signal
 
 _ENDS_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -19,7 +19,7 @@ _BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"
 
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
-    "errors": frozenset({"values"}),
+    "errors": frozenset(),
     "names": frozenset(),
     "values": frozenset(),
     "hosts": frozenset({"errors", "values"}),

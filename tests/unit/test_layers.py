@@ -93,7 +93,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/errors.py",
                 "import mpirt.names",
-                "errors may import values of mpirt, but not names",
+                "errors may import nothing of mpirt, but not names",
                 id="floor",
             ),
             pytest.param(

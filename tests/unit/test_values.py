@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mpirt.values import Enum, IntEnum, Value
+from mpirt.values import Value
 
 
 class Point(Value):
@@ -91,40 +91,3 @@ def test_importing_them_imports_nothing() -> None:
     found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
 
     assert set(eval(found)) <= {"mpirt", "mpirt.values", "__future__"}
-
-
-class Colour(Enum):
-    """Docstrings and what begins with a line are no members."""
-
-    RED = "red"
-    """Nor is this."""
-    GREEN = "green"
-
-
-class Size(IntEnum):
-    SMALL = 1
-    LARGE = 2
-
-
-class TestEnumerations:
-    def test_members_have_a_name_and_a_value_and_come_in_their_order(self) -> None:
-        assert [(colour.name, colour.value) for colour in Colour] == [("RED", "red"), ("GREEN", "green")]
-        assert [(size.name, size.value) for size in Size] == [("SMALL", 1), ("LARGE", 2)]
-
-    def test_a_member_is_found_by_its_value(self) -> None:
-        assert (Colour("green"), Size(1)) == (Colour.GREEN, Size.SMALL)
-
-    def test_a_value_that_no_member_has_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="'blue' is not a valid Colour"):
-            Colour("blue")
-
-    def test_members_are_unique(self) -> None:
-        assert len({Colour.RED, Colour.GREEN}) == 2
-        assert all(isinstance(colour, Colour) for colour in Colour)
-
-    def test_numbers_are_numbers(self) -> None:
-        assert Size.SMALL + Size.LARGE == 3
-        assert f"{Size.LARGE}" == "2"
-
-    def test_members_show_their_name(self) -> None:
-        assert (repr(Colour.RED), repr(Size.SMALL)) == ("Colour.RED", "Size.SMALL")

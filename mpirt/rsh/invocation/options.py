@@ -10,8 +10,10 @@ refused.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt.errors import UsageError
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,13 @@ silence. Each names what is proven and no more, and nothing here is ever code 0.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt.errors import ExitCode
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 _SIGNALLED = 128
 

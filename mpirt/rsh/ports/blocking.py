@@ -8,9 +8,9 @@ opened anew: nobody else pays for it.
 
 from __future__ import annotations
 
-import _thread
 import os
 import select
+import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class _Aside:
         self._fd = fd
         self._ended, self._tell = os.pipe()
         os.set_blocking(self._ended, False)
-        self._go = _thread.allocate_lock()
+        self._go = threading.Lock()
         self._go.acquire()
         self._call: Callable[[], None]
         self._error: OSError | None = None
-        _thread.start_new_thread(self._run, ())
+        threading.Thread(target=self._run, daemon=True).start()
 
     def fileno(self) -> int:
         """The descriptor to poll for reading while it is busy: ready at the call's end."""

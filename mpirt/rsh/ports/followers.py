@@ -6,7 +6,7 @@ Owns: the handle that a session has, and what its hub (podhub.py) keeps for each
 
 from __future__ import annotations
 
-from mpirt.values import Value
+from dataclasses import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     Hear = Callable[[Sequence[events.Event]], None]
 
 
-class Watch(Value):
+@dataclass(frozen=True, slots=True)
+class Watch:
     """How a common watch is, for whoever wants to know."""
 
     namespace: str

@@ -12,12 +12,12 @@ group asked again.
 from __future__ import annotations
 
 import errno
+import heapq
 import select
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import heapq
     from collections.abc import Callable, Hashable, Iterable
     from typing import Protocol
 
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 
         def fileno(self) -> int:
             """The descriptor; -1 while there is none. Each act may change it."""
-else:
-    # The core of it. The module itself takes five times as long to import.
-    import _heapq as heapq
+
 
 FOR_EVER = float("inf")
 # epoll counts milliseconds in an int.

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 
 from mpirt.rsh.ports.loop import FOR_EVER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    # The core of it. The module itself makes enumerations of all signals there are, for 0.1 MB and a millisecond.
-    import _signal as signal
 
 MEANT_FOR_THE_COMMAND: dict[int, str] = {
     signal.SIGTERM: "TERM",

@@ -7,9 +7,11 @@ follows from a frame.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt import keeper
 from mpirt.errors import PeerError
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

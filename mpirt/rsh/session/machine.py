@@ -7,11 +7,13 @@ and the pod's watch, begun once. No I/O, no clock.
 
 from __future__ import annotations
 
+from enum import Enum
+
 from mpirt.errors import MpirtError, PeerError
 from mpirt.rsh.protocol.channels import stdin_messages
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
-from mpirt.values import Enum, Value
+from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

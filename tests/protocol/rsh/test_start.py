@@ -25,12 +25,8 @@ OURS = {
         ".ports.owndescriptors", ".ports.sessionio", ".ports.signals",
     )),
 }  # fmt: skip
-# The core of signal, never that itself.
-CLOCK = {"_signal", "gc", "time"}
-# The core of heapq, never that itself: the loop's deadlines.
-HEAP = {"_heapq"}
-# For the answer to the handshake.
-HASH = {"_sha1"}
+# Of the standard library, with what they bring along.
+STANDARD = ("enum", "gc", "hashlib", "heapq", "signal", "time")
 WRAPPER = {
     f"mpirt.rsh.{name}"
     for name in (
@@ -76,7 +72,7 @@ def imported_meanwhile(ground: Ground, command: str, **more: str) -> tuple[int, 
 
 class TestTheStart:
     def test_imports_this_and_no_more(self) -> None:
-        assert imported_to_begin() - CORES - CLOCK - HEAP - ALWAYS == OURS
+        assert imported_to_begin() - CORES - ALWAYS - imported_by(*STANDARD) == OURS
 
     def test_leaves_out_what_is_dear(self) -> None:
         assert {name.partition(".")[0] for name in imported_to_begin()}.isdisjoint(DEAR)
@@ -87,24 +83,24 @@ class TestARunThatAKeeperHolds:
         # The keeper is there already: the first one had it sent.
         imported_meanwhile(ground, "true", MPIRT_KEEPER="on")
 
-        assert imported_meanwhile(ground, "true", MPIRT_KEEPER="on") == (0, HASH | KEEPER)
+        assert imported_meanwhile(ground, "true", MPIRT_KEEPER="on") == (0, KEEPER)
 
     def test_that_takes_longer_watches_its_pod(self, ground: Ground) -> None:
         code, loaded = imported_meanwhile(ground, "sleep 1.2", MPIRT_KEEPER="on")
 
-        assert (code, loaded - HASH - SCANNER - SENDING) == (0, KEEPER | WATCH)
+        assert (code, loaded - SCANNER - SENDING) == (0, KEEPER | WATCH)
 
 
 class TestARunUnderTheWrapper:
     def test_imports_nothing_more(self, ground: Ground) -> None:
-        assert imported_meanwhile(ground, "true") == (0, HASH | WRAPPER)
+        assert imported_meanwhile(ground, "true") == (0, WRAPPER)
 
     def test_that_fails_reads_why(self, ground: Ground) -> None:
         code, loaded = imported_meanwhile(ground, "exit 3")
 
-        assert (code, loaded - HASH - SCANNER) == (3, WRAPPER)
+        assert (code, loaded - SCANNER) == (3, WRAPPER)
 
     def test_that_takes_longer_watches_its_pod(self, ground: Ground) -> None:
         code, loaded = imported_meanwhile(ground, "sleep 1.2")
 
-        assert (code, loaded - HASH - SCANNER) == (0, WRAPPER | WATCH)
+        assert (code, loaded - SCANNER) == (0, WRAPPER | WATCH)

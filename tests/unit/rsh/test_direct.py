@@ -8,15 +8,21 @@ import sys
 
 import pytest
 
-# The signal comes when a module in the middle of the imports is looked for.
+from tests.unit.kubeapi.test_imports import PATHS
+
+# One of the first modules, and one in the middle of the imports.
+FIRST, LATER = "enum", "mpirt.rsh.session.session"
+# The signal comes when a module is looked for. The interpreter has imported nothing else.
 _SIGNALLED = """
-import os, signal, sys
+import os, sys
+sys.path[:0] = sys.argv[1].split("\\n")
+at, number = sys.argv[2], int(sys.argv[3])
 
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "mpirt.rsh.session.session":
-            os.kill(os.getpid(), int(sys.argv[1]))
+        if name == at:
+            os.kill(os.getpid(), number)
 
 sys.meta_path.insert(0, Finder)
 from mpirt.rsh.direct import main
@@ -26,20 +32,21 @@ main()
 _IGNORED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
-def signalled(number: int, before: str = "") -> subprocess.CompletedProcess[str]:
-    program = before + _SIGNALLED.replace("sys.argv[1]", str(number), 1)
-    return subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+def signalled(at: str, number: int, before: str = "") -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-IS", "-c", before + _SIGNALLED, PATHS, at, str(number)]
+    return subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("at", [FIRST, LATER])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_it_ends_the_program_with_the_code_of_a_command_that_it_ends(number: signal.Signals) -> None:
-    done = signalled(number)
+def test_it_ends_the_program_with_the_code_of_a_command_that_it_ends(at: str, number: signal.Signals) -> None:
+    done = signalled(at, number)
 
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
 
 
 def test_one_that_is_ignored_stays_ignored() -> None:
-    done = signalled(signal.SIGINT, _IGNORED)
+    done = signalled(LATER, signal.SIGINT, _IGNORED)
 
     assert done.returncode == 240
     assert done.stderr == "mpirt-rsh: no host; the form is: mpirt-rsh [options] HOST COMMAND...\n"
