@@ -8,6 +8,7 @@ last. What the ends are worth is judging.py's.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from asyncio.subprocess import PIPE, Process
@@ -26,6 +27,9 @@ from tests.e2e.rsh import agent
 _ENDS_WITHIN = 240.0
 # Longer than any outage. A keeper that could not be told that its command's end is known stays for so long.
 LEASE = 40
+
+_PS = agent.RSH.with_name("mpirt")
+_LOOK_EVERY = 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +93,19 @@ class Crowd:
         lap.note(end)
         if what := problem(end):
             self.problems.append(f"command {visit.number} ({visit.kind.value}) in {pod}, {running.fate}: {what}")
+
+
+async def looks(seconds: float) -> None:
+    """Somebody looks at the commands now and then, for so many seconds."""
+    began = time.monotonic()
+    for number in range(int(seconds / _LOOK_EVERY)):
+        # Its own time, for which nothing else stands.
+        await asyncio.sleep(began + number * _LOOK_EVERY - time.monotonic())
+        process = await asyncio.create_subprocess_exec(str(_PS), "ps", "--json", stdout=PIPE, stderr=PIPE)
+        found, errors = await process.communicate()
+        assert process.returncode == 0, errors
+        [board] = json.loads(found)["switchboards"]
+        assert board["commands"]
 
 
 class Stayer:

@@ -91,6 +91,7 @@ async def one_lap(number: int, crowd: Crowd, faults: Weather, folder: Path) -> L
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(crowd.lap(visits.of(f"{SEED}-{number}", _LAP), lap))
         tasks.create_task(faults.lap(_LAP, lap))
+        tasks.create_task(running.looks(_LAP))
     if number == 0 and _LAPS >= _LAPS_WORTH_A_DEATH:
         await faults.happen(weather.switchboard_killed(folder), lap)
     return lap
