@@ -32,8 +32,9 @@ class Viewer:
         self._file = self._socket.makefile("rb")
         assert self.frame()[0] == WELCOME
 
-    def say(self, kind: int, payload: bytes = b"") -> None:
-        self._socket.sendall(struct.pack("<IB", len(payload), kind) + payload)
+    def say(self, kind: int, payload: bytes = b"", *, times: int = 1) -> None:
+        """So many frames, which arrive together."""
+        self._socket.sendall((struct.pack("<IB", len(payload), kind) + payload) * times)
 
     def frame(self) -> tuple[int, bytes]:
         """The next frame; (0, nothing) at the end."""
