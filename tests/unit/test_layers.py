@@ -111,8 +111,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
-                "values of mpirt, but not discover",
+                "rsh may import agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
+                "podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
