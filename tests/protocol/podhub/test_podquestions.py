@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import select
+import socket
 
 from mpirt.rsh.ports.podhub import PodHub
 from tests.apiserver.faults import Chunked, Then
@@ -111,6 +113,15 @@ class TestAHub:
 
 
 class TestAWatch:
+    def test_is_given_up_soon_when_its_peer_has_vanished(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, _ = begun(apiserver, begin)
+        with socket.socket(fileno=os.dup(crowd.hub.fileno())) as same:
+            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            found = [same.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+
+            assert same.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert found == [5, 2, 3]
+
     def test_that_has_just_begun_is_not_answered_from(self, apiserver: ApiServer, begin: Begin) -> None:
         crowd = begin("w-0", selector=SELECTOR)
         crowd.settles(apiserver)
