@@ -86,6 +86,7 @@ Environment:
                                   waits
   KUBECONFIG                      the cluster; without it ~/.kube/config, or the pod's own service account
   HTTPS_PROXY, NO_PROXY           the way to it, as for kubectl
+  MPIRT_SWITCHBOARD               off: ask the API server even where a switchboard of mpirt-rsh knows the pods
   MPIRT_LOG=debug                 as --verbose
 
 Exit code: 0 when the list is the whole truth, an empty one too; otherwise it isn't known, nothing is printed, and
