@@ -41,7 +41,9 @@ class Boarded:
             ended = self.run(*words) if words else self.job()
             return ended if ended.errors.startswith(FROM_THE_SWITCHBOARD) else None
 
-        return until(ask, within=PATIENCE, what="the switchboard to answer", instead=self.job)
+        ended = until(ask, within=PATIENCE, what="the switchboard to answer", instead=self.job)
+        assert ended is not None
+        return ended
 
     def lists(self) -> int:
         """How many lists the API server was asked for."""
