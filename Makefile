@@ -69,6 +69,13 @@ chaos: export MPIRT_TEST_SEED = $(or $(SEED),mpirt)
 chaos: may-test cluster ## N random schedules (200) of outages and deaths on the cluster, from a SEED (root)
 	$(BIN)/python -m pytest -s tests/e2e/chaos $(PYTEST_ARGS)
 
+MINUTES ?= 60
+.PHONY: endurance
+endurance: export MPIRT_TEST_MINUTES = $(MINUTES)
+endurance: export MPIRT_TEST_SEED = $(or $(SEED),mpirt)
+endurance: may-test cluster ## MINUTES (60) of commands that come and go among faults: nothing becomes more (root)
+	$(BIN)/python -m pytest -s tests/e2e/endurance $(PYTEST_ARGS)
+
 # Make one target, say how long it took, and note it for whoever sums up.
 define stage
 mkdir -p $(dir $(STAGES)); echo "==> make $(1)"; begin=$$(date +%s); $(MAKE) --no-print-directory $(1); code=$$?; \

@@ -99,6 +99,9 @@ static bool do_frame(const struct frame *frame, i64 now)
     case BEAT:
         telling_beat(frame->number);
         return true;
+    case USAGE:
+        telling_usage(frame->number);
+        return true;
     default:
         return false;
     }

@@ -16,11 +16,12 @@ static const struct {
     [DONE] = {0, 0, true},
     [BEAT] = {0, 0, false},
     [FENCE] = {1, JOB_LIMIT - 1, false},
+    [USAGE] = {0, 0, false},
 };
 
 static bool is_allowed(const struct frame *frame)
 {
-    return frame->type >= ATTACH && frame->type <= FENCE
+    return frame->type >= ATTACH && frame->type <= USAGE
         && frame->length >= rules[frame->type].least && frame->length <= rules[frame->type].most
         && !(rules[frame->type].is_unnumbered && frame->number);
 }

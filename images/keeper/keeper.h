@@ -23,8 +23,8 @@ enum {
 };
 
 enum frame_type {
-    ATTACH = 1, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, FENCE,
-    ATTACHED = 33, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, BEAT_BACK, FAILED,
+    ATTACH = 1, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, FENCE, USAGE,
+    ATTACHED = 33, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, BEAT_BACK, FAILED, USAGE_BACK,
 };
 
 /* frames.c: layout, no state. */
@@ -154,6 +154,7 @@ void connection_tell(void);
 /* telling.c: the keeper's frames, out of its state. */
 void telling_begin(u32 epoch);
 void telling_beat(u64 number);
+void telling_usage(u64 number);
 bool telling_write(int fd);
 bool telling_is_held_up(void);
 bool failure_is_told(void);
@@ -182,7 +183,9 @@ i64 fence_deadline(void);
 struct process {
     pid_t pid, parent, group;
     u64 start;               /* with the pid, it is one process for good */
+    u64 ticks;               /* of CPU time, with that of the children that it has reaped */
     bool is_dead;            /* and not reaped */
+    bool is_stuck;           /* waits for something that no signal interrupts */
     bool is_member, is_known, is_told;
     bool has_child, has_new_child;
     bool minds;              /* had the signal, and has a handler for it */
@@ -193,6 +196,7 @@ struct table {
     struct process *rows;
     size_t count;
 };
+struct text process_path(pid_t pid, const char *file);
 bool processes_read(struct table *table);
 void processes_forget(void);
 bool processes_are_visible(void);
@@ -202,8 +206,24 @@ bool process_handles(pid_t pid, int signal);
 bool is_waiting_shell(const struct process *process, int signal);
 
 /* tree.c: signals to the command's processes. */
+void mark_descendants(struct table *table);
 void signal_group(int signal);
 int signal_descendants(int signal, bool anew);
+
+/* usage.c: what the command's processes use. */
+struct usage {
+    u64 cpu;                 /* in microseconds */
+    u64 memory;              /* in bytes */
+    u32 count;               /* of the processes that live */
+};
+struct usage usage_now(void);
+
+/* shares.c: memory in which each shared page counts once. */
+struct rusage;
+u64 cpu_of(const struct rusage *usage);
+u64 shares_cost(void);
+pid_t shares_helper(void);
+void shares_read(const pid_t *pids, size_t count, u64 *memory);
 
 /* ending.c: END, whoever wants it. */
 void ending_begin(int signal, i64 grace, i64 now);

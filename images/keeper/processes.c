@@ -11,7 +11,9 @@
 
 enum {
     ROWS = 32768,
-    PARENT_FIELD = 1, GROUP_FIELD = 2, THREADS_FIELD = 17, START_FIELD = 19,    /* behind the name and the state */
+    /* Behind the name and the state. */
+    PARENT_FIELD = 1, GROUP_FIELD = 2, FIRST_TIME_FIELD = 11, LAST_TIME_FIELD = 14, THREADS_FIELD = 17,
+    START_FIELD = 19,
 };
 
 /* Two, for what was so last time is compared. */
@@ -31,7 +33,7 @@ static u64 number_at(const char **at)
     return number;
 }
 
-static struct text path_of(pid_t pid, const char *file)
+struct text process_path(pid_t pid, const char *file)
 {
     struct text path = {0};
     text_add(&path, "/proc/");
@@ -44,14 +46,14 @@ static struct text path_of(pid_t pid, const char *file)
 static bool read_process(pid_t pid, struct process *process)
 {
     char stat[1024];
-    struct text path = path_of(pid, "/stat");
+    struct text path = process_path(pid, "/stat");
     if (read_file(path.bytes, stat, sizeof stat) <= 0)
         return false;
     /* The name may hold anything; the last bracket ends it. */
     const char *at = strrchr(stat, ')');
     if (!at || at[1] != ' ' || !at[2] || at[3] != ' ')
         return false;
-    *process = (struct process){.pid = pid, .is_dead = strchr("ZXx", at[2]) != NULL};
+    *process = (struct process){.pid = pid, .is_dead = strchr("ZXx", at[2]) != NULL, .is_stuck = at[2] == 'D'};
     at += 4;
     for (int field = PARENT_FIELD; *at && field <= START_FIELD; field++) {
         at += *at == '-';
@@ -60,6 +62,8 @@ static bool read_process(pid_t pid, struct process *process)
             process->parent = (pid_t)number;
         else if (field == GROUP_FIELD)
             process->group = (pid_t)number;
+        else if (field >= FIRST_TIME_FIELD && field <= LAST_TIME_FIELD)
+            process->ticks += number;
         else if (field == THREADS_FIELD)
             /* Its first thread has ended, others have not. */
             process->is_dead &= number <= 1;
@@ -146,7 +150,7 @@ struct process *process_find(const struct table *table, pid_t pid)
 bool process_handles(pid_t pid, int signal)
 {
     static char status[65536];
-    struct text path = path_of(pid, "/status");
+    struct text path = process_path(pid, "/status");
     if (read_file(path.bytes, status, sizeof status) <= 0)
         return false;
     const char *caught = strstr(status, "\nSigCgt:");
@@ -173,7 +177,7 @@ static bool is_named_as_a_shell(const char *path, size_t length)
 static bool is_shell(pid_t pid)
 {
     char program[4096], words[512];
-    struct text path = path_of(pid, "/exe");
+    struct text path = process_path(pid, "/exe");
     ssize_t length = readlink(path.bytes, program, sizeof program - 1);
     if (length < 0)
         return false;
@@ -184,7 +188,7 @@ static bool is_shell(pid_t pid)
     if (!strstr(program, "box"))
         return is_named_as_a_shell(program, strlen(program));
     /* One program of many names: busybox sh, or sh. */
-    path = path_of(pid, "/cmdline");
+    path = process_path(pid, "/cmdline");
     ssize_t size = read_file(path.bytes, words, sizeof words);
     if (size <= 0)
         return false;

@@ -14,9 +14,9 @@ static struct {
     u32 epoch;
     u8 frame[FRAME_LIMIT];
     size_t length, written;
-    bool attached, started, exited, failed, beat;   /* still to be told */
-    u64 beat_number;
-    u64 controls, taken;                            /* as told last */
+    bool attached, started, exited, failed, beat, usage;    /* still to be told */
+    u64 beat_number, usage_number;
+    u64 controls, taken;                                    /* as told last */
     bool closed;
 } tell;
 
@@ -25,7 +25,7 @@ void telling_begin(u32 epoch)
     tell.epoch = epoch;
     tell.length = tell.written = 0;
     tell.attached = tell.started = tell.exited = tell.failed = true;
-    tell.beat = tell.closed = false;
+    tell.beat = tell.usage = tell.closed = false;
     output_rewind();
 }
 
@@ -34,6 +34,13 @@ void telling_beat(u64 number)
 {
     tell.beat = true;
     tell.beat_number = number;
+}
+
+/* The same of what is asked for. It is read only when it can be told. */
+void telling_usage(u64 number)
+{
+    tell.usage = true;
+    tell.usage_number = number;
 }
 
 static size_t written(enum frame_type type, u64 number, const void *payload, size_t length)
@@ -76,6 +83,17 @@ static size_t taken(void)
     tell.taken = stdin_taken();
     tell.closed = closed;
     return written(TAKEN, tell.taken, &closed, 1);
+}
+
+static size_t used(void)
+{
+    struct usage usage = usage_now();
+    u8 payload[20];
+    tell.usage = false;
+    put64(payload, usage.cpu);
+    put64(payload + 8, usage.memory);
+    put32(payload + 16, usage.count);
+    return written(USAGE_BACK, tell.usage_number, payload, sizeof payload);
 }
 
 static size_t failed(void)
@@ -121,6 +139,8 @@ static size_t composed(void)
         return taken();
     if (tell.failed && session.phase == UNSTARTED)
         return failed();
+    if (tell.usage)
+        return used();
     size_t length = output();
     if (!length && tell.exited && session.phase == ENDED)
         return exited();

@@ -24,7 +24,7 @@ static void mark_group(struct table *table)
 }
 
 /* A child may have a lower pid than its parent, so this goes on until nothing changes. */
-static void mark_descendants(struct table *table)
+void mark_descendants(struct table *table)
 {
     bool changes = true;
     pid_t self = getpid();

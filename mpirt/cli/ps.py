@@ -26,9 +26,18 @@ if TYPE_CHECKING:
 
 _NOTHING = "no commands are running (no switchboard)"
 _PAUSE, _REMOTE_PAUSE = 1.0, 5.0
+_EXAMPLES = """
+\b
+Examples:
+  mpirt ps --sort silence
+  mpirt ps --watch
+  mpirt ps -o '{pod:20} {state:10} {age:>8.0f} {cpu:>8.1f}'
+  mpirt ps --json | jq '.switchboards[].commands[] | select(.state == "detached") | .pod'
+  mpirt ps train -n ml
+"""
 
 
-@click.command()
+@click.command(epilog=_EXAMPLES)
 @click.option("-o", "--output", "form", metavar="FORMAT", help="A line for each command, such as '{pod} {age}'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with everything that is known.")
 @click.option("-w", "--watch", "live", is_flag=True, help="A live view in a terminal; q ends it.")
@@ -50,21 +59,16 @@ def ps(
     POD, NODE     where the command runs
     STATE         queued (waits for its turn), dial, hello, go, running, detached (its
                   connection is lost, and looked for), terminating, exited, done
+    CPU, MEM      time and memory of the command's processes in the pod; - if it is not
+                  known; --watch adds %CPU, since the last look
     OUT, IN       bytes from the command, and of stdin to it
     SILENT        time since the last sign of life from the pod
     COMMAND       cut to the terminal's width; all of it with -o and --json
 
     \b
     Names for -o: pod node namespace container command agent state started age
-    stdout stderr stdin silence held generation waiting agent_cpu agent_memory
-
-    \b
-    Examples:
-      mpirt ps --sort silence
-      mpirt ps --watch
-      mpirt ps -o '{pod:20} {state:10} {age:>8.0f} {stdout}'
-      mpirt ps --json | jq '.switchboards[].commands[] | select(.state == "detached") | .pod'
-      mpirt ps train -n ml
+    stdout stderr stdin silence held generation waiting cpu memory processes
+    agent_cpu agent_memory
     """
     _check(form=form, as_json=as_json, live=live, only_for_job=bool(namespace or context), job=job)
     wanted = None if form is None else Format(form)

@@ -20,7 +20,7 @@ Text = str | int | float
 NAMES: Mapping[str, Text] = {
     "pod": "", "node": "", "namespace": "", "container": "", "command": "", "agent": 0, "state": "", "started": 0,
     "age": 0.0, "stdout": 0, "stderr": 0, "stdin": 0, "silence": 0.0, "held": "", "generation": 0, "waiting": 0,
-    "agent_cpu": 0.0, "agent_memory": 0,
+    "cpu": 0.0, "memory": 0, "processes": 0, "agent_cpu": 0.0, "agent_memory": 0,
 }  # fmt: skip
 _EXAMPLE = "as in: -o '{pod} {state} {age:.0f}'"
 _SPEC = re.compile(r"(?P<place>[<>^]?\d{0,3})(\.\d{1,2})?[dfs]?")
@@ -55,6 +55,7 @@ def values(row: Row) -> dict[str, Text | None]:
         "started": int(command.started),
         "age": round(command.age, 1),
         "silence": None if command.silence is None else round(command.silence, 1),
+        "cpu": None if command.cpu is None else round(command.cpu, 2),
         "held": "yes" if command.held else "no",
         "agent_cpu": agent.cpu,
         "agent_memory": agent.memory,

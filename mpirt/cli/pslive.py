@@ -17,17 +17,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mpirt.cli.psboards import Board, ordered, rows_of
-from mpirt.cli.pstable import COLUMNS, cells, cut, printable, summary
+from mpirt.cli.psboards import Board, Row, ordered, rows_of
+from mpirt.cli.psrates import Rates
+from mpirt.cli.pstable import COLUMNS, NUMBERS, cells, cut, printable, summary
 from mpirt.errors import ConfigError, MpirtError, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, JustifyMethod, RenderableType
 
 _STDIN = 0
 _WITHOUT = "leave --watch out, or repeat the command: watch -n 2 mpirt ps"
 _STYLES = {"queued": "dim", "dial": "dim", "hello": "dim", "detached": "yellow", "terminating": "red"}
 _KEYS = "q ends"
+# Each look asks all keepers what their commands use. So many a second cost a few percent of a processor.
+_ASKED_PER_SECOND = 250
+_RATE, _RATE_AT = "%CPU", COLUMNS.index("CPU") + 1
 
 
 def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
@@ -36,7 +40,7 @@ def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
     from rich.console import Console  # noqa: PLC0415  only a live view needs it
     from rich.live import Live  # noqa: PLC0415
 
-    boards, problem = ask(), ""
+    boards, problem, rates = ask(), "", Rates()
     console = Console()
     with (
         suppress(KeyboardInterrupt),
@@ -44,8 +48,11 @@ def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
         while True:
-            live.update(_screen(console, boards, by=by, problem=problem), refresh=True)
-            if _ended_within(pause):
+            rows = ordered(rows_of(boards), by)
+            if not problem:
+                rates.look(rows, time.monotonic())
+            live.update(_screen(console, boards, rows, rates, by=by, problem=problem), refresh=True)
+            if _ended_within(max(pause, len(rows) / _ASKED_PER_SECOND)):
                 return
             try:
                 boards, problem = ask(), ""
@@ -63,22 +70,25 @@ def check() -> None:
         raise ConfigError(f"--watch needs the Python package rich, which is not here; {_WITHOUT}") from None
 
 
-def _screen(console: Console, boards: list[Board], *, by: str, problem: str) -> RenderableType:
+def _screen(
+    console: Console, boards: list[Board], rows: list[Row], rates: Rates, *, by: str, problem: str
+) -> RenderableType:
     from rich.console import Group  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     width, height = console.size
-    rows = ordered(rows_of(boards), by)
     heads = [problem] if problem else [summary(board) for board in boards] or ["no commands are running"]
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in COLUMNS:
-        is_number = name in ("AGE", "OUT", "IN", "SILENT")
-        table.add_column(name, justify="right" if is_number else "left", no_wrap=True, overflow="ellipsis")
+    for name in (*COLUMNS[:_RATE_AT], _RATE, *COLUMNS[_RATE_AT:]):
+        justify: JustifyMethod = "right" if name == _RATE or name in NUMBERS else "left"
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
     room = max(1, height - len(heads) - 3)
     for row in rows[:room]:
         style = _STYLES.get(row.command.state, "")
-        table.add_row(*(Text(text, no_wrap=True) for text in cells(row)), style=style)
+        texts = cells(row)
+        texts.insert(_RATE_AT, rates.text(row))
+        table.add_row(*(Text(text, no_wrap=True) for text in texts), style=style)
     hidden = f"{len(rows) - room} more below; " if len(rows) > room else ""
     lines = [Text(cut(printable(head), width), style="red" if problem else "") for head in heads]
     foot = Text(cut(f"{hidden}by {by}, {time.strftime('%H:%M:%S')}, {_KEYS}", width), style="dim")

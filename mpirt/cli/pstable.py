@@ -11,8 +11,8 @@ from itertools import zip_longest
 
 from mpirt.cli.psboards import Board, Row
 
-COLUMNS = ("POD", "NODE", "STATE", "AGE", "OUT", "IN", "SILENT", "COMMAND")
-_TO_THE_RIGHT = frozenset({"AGE", "OUT", "IN", "SILENT"})
+COLUMNS = ("POD", "NODE", "STATE", "AGE", "CPU", "MEM", "OUT", "IN", "SILENT", "COMMAND")
+NUMBERS = frozenset({"AGE", "CPU", "MEM", "OUT", "IN", "SILENT"})
 _GAP = "  "
 _CUT = "..."
 # Of a command so much is shown even where the rest of the line is full.
@@ -33,6 +33,8 @@ def cells(row: Row) -> list[str]:
         printable(command.node) or NOTHING,
         printable(command.state),
         duration(command.age),
+        NOTHING if command.cpu is None else cpu_time(command.cpu),
+        NOTHING if command.memory is None else size(command.memory),
         size(command.stdout + command.stderr),
         size(command.stdin),
         NOTHING if command.silence is None else duration(command.silence),
@@ -77,6 +79,13 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY}d{whole % _DAY // _HOUR:02}h"
 
 
+def cpu_time(seconds: float) -> str:
+    """Below a minute with tenths: 3.2s, 1m12s."""
+    # Rounded down, so that there is no 60.0s.
+    tenths = int(seconds * 10)
+    return f"{tenths // 10}.{tenths % 10}s" if tenths < _MINUTE * 10 else duration(seconds)
+
+
 def size(count: float) -> str:
     """Bytes in powers of 1024: 512, 1.5K, 20M."""
     if count < _KIB:
@@ -103,7 +112,7 @@ def cut(text: str, width: int) -> str:
 
 def _line(line: Sequence[str], widths: Sequence[int], width: int | None) -> str:
     *before, command = (
-        text if wide is None else text.rjust(wide) if name in _TO_THE_RIGHT else text.ljust(wide)
+        text if wide is None else text.rjust(wide) if name in NUMBERS else text.ljust(wide)
         for name, text, wide in zip_longest(COLUMNS, line, widths)
     )
     front = _GAP.join([*before, ""])

@@ -187,6 +187,11 @@ class TlsStream:
             raise self._error(error, "reading") from error
 
     @property
+    def is_resumed(self) -> bool:
+        """Whether it has begun with what an earlier connection had agreed on."""
+        return bool(getattr(self._tls, "session_reused", False))
+
+    @property
     def session(self) -> TlsSession | None:
         """What a later connection to the same server may begin with. It comes with the first bytes from there."""
         # Through a proxy there is none.

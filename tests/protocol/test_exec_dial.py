@@ -82,6 +82,13 @@ class TestAnOpenExec:
 
         assert upgraded.protocol == V4
 
+    def test_begins_with_what_the_first_one_has_agreed_on(self, api: ExecApi) -> None:
+        streams = [opened(dial(api)).stream for _ in range(3)]
+        for stream in streams:
+            stream.close()
+
+        assert [stream.is_resumed for stream in streams] == [False, True, True]
+
     def test_takes_the_connection_that_read_the_pod(
         self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
     ) -> None:

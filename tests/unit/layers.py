@@ -102,7 +102,7 @@ PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
     *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
-    *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "pstable")),
+    *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "psrates", "pstable")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),

@@ -56,7 +56,13 @@ class Answer(Value):
     """A sign of life."""
 
 
-Fact = Output | Attached | Started | Ended | NotStartable | Answer
+class Used(Value):
+    """What the command's processes use, as far as the keeper knows."""
+
+    usage: frames.Usage | None
+
+
+Fact = Output | Attached | Started | Ended | NotStartable | Answer | Used
 
 
 class Conversation:
@@ -171,6 +177,10 @@ class Conversation:
         """Ask for a sign of life, and give one."""
         return self._frame(Kind.BEAT) if self._is_connected else b""
 
+    def ask_usage(self) -> bytes:
+        """Ask what the command's processes use."""
+        return self._frame(Kind.USAGE) if self._is_connected else b""
+
     def done(self) -> bytes:
         """The end of the command has been taken note of."""
         return self._frame(Kind.DONE) if self._is_connected else b""
@@ -205,6 +215,8 @@ class Conversation:
                 yield from self._exit(frames.read_exit(found))
             case Kind.FAILED:
                 yield NotStartable(found.payload.decode(errors="replace"))
+            case Kind.USED:
+                yield Used(frames.read_usage(found))
             case _:
                 yield Answer()
 

@@ -24,7 +24,7 @@ HEADER = 16
 
 
 class Kind(Enum):
-    """What a frame is. The first eight are the agent's, the others the keeper's."""
+    """What a frame is. The first nine are the agent's, the others the keeper's."""
 
     ATTACH = 1
     CONTROL = 2
@@ -34,6 +34,7 @@ class Kind(Enum):
     DONE = 6
     BEAT = 7
     FENCE = 8
+    USAGE = 9
     ATTACHED = 33
     STARTED = 34
     TAKEN = 35
@@ -43,9 +44,10 @@ class Kind(Enum):
     EXIT = 39
     ANSWER = 40
     FAILED = 41
+    USED = 42
 
 
-_FROM_KEEPER = {kind.value: kind for kind in Kind if kind.value > Kind.FENCE.value}
+_FROM_KEEPER = {kind.value: kind for kind in Kind if kind.value > Kind.USAGE.value}
 
 START = b"S"
 _PART = b"s"
@@ -79,6 +81,16 @@ class Exit(Value):
     """Something still held its output open when the keeper stopped waiting for more."""
     stdout: int
     stderr: int
+
+
+class Usage(Value):
+    """What the command's processes use."""
+
+    cpu: float
+    """Seconds of CPU time so far."""
+    memory: int
+    """Bytes."""
+    processes: int
 
 
 def frame(kind: Kind, epoch: int, number: int = 0, payload: bytes = b"") -> bytes:
@@ -181,6 +193,15 @@ def read_exit(found: Frame) -> Exit:
     how, code, left_open = found.payload[:3]
     stdout, stderr = (int.from_bytes(found.payload[at : at + 8], "little") for at in (3, 11))
     return Exit(min(128 + code, 255) if how else code, bool(left_open), stdout, stderr)
+
+
+def read_usage(found: Frame) -> Usage | None:
+    """What the keeper's USAGE says; None where it knows nothing. Raises PeerError."""
+    _expect(found, 20)
+    microseconds, memory, processes = (
+        int.from_bytes(found.payload[at:end], "little") for at, end in ((0, 8), (8, 16), (16, 20))
+    )
+    return Usage(microseconds / 1e6, memory, processes) if any(found.payload) else None
 
 
 def _expect(found: Frame, size: int) -> None:

@@ -21,9 +21,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mpirt.rsh.protocol.keeperframes import Usage
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.session.reattaching import Reattaching
     from mpirt.rsh.session.starting import Task
+
+
+# Reading /proc takes the keeper a millisecond, of large commands more: those who look share an answer.
+USAGE_EVERY = 1.0
+# Later the keeper may be gone before it answers.
+_HAS_USAGE = (State.GO, State.RUNNING, State.TERMINATING)
 
 
 class Connected(Running):
@@ -31,8 +38,9 @@ class Connected(Running):
 
     # fmt: off
     __slots__ = (
-        "_api_heard", "_asked_api", "_can_attach", "_channels", "_entrance", "_findings", "_holding",
-        "_is_listening", "_jitter", "_liveness", "_protocol", "_reattaching", "_talk", "_was_started",
+        "_api_heard", "_asked_api", "_awaits_usage", "_can_attach", "_channels", "_entrance", "_findings",
+        "_holding", "_is_listening", "_jitter", "_liveness", "_protocol", "_reattaching", "_talk", "_usage",
+        "_usage_asked", "_was_started",
     )
     # fmt: on
 
@@ -65,6 +73,9 @@ class Connected(Running):
         self._api_heard: float | None = None
         self._was_started = False
         self._can_attach = holding.patience.lease > 0
+        self._usage: Usage | None = None
+        self._usage_asked = now - USAGE_EVERY
+        self._awaits_usage = False
 
     @property
     def wake(self) -> float:
@@ -104,6 +115,16 @@ class Connected(Running):
         if not self._is_attached and not self._was_started:
             return None
         return self._liveness.silence(now)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the command's processes use, as the keeper said last on this connection."""
+        return self._usage
+
+    @property
+    def awaits_usage(self) -> bool:
+        """Whether the keeper was asked for it, and may still answer."""
+        return self._awaits_usage and self._is_listening and self.state in _HAS_USAGE
 
     @property
     def _is_attached(self) -> bool:
@@ -162,6 +183,8 @@ class Connected(Running):
                 self._opened(now)
             case events.NotOpened(error):
                 self._not_attached(error, now)
+            case events.UsageWanted():
+                self._ask_usage(now)
 
     def _learn(self, event: events.Event, now: float) -> None:
         self._findings.learn(event)
@@ -213,7 +236,8 @@ class Connected(Running):
 
     def _drop_connection(self) -> None:
         self._talk.disconnect()
-        self._channels = self._entrance = None
+        self._channels = self._entrance = self._usage = None
+        self._awaits_usage = False
         self._actions.append(events.HangUp())
 
     def _opened(self, now: float) -> None:
@@ -265,6 +289,16 @@ class Connected(Running):
         self._step(Step.ATTACH)
         if self._was_started:
             self._go_on()
+
+    # What somebody who looks wants to know
+
+    def _ask_usage(self, now: float) -> None:
+        if self._is_attached and self.state in _HAS_USAGE and now - self._usage_asked >= USAGE_EVERY:
+            self._usage_asked, self._awaits_usage = now, True
+            self._tell(self._talk.ask_usage())
+
+    def _used(self, usage: Usage | None) -> None:
+        self._usage, self._awaits_usage = usage, False
 
     # Time
 

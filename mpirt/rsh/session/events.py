@@ -117,6 +117,10 @@ class Kept(Value):
     record: Record | None
 
 
+class UsageWanted(Value):
+    """Somebody looks at the command: its keeper, if it has one, is to say what it uses."""
+
+
 class Tick(Value):
     """Time has passed."""
 
@@ -140,6 +144,7 @@ Event = (
     | ApiAnswers
     | ApiSilent
     | Kept
+    | UsageWanted
     | Tick
 )
 

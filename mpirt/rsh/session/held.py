@@ -119,6 +119,8 @@ class Held(Connected):
                 self._actions.append(events.Write(stream, data))
             case conversation.Attached() if self._reattaching is not None:
                 self._attached(now)
+            case conversation.Used(usage):
+                self._used(usage)
             case conversation.Started(can_attach):
                 self._started(can_attach=can_attach)
             case conversation.Ended():

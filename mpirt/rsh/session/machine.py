@@ -16,6 +16,7 @@ from mpirt.values import Enum, Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpirt.rsh.protocol.channels import Status
+    from mpirt.rsh.protocol.keeperframes import Usage
     from mpirt.rsh.session.starting import Task
 
 
@@ -124,6 +125,16 @@ class Machine:
     def silence(self, now: float) -> float | None:  # noqa: ARG002  phases with a command need it
         """Seconds since the last sign of life from the pod; None before the first."""
         return None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the command's processes use, as its keeper said last; None if that is not known."""
+        return None
+
+    @property
+    def awaits_usage(self) -> bool:
+        """Whether the keeper was asked for it, and may still answer."""
+        return False
 
     # Events
 

@@ -41,7 +41,7 @@ class AgentLink:
     # fmt: off
     __slots__ = (
         "_asked", "_broken", "_budget", "_code", "_ended_stdin", "_feeding", "_frames", "_handed_over",
-        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_awaited", "_is_viewer", "_loop", "_outbox",
+        "_has_ended", "_has_handed_over", "_held", "_is_at_end", "_is_owed", "_is_viewer", "_loop", "_outbox",
         "_received", "_record", "_room_told", "_running", "_signalled_early", "_socket", "_taken_told", "is_gone",
     )
     # fmt: on
@@ -76,7 +76,7 @@ class AgentLink:
         self._held = bytearray()
         self._ended_stdin = self._is_at_end = self._feeding = False
         self._received = self._room_told = self._taken_told = 0
-        self._has_handed_over = self._is_viewer = self._is_awaited = False
+        self._has_handed_over = self._is_viewer = self._is_owed = False
         self._outbox.say(frames.welcome(os.getpid()))
         loop.add(self, self._act, group=self)
         self._send()
@@ -121,7 +121,7 @@ class AgentLink:
 
     def answer(self, kind: Kind, document: bytes) -> None:
         """STATUS or PODS, for who has asked."""
-        self._is_awaited = False
+        self._is_owed = False
         self._say(frames.answer(kind, document))
 
     # For whoever wants to know how it is
@@ -236,6 +236,7 @@ class AgentLink:
 
     def _take_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_question(kind):
+            self._is_owed = True
             self._asked(self, kind, payload)
         else:
             self._take(kind, payload)
@@ -243,10 +244,10 @@ class AgentLink:
     def _is_question(self, kind: Kind) -> bool:
         """Whether it asks something. Who does so does nothing else, and takes each answer first."""
         is_question = kind in (Kind.STATUS_REQUEST, Kind.PODS_REQUEST)
-        is_early = self._has_handed_over or self._is_awaited or self._outbox.unsent
+        is_early = self._has_handed_over or self._is_owed or self._outbox.unsent
         if is_early if is_question else self._is_viewer:
             raise PeerError(f"{kind.name} out of turn from an agent")
-        self._is_viewer = self._is_awaited = is_question
+        self._is_viewer = is_question
         return is_question
 
     def _take(self, kind: Kind, payload: bytes) -> None:

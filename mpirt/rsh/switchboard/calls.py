@@ -30,6 +30,7 @@ from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
 from mpirt.rsh.switchboard.processes import age
 from mpirt.rsh.switchboard.records import resumption
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
+from mpirt.rsh.switchboard.survey import Survey
 from mpirt.rsh.tasks.settings import holding, keepers
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
@@ -63,6 +64,7 @@ class Calls:
         self._loop = loop
         self._keepers = keepers()
         self._clusters = Clusters(loop)
+        self._survey = Survey(loop)
         self._calls: dict[AgentLink, Call] = {}
 
     def __len__(self) -> int:
@@ -72,6 +74,10 @@ class Calls:
     def buffered(self) -> int:
         """How many bytes of all commands wait here."""
         return sum(agent.buffered for agent in self._calls)
+
+    def look(self, done: Callable[[], None]) -> None:
+        """Find out what they use in their pods, as far as that can be known soon; then call `done`."""
+        self._survey.begin(self._calls.values(), done)
 
     def status(self) -> list[CommandStatus]:
         """How the commands are."""
@@ -94,7 +100,8 @@ class Calls:
 
     def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:
         """A command was handed over; maybe there are no descriptors for it."""
-        call = Call(agent, handover, self._loop, holding=self._holding, over=self._over)
+        answered = self._survey.answered
+        call = Call(agent, handover, self._loop, holding=self._holding, over=self._over, answered=answered)
         self._calls[agent] = call
         call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
 
@@ -149,13 +156,15 @@ class Call:
         *,
         holding: Callable[[Mapping[str, str]], Holding | None],
         over: Callable[[AgentLink], None],
+        answered: Callable[[Call], None],
     ) -> None:
-        self._holding = holding
+        """`answered`: its keeper has said what the command uses, or will not any more."""
+        self._holding, self._answered = holding, answered
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
         self._turn: Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
-        self._is_over = False
+        self._is_over = self._awaits_usage = False
         self._wish: _Wish | None = None
         # An agent that another switchboard had before has run for as long as its command.
         self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
@@ -170,6 +179,7 @@ class Call:
         agent, running, wish = self._agent, self._running, self._wish
         phase = None if running is None else running.phase
         stdout, stderr = agent.received
+        usage = None if phase is None else phase.usage
         words = self._handover.words if wish is None else wish.asked.words
         return CommandStatus(
             pod=phase.pod if phase is not None else "" if wish is None else wish.pod,
@@ -188,6 +198,9 @@ class Call:
             held=phase is not None and phase.is_held,
             generation=self._handover.generation,
             waiting=agent.unwritten,
+            cpu=None if usage is None else usage.cpu,
+            memory=None if usage is None else usage.memory,
+            processes=None if usage is None else usage.processes,
         )
 
     @property
@@ -197,6 +210,19 @@ class Call:
         if self._turn is not None and self._turn.is_awaited:
             return QUEUED
         return LOOKUP if self._running is None else self._running.phase.state.value
+
+    def ask_usage(self) -> bool:
+        """Have its keeper, if it has one, say what it uses. Whether that is to be waited for."""
+        running = self._running
+        if running is not None and self.is_running and running.phase.is_held:
+            self.guard(lambda: running.hear(events.UsageWanted()))
+            self._awaits_usage = self.is_running and running.phase.awaits_usage
+        return self._awaits_usage
+
+    def _await_no_usage(self) -> None:
+        if self._awaits_usage:
+            self._awaits_usage = False
+            self._answered(self)
 
     def owns(self, group: object) -> bool:
         """Whether a group of the loop is this command's."""
@@ -227,6 +253,7 @@ class Call:
     def let_go(self) -> None:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
+        self._await_no_usage()
         self._loop.drop(self)
         if self._lookup is not None:
             self._lookup.close()
@@ -343,6 +370,8 @@ class Call:
         running = self._running
         if running is None or self._is_over:
             return
+        if not running.phase.awaits_usage:
+            self._await_no_usage()
         code = running.code
         if code is not None:
             self._is_over = True

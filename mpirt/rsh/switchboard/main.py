@@ -129,6 +129,9 @@ class Switchboard:
         if kind is Kind.PODS_REQUEST:
             self._calls.ask(read_question(payload), lambda pods: viewer.answer(Kind.PODS, pods))
             return
+        self._calls.look(lambda: self._answer(viewer))
+
+    def _answer(self, viewer: AgentLink) -> None:
         commands = self._calls.status()
         viewer.answer(Kind.STATUS, document(self._status(commands), commands))
 

@@ -50,6 +50,12 @@ class CommandStatus:
     """How many times another switchboard has taken it over."""
     waiting: int
     """Bytes of output that the readers in the launcher have not taken yet."""
+    cpu: float | None
+    """Seconds of CPU time that its processes in the pod have used."""
+    memory: int | None
+    """Bytes of memory that they use."""
+    processes: int | None
+    """How many they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ What a command may be, separated by "; ": `echo TEXT`, `true`, `exit N`, `hold` 
 from __future__ import annotations
 
 import signal
+import struct
 from dataclasses import dataclass
 
 PROTOCOL = 1
-ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT = range(1, 8)
-ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED = range(33, 42)
+ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, FENCE, USAGE = range(1, 10)
+ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED, USED = range(33, 43)
 WINDOW = 2 * 1024 * 1024
 LARGEST_PIECE = 32752
 _HEADER = 16
@@ -25,6 +26,8 @@ PERIOD = 251
 _PATTERN = bytes(range(PERIOD)) * (LARGEST_PIECE // PERIOD + 2)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGTTIN}
 _NO_SIGNAL = -1
+# Two seconds, 3 MiB, one process.
+_USAGE = struct.pack("<QQI", 2_000_000, 3 << 20, 1)
 
 
 class Broken(Exception):
@@ -170,6 +173,8 @@ class Keeper:
                 self._done()
             case 7:
                 self._say(ANSWER, number)
+            case 9:
+                self._say(USED, number, _USAGE if self._command else bytes(len(_USAGE)))
             case 4:
                 pass
             case _:

@@ -1,8 +1,9 @@
 """
 The tests of mpirt-rsh run in both of its forms, for agents of the test itself and for those in launcher pods.
 
-Those that need the cluster for themselves take minutes: they run by a switchboard only, unless MPIRT_TEST_FORMS is
-"both". What differs between the forms is not what happens to a session.
+Those that need the cluster for themselves take minutes, and what others are about is in the pod: both run by a
+switchboard only, unless MPIRT_TEST_FORMS is "both". What differs between the forms is not what happens to a
+session.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # After the marks of the conftest above are set.
     if os.environ.get("MPIRT_TEST_FORMS") == "both":
         return
-    left_out = [item for item in items if item.get_closest_marker("alone") and _form(item) is Form.DIRECT]
+    left_out = [item for item in items if _form(item) is Form.DIRECT and _in_one_form(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _in_one_form(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("alone", "in_the_pod"))
 
 
 def _form(item: pytest.Item) -> Form | None:

@@ -6,8 +6,15 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.e2e.ground import Ground
 from tests.unit.layers import PROJECT
+
+
+@pytest.fixture(autouse=True)
+def form() -> None:
+    """They choose it themselves."""
 
 
 def test_the_last_line_holds_all_figures(own_cluster: Ground) -> None:

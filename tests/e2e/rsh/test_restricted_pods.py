@@ -24,6 +24,8 @@ from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
 from tests.e2e.rsh.test_before_go import served
 
+pytestmark = pytest.mark.in_the_pod
+
 MIB = 1 << 20
 UNKNOWN_USER = 2_000_000_123
 

@@ -2,10 +2,12 @@
 Many commands by one switchboard.
 
 No command ends if the switchboard is killed. An agent that is killed, or that nobody reads, holds up no other one.
+`mpirt ps` shows what each command uses in its pod.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -14,12 +16,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import forms
 from tests.e2e.ground import Namespace
-from tests.e2e.rsh import crowds, hard, jobworkers
+from tests.e2e.rsh import agent, crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.test_many_commands import REAPS, same_as, seen
 from tests.forms import Form
@@ -45,6 +48,9 @@ done
 _EXPECTED = b"".join(b"%d %s\n" % (number, _PADDING.encode()) for number in range(1, _LINES + 1))
 
 _ECHOES, _ROUNDS = 8, 50
+_BUSY = "echo running; while :; do :; done"
+# A shell's variable of 30 MB.
+_LARGE = r"x=$(head -c 30000000 /dev/zero | tr '\0' x); echo running; sleep 1000; echo $x"
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +121,31 @@ def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
 
     medians = [statistics.median(times) * 1000 for times in (without, beside)]
     print(f"round trips: {medians[0]:.2f} ms, {medians[1]:.2f} ms beside it, which has {memory} KiB")
+
+
+def test_ps_shows_what_each_command_uses_in_its_pod(namespace: Namespace, workers: Workers, folder: Path) -> None:
+    pods = workers(2, "busybox")
+    with (
+        crowds.members(namespace, pods[:1], 1, _BUSY) as [busy],
+        crowds.members(namespace, pods[1:], 1, _LARGE) as [large],
+    ):
+        for member in (busy, large):
+            member.until(len(b"running\n"), within=60)
+        until(lambda: (listed()[pods[0]]["cpu"] or 0) >= 2, within=60, what="2 s of CPU time", instead=listed)
+        found = listed()
+
+    assert found[pods[0]]["processes"] == 1
+    assert 30_000_000 <= found[pods[1]]["memory"] < 300_000_000
+    assert found[pods[0]]["memory"] < 10_000_000
+    print({pod: (one["cpu"], one["memory"]) for pod, one in found.items()})
+
+
+def listed() -> dict[str, Any]:
+    """The commands as `mpirt ps` lists them, by their pods."""
+    done = subprocess.run(
+        [agent.RSH.with_name("mpirt"), "ps", "--json"], check=True, capture_output=True, timeout=60
+    )
+    return {one["pod"]: one for board in json.loads(done.stdout)["switchboards"] for one in board["commands"]}
 
 
 def killed_when_all_are_at(share: float, members: list[Member], folder: Path) -> int:

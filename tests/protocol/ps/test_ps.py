@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -40,12 +41,28 @@ class TestHere:
 
         out, err = capsys.readouterr()
         lines = out.splitlines()
-        assert lines[0].split() == ["POD", "NODE", "STATE", "AGE", "OUT", "IN", "SILENT", "COMMAND"]
+        assert lines[0].split() == [
+            *("POD", "NODE", "STATE", "AGE", "CPU", "MEM", "OUT", "IN", "SILENT", "COMMAND"),
+        ]
         assert [line.split()[0] for line in lines[1:3]] == ["w-2", "w-10"]
         assert lines[1].endswith("exec sleep 60")
+        # Without a keeper nobody tells what it uses.
+        assert lines[1].split()[4:6] == ["-", "-"]
         assert lines[4].startswith(f"switchboard {launcher.board.process.pid}: 2 commands, 0 queued, watch: ")
         assert " s CPU, " in lines[4]
         assert err == ""
+
+    def test_a_held_command_has_its_cpu_time_and_memory(self, launcher: Launcher, capsys: Say) -> None:
+        launcher.start("w-1", "exec sleep 60", MPIRT_KEEPER="on")
+        launcher.until(lambda status: [one["processes"] for one in status["commands"]] == [1])
+
+        assert main(["ps"]) == 0
+        cpu, memory = capsys.readouterr().out.splitlines()[1].split()[4:6]
+        assert main(["ps", "-o", "{cpu:.0f} {processes}"]) == 0
+
+        assert re.fullmatch(r"0\.[0-9]s", cpu)
+        assert re.fullmatch(r"[0-9.]+[KM]", memory)
+        assert capsys.readouterr().out == "0 1\n"
 
     def test_a_format(self, launcher: Launcher, capsys: Say) -> None:
         running(launcher, "w-1")

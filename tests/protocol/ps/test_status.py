@@ -137,6 +137,7 @@ class TestACommand:
 
         assert found["held"]
         assert found["silence"] >= 0
+        assert (found["cpu"], found["memory"], found["processes"]) == (None, None, None)
 
     def test_that_another_switchboard_has_taken_over(self, launcher: Launcher) -> None:
         agent = launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -72,6 +73,17 @@ class TestALiveView:
         terminal.until(b"w-7", b"running", COMMAND.encode())
         agent.close()
         terminal.until(b"0 commands")
+
+    def test_shows_how_busy_a_command_is_from_the_second_look_on(
+        self, launcher: Launcher, terminal: Terminal
+    ) -> None:
+        launcher.start("w-7", "while :; do :; done", MPIRT_KEEPER="on")
+
+        shown = terminal.until(b"%CPU", b"w-7", b"% ")
+
+        rate = re.search(rb"([0-9]+)% ", shown)
+        assert rate
+        assert 5 <= int(rate[1]) <= 200
 
     def test_ends_with_q_and_leaves_the_terminal_as_it_was(self, terminal: Terminal) -> None:
         terminal.until(b"q ends")

@@ -14,7 +14,7 @@ from tests.unit.cli.boards import board, row
 class TestTheDocument:
     def test_is_read_back_as_it_was(self) -> None:
         boards = [
-            board(row(agent=Usage(1.5, 4096)), row(pod="w-1", silence=None), usage=Usage(0.5, 10)),
+            board(row(agent=Usage(1.5, 4096)), row(pod="w-1", silence=None, cpu=None), usage=Usage(0.5, 10)),
             board(watches=()),
         ]
 

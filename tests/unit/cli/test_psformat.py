@@ -32,14 +32,15 @@ def test_every_name_has_a_value() -> None:
     assert Format(text).line(row(agent=Usage(0.5, 4096))) == (
         "pod=w-0 node=node-1 namespace=ml container=worker command=orted -mca a b agent=71 state=running "
         "started=1700000000 age=192.0 stdout=1500 stderr=36 stdin=0 silence=2.5 held=yes generation=0 waiting=0 "
-        "agent_cpu=0.5 agent_memory=4096"
+        "cpu=75.3 memory=3221225472 processes=5 agent_cpu=0.5 agent_memory=4096"
     )
 
 
 def test_what_is_not_known_is_a_dash_of_the_same_width() -> None:
-    found = row(silence=None, agent=Usage(), held=False)
+    found = row(silence=None, agent=Usage(), held=False, cpu=None, memory=None)
 
-    assert Format("{silence:>6.1f}|{agent_memory:<4}|{agent_cpu}|{held}").line(found) == "     -|-   |-|no"
+    form = Format("{silence:>6.1f}|{agent_memory:<4}|{agent_cpu}|{held}|{cpu:3.0f}|{memory}")
+    assert form.line(found) == "     -|-   |-|no|-  |-"
 
 
 def test_a_command_stays_on_its_line() -> None:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mpirt.cli.psboards import Usage
-from mpirt.cli.pstable import cut, duration, printable, size, summary, table
+from mpirt.cli.pstable import cpu_time, cut, duration, printable, size, summary, table
 from tests.unit.cli.boards import board, row
+
+NOT_KNOWN: dict[str, Any] = {"node": "", "silence": None, "cpu": None, "memory": None}
 
 
 class TestTheTable:
     def test_has_a_line_for_each_command(self) -> None:
-        text = table([row(), row(pod="train-worker-10", node="", silence=None, stdin=5, age=7, command="date")])
+        other = row(pod="train-worker-10", stdin=5, age=7, command="date", **NOT_KNOWN)
+        text = table([row(), other])
 
         assert text == (
-            "POD              NODE    STATE      AGE   OUT  IN  SILENT  COMMAND\n"
-            "w-0              node-1  running  3m12s  1.5K   0      2s  orted -mca a b\n"
-            "train-worker-10  -       running     7s  1.5K   5       -  date\n"
+            "POD              NODE    STATE      AGE    CPU   MEM   OUT  IN  SILENT  COMMAND\n"
+            "w-0              node-1  running  3m12s  1m15s  3.0G  1.5K   0      2s  orted -mca a b\n"
+            "train-worker-10  -       running     7s      -     -  1.5K   5       -  date\n"
         )
 
     def test_is_cut_to_a_width(self) -> None:
-        lines = table([row(command="x" * 300)], 70).splitlines()
+        lines = table([row(command="x" * 300)], 80).splitlines()
 
-        assert len(lines[1]) == 70
+        assert len(lines[1]) == 80
         assert lines[1].endswith("xxx...")
 
     def test_that_is_too_wide_is_cut_as_a_whole(self) -> None:
@@ -54,6 +59,13 @@ class TestTheSummary:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0.0s"), (3.29, "3.2s"), (59.99, "59.9s"), (60, "1m00s"), (7500, "2h05m")]
+)
+def test_cpu_times(seconds: float, text: str) -> None:
+    assert cpu_time(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     DONE = 6
     BEAT = 7
     FENCE = 8
+    USAGE = 9
     ATTACHED = 33
     STARTED = 34
     TAKEN = 35
@@ -48,6 +49,7 @@ class Kind(IntEnum):
     EXIT = 39
     BEAT_BACK = 40
     FAILED = 41
+    USAGE_BACK = 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,10 @@ class Link:
                     continue
                 except BrokenPipeError as error:
                     raise Broken from error
+
+    def say(self, *frames: Frame) -> None:
+        """Write them, few as they are, and read nothing."""
+        assert os.write(self._to, b"".join(map(bytes, frames))) == HEADER.size * len(frames)
 
     def receive(self, *, within: float = DEADLINE) -> Frame:
         """The next frame; Broken at the end of the connection, TimeoutError when nothing comes."""

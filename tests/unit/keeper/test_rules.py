@@ -71,6 +71,7 @@ def test_the_first_line_tells_nothing_of_a_first_process_in_another_container(ke
     "frame",
     [
         pytest.param(bytes(Frame(Kind.BEAT, 1, 0)), id="a beat first"),
+        pytest.param(bytes(Frame(Kind.USAGE, 1, 0)), id="a question about usage first"),
         pytest.param(bytes(Frame(Kind.ATTACH, 0, 0, bytes(16))), id="epoch 0"),
         pytest.param(bytes(Frame(Kind.ATTACH, 1, 0, bytes(15))), id="a short ATTACH"),
         pytest.param(bytes(Frame(Kind.ATTACH, 1, 7, bytes(16))), id="a numbered ATTACH"),
@@ -99,6 +100,8 @@ def test_a_first_frame_that_is_no_attach_ends_the_connection_and_the_next_is_ser
         pytest.param(Frame(Kind.OUT, 1, 0, b"x"), id="a frame of the keeper's"),
         pytest.param(Frame(Kind.DONE, 1, 0), id="DONE before the end"),
         pytest.param(Frame(Kind.BEAT, 1, 0, b"x"), id="a beat with something in it"),
+        pytest.param(Frame(Kind.USAGE, 1, 0, b"x"), id="a question about usage with something in it"),
+        pytest.param(Frame(Kind.USAGE_BACK, 1, 0, bytes(20)), id="an answer about usage"),
         pytest.param(Frame(Kind.CONTROL, 1, 3, b"K\x0a"), id="a gap in the controls"),
         pytest.param(Frame(Kind.CONTROL, 1, 0, b"K\x0a"), id="control 0"),
         pytest.param(Frame(Kind.CONTROL, 1, 2, b"Z"), id="an unknown control"),

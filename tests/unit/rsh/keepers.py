@@ -15,8 +15,8 @@ from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
 from mpirt.rsh.session.holding import Holding
 from tests.unit.rsh.sessions import DEFAULT_GRACE, NONCE, V4, Run, out
 
-ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT = 1, 2, 3, 4, 5, 6, 7
-ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED = 33, 34, 35, 36, 37, 38, 39, 40, 41
+ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, USAGE = 1, 2, 3, 4, 5, 6, 7, 9
+ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED, USED = 33, 34, 35, 36, 37, 38, 39, 40, 41, 42
 WINDOW = 1024 * 1024
 
 
@@ -41,6 +41,9 @@ class Keeper:
     says: bytes = b""
     """What goes to the agent, and has not been taken."""
     can_attach: bool = True
+    usage: tuple[int, int, int] | None = (0, 0, 0)
+    """What it answers to USAGE; None is nothing."""
+    usage_asked: int = 0
     _unread: bytes = b""
     _epoch: int = 0
     _stdout: bytes = b""
@@ -116,6 +119,8 @@ class Keeper:
                 self.is_done = True
             case 7:
                 self._say(ANSWER, number)
+            case 9:
+                self._use(number)
 
     def _acknowledged(self, payload: bytes, most: list[int]) -> None:
         """So much need not be kept: there is room for as much again."""
@@ -132,6 +137,12 @@ class Keeper:
                 self.starts += 1
                 self._say(STARTED, 77, bytes([self.can_attach]))
             self._say(CONTROLLED, number)
+
+    def _use(self, number: int) -> None:
+        self.usage_asked += 1
+        if self.usage is not None:
+            cpu, memory, processes = self.usage
+            self._say(USED, number, u64(cpu, memory) + processes.to_bytes(4, "little"))
 
     def _pump(self) -> None:
         if not self._connected or not self.is_started:

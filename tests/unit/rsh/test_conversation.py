@@ -6,7 +6,17 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.channels import Output, stdin_messages
-from mpirt.rsh.protocol.conversation import Answer, Attached, Conversation, Ended, Fact, NotStartable, Started
+from mpirt.rsh.protocol.conversation import (
+    Answer,
+    Attached,
+    Conversation,
+    Ended,
+    Fact,
+    NotStartable,
+    Started,
+    Used,
+)
+from mpirt.rsh.protocol.keeperframes import Usage
 from tests.unit.rsh import keepers
 from tests.unit.rsh.keepers import frame, u64
 
@@ -92,7 +102,7 @@ class TestWithout:
         talk.disconnect()
 
         said = [talk.control(b"S"), talk.stdin(b"x"), talk.stdin(b""), talk.written(10**6, 0)]
-        assert [*said, talk.beat(), talk.done()] == [b""] * 6
+        assert [*said, talk.beat(), talk.ask_usage(), talk.done()] == [b""] * 7
         words = frame(keepers.CONTROL, 2, 1, b"S") + frame(keepers.STDIN, 2, 0, b"x")
         assert talk.connect().endswith(words + frame(keepers.STDIN_END, 2, 1))
 
@@ -148,9 +158,10 @@ class TestWhatWeSay:
         assert talk.written(524287, 524288) == b""
         assert talk.written(524288, 524288) == frame(keepers.ACK, 1, 0, u64(524288, 524288))
 
-    def test_beat_and_done_are_bare(self) -> None:
+    def test_beat_done_and_the_question_about_usage_are_bare(self) -> None:
         talk = connected()
 
+        assert talk.ask_usage() == frame(keepers.USAGE, 1)
         assert talk.beat() == frame(keepers.BEAT, 1)
         assert talk.done() == frame(keepers.DONE, 1)
 
@@ -162,6 +173,14 @@ class TestWhatTheKeeperSays:
 
     def test_a_sign_of_life_is_one(self) -> None:
         assert hears(connected(), keepers.ANSWER) == [Answer()]
+
+    def test_what_the_command_uses_is_told_in_seconds_and_bytes(self) -> None:
+        payload = u64(1_500_000, 2**33) + b"\x04\0\0\0"
+
+        assert hears(connected(), keepers.USED, 0, payload) == [Used(Usage(1.5, 2**33, 4))]
+
+    def test_nothing_but_zeros_is_no_usage(self) -> None:
+        assert hears(connected(), keepers.USED, 0, bytes(20)) == [Used(None)]
 
     def test_what_could_not_be_started_is_told(self) -> None:
         assert hears(connected(), keepers.FAILED, 2, b"no \xff") == [NotStartable("no \ufffd")]

@@ -32,6 +32,7 @@ class TestWhatWeSay:
         [
             *((Kind.ATTACH, 1), (Kind.CONTROL, 2), (Kind.STDIN, 3), (Kind.STDIN_END, 4)),
             *((Kind.ACK, 5), (Kind.DONE, 6), (Kind.BEAT, 7), (Kind.FENCE, 8)),
+            (Kind.USAGE, 9),
         ],
     )
     def test_each_kind_has_its_number(self, kind: Kind, number: int) -> None:
@@ -94,6 +95,7 @@ class TestWhatTheKeeperSays:
         [
             *((33, Kind.ATTACHED), (34, Kind.STARTED), (35, Kind.TAKEN), (36, Kind.CONTROLLED), (37, Kind.OUT)),
             *((38, Kind.ERR), (39, Kind.EXIT), (40, Kind.ANSWER), (41, Kind.FAILED)),
+            (42, Kind.USED),
         ],
     )
     def test_each_kind_has_its_number(self, number: int, kind: Kind) -> None:
@@ -151,6 +153,24 @@ class TestWhatTheKeeperSays:
     def test_a_payload_of_another_size_is_refused(self, size: int) -> None:
         with pytest.raises(PeerError, match=f"the keeper's STARTED has {size} bytes, not 1"):
             frames.read_flag(Frame(Kind.STARTED, 1, 77, bytes(size)))
+
+    def test_usage_is_a_time_a_size_and_a_number(self) -> None:
+        payload = b"\x40\x42\x0f" + bytes(5) + b"\x00\x10" + bytes(6) + b"\x03\0\0\0"
+
+        assert frames.read_usage(Frame(Kind.USED, 1, 0, payload)) == frames.Usage(1.0, 4096, 3)
+
+    def test_usage_of_a_command_that_has_ended_is_its_time(self) -> None:
+        payload = b"\x10\x27" + bytes(18)
+
+        assert frames.read_usage(Frame(Kind.USED, 1, 0, payload)) == frames.Usage(0.01, 0, 0)
+
+    def test_usage_of_zeros_is_not_known(self) -> None:
+        assert frames.read_usage(Frame(Kind.USED, 1, 0, bytes(20))) is None
+
+    @pytest.mark.parametrize("size", [19, 21])
+    def test_usage_of_another_size_is_refused(self, size: int) -> None:
+        with pytest.raises(PeerError, match=f"the keeper's USED has {size} bytes, not 20"):
+            frames.read_usage(Frame(Kind.USED, 1, 0, bytes(size)))
 
 
 def test_the_protocols_number_is_the_files() -> None:

@@ -1,0 +1,100 @@
+"""
+Five commands a second come and go, and faults happen: nothing becomes more.
+
+`make endurance` has an hour of it; MPIRT_TEST_MINUTES says how many minutes. After each lap all of its commands
+have ended, and what the switchboard, its agents and the pods hold is noted. Some commands stay through all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests import forms
+from tests.e2e.endurance import judging, looking, running, visits, weather
+from tests.e2e.endurance.judging import Lap
+from tests.e2e.endurance.looking import Remains
+from tests.e2e.endurance.running import Crowd, Stayer
+from tests.e2e.endurance.weather import Weather
+from tests.e2e.ground import Faults, Namespace
+from tests.e2e.rsh import jobworkers
+from tests.e2e.rsh.test_many_commands import REAPS
+from tests.forms import Form
+from tests.kube.status import table
+
+MINUTES = float(os.environ.get("MPIRT_TEST_MINUTES", "0.5"))
+SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
+
+_SECONDS = 60 * MINUTES
+_LAP = min(300.0, max(15.0, _SECONDS / 12))
+_LAPS = max(2, round(_SECONDS / _LAP))
+# In fewer laps there would be none to compare with.
+_LAPS_WORTH_A_DEATH = 10
+_PODS, _STAYERS = 6, 2
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600 + 2 * _SECONDS)]
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the switchboard listens."""
+    for folder in forms.place(tmp_path_factory.mktemp("board")):
+        with forms.chosen(Form.SWITCHBOARD, folder):
+            yield folder
+
+
+def test_nothing_becomes_more_while_commands_come_and_go_and_faults_happen(
+    namespace: Namespace, fault: Faults, folder: Path
+) -> None:
+    # With a keeper that is no file of the commands'.
+    pods = jobworkers.start(namespace, _PODS, "busybox", container={"command": REAPS})
+
+    laps, problems, ends = asyncio.run(run(namespace, fault, folder, pods))
+
+    print("\n".join(table([judging.HEADING, *(judging.row(number, lap) for number, lap in enumerate(laps, 1))])))
+    assert problems == []
+    assert ends == [(0, b"", b"")] * _STAYERS
+    assert list(judging.growth(laps)) == []
+
+
+async def run(
+    namespace: Namespace, fault: Faults, folder: Path, pods: list[str]
+) -> tuple[list[Lap], list[str], list[tuple[int | None, bytes, bytes]]]:
+    """All laps, what was wrong in them, and how the commands that stayed have ended."""
+    crowd = Crowd(namespace, pods, Random(SEED))
+    async with AsyncExitStack() as stack:
+        stayers = [await running.stayer(namespace, pod) for pod in pods[:_STAYERS]]
+        for stayer in stayers:
+            stack.push_async_callback(running.gone, stayer.process)
+        await all_are_there(stayers)
+        remains = await asyncio.to_thread(Remains, namespace, pods)
+        faults = Weather(namespace, fault, crowd, victims=pods[_STAYERS:])
+        laps: list[Lap] = []
+        while len(laps) < _LAPS:
+            laps.append(await one_lap(len(laps), crowd, faults, folder))
+            await all_are_there(stayers)
+            laps[-1].remote = await asyncio.to_thread(remains.wait)
+            looking.look(laps[-1], folder, [stayer.process.pid for stayer in stayers])
+            print(*judging.row(len(laps), laps[-1]), *crowd.problems, flush=True)
+        return laps, crowd.problems, [await stayer.end() for stayer in stayers]
+
+
+async def one_lap(number: int, crowd: Crowd, faults: Weather, folder: Path) -> Lap:
+    """Until the last of its commands has ended."""
+    lap = Lap()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(crowd.lap(visits.of(f"{SEED}-{number}", _LAP), lap))
+        tasks.create_task(faults.lap(_LAP, lap))
+    if number == 0 and _LAPS >= _LAPS_WORTH_A_DEATH:
+        await faults.happen(weather.switchboard_killed(folder), lap)
+    return lap
+
+
+async def all_are_there(stayers: list[Stayer]) -> None:
+    assert [await stayer.is_there() for stayer in stayers] == [True] * len(stayers)

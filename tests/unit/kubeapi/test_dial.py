@@ -1,0 +1,69 @@
+"""What a dialer remembers of its connections. Reading a session costs memory that some Pythons lose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from mpirt.kubeapi.credentials import Credentials, Secret
+from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.stream import TlsStream
+
+if TYPE_CHECKING:
+    from mpirt.kubeapi.deadline import Deadline
+    from mpirt.kubeapi.exchange import Steps
+
+
+class Token:
+    """Credentials that nobody asks for."""
+
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  the protocol has it
+        yield from ()
+        return Credentials(token=Secret("none"))
+
+    def renew(self) -> None: ...
+
+
+@dataclass
+class Connection:
+    """What TLS tells of a connection."""
+
+    is_resumed: bool
+    reads: int = 0
+
+    @property
+    def session(self) -> object:
+        self.reads += 1
+        return object()
+
+
+@pytest.fixture
+def dialer() -> Dialer:
+    return Dialer(Endpoint(host="127.0.0.1", port=1, ca=None, source=Token(), origin="the test"))
+
+
+def remembered(dialer: Dialer, *, is_resumed: bool) -> int:
+    """How often the session of a connection was read."""
+    connection = Connection(is_resumed)
+    dialer.remember(cast("TlsStream", connection))
+    return connection.reads
+
+
+def test_a_session_that_serves_is_read_once(dialer: Dialer) -> None:
+    first = remembered(dialer, is_resumed=False)
+
+    assert [first, *(remembered(dialer, is_resumed=True) for _ in range(5))] == [1, 0, 0, 0, 0, 0]
+
+
+def test_sessions_that_never_serve_are_not_read_again_at_once(dialer: Dialer) -> None:
+    assert [remembered(dialer, is_resumed=False) for _ in range(5)] == [1, 0, 0, 0, 0]
+
+
+def test_one_is_read_again_after_everything_was_forgotten(dialer: Dialer) -> None:
+    remembered(dialer, is_resumed=False)
+    dialer.forget()
+
+    assert remembered(dialer, is_resumed=False) == 1
