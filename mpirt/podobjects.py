@@ -1,8 +1,8 @@
 """
 What every program reads in a pod the same way. No I/O.
 
-Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it. Each program
-makes values of its own of the rest: one decides about hosts, one about commands, one about jobs.
+Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it, what a GPU is.
+Each program makes values of its own of the rest: one decides about hosts, one about commands, one about jobs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mpirt.objects import Body
 
     Conditions = Mapping[str, Body]
+
+GPU_SUFFIX = "/gpu"
+"""Of a container's limits: nvidia.com/gpu, amd.com/gpu, and whatever else follows them."""
 
 
 def conditions(status: Body) -> Conditions:

@@ -15,28 +15,27 @@ import time
 
 from mpirt import names
 from mpirt.discover.alarm import Alarm
+from mpirt.discover.boardpods import BoardPods
 from mpirt.discover.discovery import Criteria, check_older_have_ended, discover
 from mpirt.discover.drivers import Mark, find_driver, folders
 from mpirt.discover.options import read_options, wants_text
 from mpirt.discover.ownjob import job_at_hand, job_of_pod, own_pod
 from mpirt.discover.patience import Patience, ask, missing
 from mpirt.discover.progress import Progress, say
-from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
 from mpirt.hosts import render
-from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.http import Api
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mpirt.discover.discovery import Found
     from mpirt.discover.options import Options
     from mpirt.discover.source import Pods
     from mpirt.kubeapi.deadline import Deadline
+    from mpirt.kubeapi.endpoint import Endpoint
 
 _INTERRUPTED = 130
 _STDOUT = 1
@@ -87,6 +86,7 @@ Environment:
                                   waits
   KUBECONFIG                      the cluster; without it ~/.kube/config, or the pod's own service account
   HTTPS_PROXY, NO_PROXY           the way to it, as for kubectl
+  MPIRT_SWITCHBOARD               off: ask the API server even where a switchboard of mpirt-rsh knows the pods
   MPIRT_LOG=debug                 as --verbose
 
 Exit code: 0 when the list is the whole truth, an empty one too; otherwise it isn't known, nothing is printed, and
@@ -156,7 +156,7 @@ def _hosts(options: Options, environ: Mapping[str, str], alarm: Alarm) -> bytes:
     verbose = options.verbose or environ.get(names.LOG_VARIABLE) == "debug"
     progress = Progress(every=verbose)
     try:
-        found = _find(options, environ, call, progress)
+        found = _find(options, environ, call, progress, tell=say if verbose else _say_nothing)
     finally:
         progress.clear()
         if call.mark is not None:
@@ -196,12 +196,16 @@ def _call(options: Options, environ: Mapping[str, str]) -> Call:
     return Call(patience, mark=mark)
 
 
-def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Progress) -> Found:
+def _find(
+    options: Options, environ: Mapping[str, str], call: Call, progress: Progress, *, tell: Callable[[str], None]
+) -> Found:
     host = own_pod(environ)
     selection = options.selection or job_at_hand(environ, host)
     endpoint = find_endpoint(environ)
     namespace = options.namespace or endpoint.namespace
-    pods: Pods = ApiPods(Api(Dialer(endpoint)), namespace, container=environ.get(names.CONTAINER_VARIABLE, ""))
+    container = environ.get(names.CONTAINER_VARIABLE, "")
+    api = _Once(lambda: _api_pods(endpoint, namespace, container))
+    pods = BoardPods(environ, namespace, api, container=container, tell=tell)
     criteria = Criteria(slots=options.slots, revision=options.revision, own_pod=host)
 
     def question(deadline: Deadline) -> Found:
@@ -216,6 +220,34 @@ def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Pr
         return discover(selected, criteria, asked=selection.asked)
 
     return ask(question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell)
+
+
+class _Once:
+    """Who asks the API server, made when it is needed."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Pods]) -> None:
+        self._make = make
+        self._made: Pods | None = None
+
+    def __call__(self) -> Pods:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def _api_pods(endpoint: Endpoint, namespace: str, container: str) -> Pods:
+    # They bring TLS, which an answer of the switchboard does without.
+    from mpirt.discover.source import ApiPods  # noqa: PLC0415
+    from mpirt.kubeapi.dial import Dialer  # noqa: PLC0415
+    from mpirt.kubeapi.http import Api  # noqa: PLC0415
+
+    return ApiPods(Api(Dialer(endpoint)), namespace, container=container)
+
+
+def _say_nothing(_line: str) -> None:
+    """Nobody wants to know."""
 
 
 def _print(data: bytes) -> None:

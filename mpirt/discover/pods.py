@@ -24,8 +24,6 @@ _ROLE_LABELS = (
     names.KUBEFLOW_REPLICA_LABEL,
     names.KUBEFLOW_V1_ROLE_LABEL,
 )
-# nvidia.com/gpu, amd.com/gpu, and whatever else follows them.
-_GPU = "/gpu"
 # What every container says before it runs, and so nothing about why it doesn't.
 _ON_ITS_WAY = ("ContainerCreating", "PodInitializing")
 _ENDED = ("Succeeded", "Failed")
@@ -74,7 +72,11 @@ class Pod(Value):
 
 
 def read_pod(body: Object, *, container: str = "") -> Pod:
-    """A pod as the API server has it; `container` names the one that runs the commands. Raises PeerError."""
+    """
+    A pod as the API server has it; `container` names the one that runs the commands. Raises PeerError.
+
+    A switchboard passes on no other fields than those read here: boards/podlist.py names them.
+    """
     metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
     name = text(metadata, "name")
     if not name:
@@ -116,7 +118,7 @@ def _container(containers: list[Object], wanted: str) -> Object:
 
 def _gpus(container: Object) -> Iterator[tuple[str, str]]:
     for name, limit in table(table(container, "resources"), "limits").items():
-        if name.endswith(_GPU):
+        if name.endswith(podobjects.GPU_SUFFIX):
             yield name, str(limit)
 
 

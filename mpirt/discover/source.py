@@ -1,8 +1,8 @@
 """
 Where pods come from.
 
-Owns: the one question that is asked of whoever knows pods, and the answer of the API server to it. Another process
-that knows them already can take ApiPods' place: it has the same methods.
+Owns: the one question that is asked of whoever knows pods, and the answer of the API server to it. boardpods.py
+has that of a switchboard.
 """
 
 from __future__ import annotations

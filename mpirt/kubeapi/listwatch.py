@@ -105,6 +105,8 @@ class ListWatch:
         "_seconds",
         "due",
         "expires",
+        "heard_at",
+        "opened_at",
         "reusable",
         "version",
     )
@@ -118,6 +120,10 @@ class ListWatch:
         """Whether the connection can be asked again."""
         self.version = since
         """The resource version up to which everything has been told; empty where that isn't known."""
+        self.opened_at: float | None = None
+        """Since when a watch is open: what changes comes by itself. None while there is none."""
+        self.heard_at = now
+        """When the last bytes have come."""
         self._jitter, self._origin = jitter, origin
         self._failures = 0
         self._reader: ResponseReader | None = None
@@ -170,6 +176,7 @@ class ListWatch:
         if reader is None:
             raise ValueError("nothing was asked")
         news: list[News] = []
+        self.heard_at = now
         try:
             opened = reader.head is not None
             reader.feed(data)
@@ -177,6 +184,7 @@ class ListWatch:
             if head is not None and head.status == OK and self._question is Question.WATCH:
                 if not opened:
                     self.expires = now + self._seconds + _PATIENCE
+                    self.opened_at = now
                     news.append(News(Kind.OPEN))
                 for event in self._lines.feed(reader.take()):
                     news += self._event(event)
@@ -257,6 +265,7 @@ class ListWatch:
 
     def _settle(self, *, reusable: bool) -> None:
         self._reader, self.expires, self.reusable = None, None, reusable
+        self.opened_at = None
 
     def _retry(self, now: float, *, retry_after: float | None = None) -> None:
         """Back off, each watcher by another time: an API server that comes back is not met by all at once."""

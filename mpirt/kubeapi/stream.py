@@ -19,7 +19,7 @@ from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mpirt.kubeapi.tlslib import TlsSession, TlsSocket
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
 # doesn't read its stdin for a while does just that.
 _KEEPALIVE = ((_socket.TCP_KEEPIDLE, 5), (_socket.TCP_KEEPINTVL, 5), (_socket.TCP_KEEPCNT, 3))
+# Where others rely on what has not come: after 5 + 3 * 2 s.
+_CLOSE_KEEPALIVE = ((_socket.TCP_KEEPINTVL, 2),)
 # OpenSSL wants a write that could not be finished to be repeated with the same bytes: one TLS record at a time.
 _RECORD = 16 * 1024
 # One TLS record is all that a read ever returns.
@@ -92,12 +94,22 @@ class TlsStream:
             self._socket.settimeout(0)
             self._socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
-            for option, value in _KEEPALIVE:
-                self._socket.setsockopt(_socket.IPPROTO_TCP, option, value)
+            self._set(_KEEPALIVE)
             self._judge(self._socket.connect_ex(self._address.sockaddr))
         except BaseException:
             self._socket.close()
             raise
+
+    def guard_closely(self) -> None:
+        """Give up a peer that has vanished after 11 s, not after 20."""
+        try:
+            self._set(_CLOSE_KEEPALIVE)
+        except OSError as error:
+            raise self._error(error, "connecting") from error
+
+    def _set(self, options: Iterable[tuple[int, int]]) -> None:
+        for option, value in options:
+            self._socket.setsockopt(_socket.IPPROTO_TCP, option, value)
 
     def fileno(self) -> int:
         """The descriptor to poll; -1 once closed."""

@@ -29,10 +29,12 @@ _READS_PER_STEP = 16
 class WatchLink:
     """A ListWatch on the wire."""
 
-    __slots__ = ("_clock", "_dialer", "_kept", "_news", "_question", "_watch")
+    __slots__ = ("_clock", "_dialer", "_is_relied_on", "_kept", "_news", "_question", "_watch")
 
-    def __init__(self, dialer: Dialer, watch: ListWatch, *, clock: Clock) -> None:
+    def __init__(self, dialer: Dialer, watch: ListWatch, *, clock: Clock, is_relied_on: bool = False) -> None:
+        """`is_relied_on`: no news count as no change, so a connection that is dead must show soon."""
         self._dialer = dialer
+        self._is_relied_on = is_relied_on
         self._watch = watch
         self._clock = clock
         self._kept = Kept()
@@ -52,6 +54,21 @@ class WatchLink:
     def version(self) -> str:
         """The resource version up to which everything has been told; empty where that isn't known."""
         return self._watch.version
+
+    @property
+    def opened_at(self) -> float | None:
+        """Since when a watch is open; None while there is none."""
+        return self._watch.opened_at
+
+    @property
+    def heard_at(self) -> float:
+        """When the last bytes have come."""
+        return self._watch.heard_at
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there may be more to read than the last step() has read."""
+        return self._question is not None and self._question.timeout() <= 0
 
     def timeout(self) -> float:
         """In how many seconds step() must be called, ready or not."""
@@ -113,6 +130,8 @@ class WatchLink:
         if stream is None:
             stream = yield from dialer.open(self._patience(), credentials)
         try:
+            if self._is_relied_on:
+                stream.guard_closely()
             stream.write(request)
             yield from self._listen(stream)
         except BaseException:

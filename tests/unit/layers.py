@@ -28,11 +28,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "keeper": frozenset(),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
+    "boards": frozenset({"errors", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"agent", "keeper", "kubeapi", "launchenv"},
-    "discover": _BASE | {"kubeapi"},
+    "rsh": _BASE | {"agent", "boards", "keeper", "kubeapi", "launchenv"},
+    "discover": _BASE | {"boards", "kubeapi"},
     "controller": _BASE | {"keeper", "launchenv"},
-    "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
+    "cli": _BASE | {"boards", "kubeapi", "launchenv", "rsh", "discover"},
 }
 
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are
@@ -76,7 +77,7 @@ _CORE = (
     "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
     "invocation/replies invocation/seconds invocation/subsystems protocol/channels protocol/conversation "
     "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf "
-    "protocol/script protocol/streams protocol/wrapper pod/evidence pod/facts pod/liveness pod/lookup "
+    "protocol/script protocol/streams protocol/wrapper pod/evidence pod/facts pod/kept pod/liveness pod/lookup "
     "pod/scope session/bound session/connected session/ending session/events session/findings session/held "
     "session/holding session/machine session/reattaching session/record session/report session/resuming "
     "session/retry session/session session/starting session/stdinflow switchboard/budget switchboard/frames "
@@ -100,6 +101,7 @@ _CONTROLLER = (
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
+    *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
     *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "psrates", "pstable")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 

@@ -111,14 +111,14 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import agent, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
-                "values of mpirt, but not discover",
+                "rsh may import agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
+                "podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
+                "discover may import boards, errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
                 "but not controller",
                 id="discover and controller",
             ),
@@ -132,7 +132,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
+                "cli may import boards, discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
                 "rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),

@@ -18,15 +18,17 @@ from mpirt.kubeapi.podset import PodSetWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.pod.kept import covers
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
 from mpirt.rsh.ports.followers import Followed, Follower, Watch
 from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.ports.podquestions import PodQuestions
 from mpirt.rsh.ports.podwatch import PodWatchPort, told_by
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.dial import Dialer
@@ -47,7 +49,7 @@ class PodHub:
 
     __slots__ = (
         "_alone", "_clock", "_dialer", "_facts", "_fresh", "_given", "_is_refused", "_jitter", "_link", "_loop",
-        "_namespace", "_next_own", "_pods", "_scout", "_selector", "_silent", "_synced",
+        "_namespace", "_next_own", "_pods", "_questions", "_scout", "_selector", "_silent", "_synced",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +67,7 @@ class PodHub:
         self._jitter, self._clock = jitter, clock
         self._pods: dict[str, Followed] = {}
         self._fresh: dict[Follower, None] = {}
+        self._questions = PodQuestions()
         self._alone = 0
         self._scout: Followed | None = None
         self._begin_again()
@@ -79,6 +82,15 @@ class PodHub:
         self._fresh[follower] = None
         self._loop.touch(self)
         return follower
+
+    def may_know(self, selectors: Sequence[str]) -> bool:
+        """Whether all pods that these label selectors find are in scope."""
+        return self._link is not None and covers(self._selector or EVERYTHING, selectors)
+
+    def ask(self, selectors: Sequence[str], hear: Callable[[bytes], None]) -> None:
+        """Give all pods of label selectors that it may know, or why not, when what has come by now is read."""
+        self._questions.ask(selectors, hear)
+        self._loop.touch(self)
 
     def status(self) -> Watch:
         """How it is."""
@@ -105,7 +117,7 @@ class PodHub:
 
     def timeout(self) -> float:
         """In how many seconds it has to act."""
-        if self._fresh:
+        if self._fresh or self._questions.are_waiting:
             return 0.0
         return FOR_EVER if self._link is None else self._link.timeout()
 
@@ -119,6 +131,7 @@ class PodHub:
             if self._link is not link:
                 return
             self._common(news)
+        self._questions.answer(link, self._selector or EVERYTHING, self._clock())
 
     # What followers want
 
@@ -150,6 +163,7 @@ class PodHub:
             if self._link is not None:
                 self._link.drop()
             self._begin_again()
+            self._questions.end()
         elif self._scout is pod:
             self._send_another_scout()
 
@@ -203,11 +217,13 @@ class PodHub:
         self._loop.touch(self)
         now, origin = self._clock(), self._dialer.endpoint.origin
         watch = PodSetWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
-        self._link = WatchLink(self._dialer, watch, clock=self._clock)
+        self._link = WatchLink(self._dialer, watch, clock=self._clock, is_relied_on=True)
+        self._questions.forget()
 
     # The common watch
 
     def _common(self, news: News) -> None:
+        self._questions.take(news)
         match news.kind:
             case Kind.SEEN | Kind.GONE:
                 self._changed(news)

@@ -54,10 +54,13 @@ class AgentLink:
         budget: Budget,
         handed_over: Callable[[AgentLink, Handover], None],
         signalled_early: Callable[[AgentLink, int], None],
-        asked: Callable[[AgentLink], None],
+        asked: Callable[[AgentLink, Kind, bytes], None],
         has_ended: Callable[[AgentLink], None],
     ) -> None:
-        """`signalled_early`: a signal has come, and there is no session that could take it."""
+        """
+        `signalled_early`: a signal has come, and there is no session that could take it. `asked`: the frame is a
+        question; answer() it, at once or later.
+        """
         connection.settimeout(0)
         self.is_gone = False
         self._loop, self._socket, self._budget = loop, connection, budget
@@ -116,10 +119,10 @@ class AgentLink:
         self._code = code
         self.say(line)
 
-    def answer(self, document: bytes) -> None:
-        """How things are, for who has asked."""
+    def answer(self, kind: Kind, document: bytes) -> None:
+        """STATUS or PODS, for who has asked."""
         self._is_owed = False
-        self._say(frames.status(document))
+        self._say(frames.answer(kind, document))
 
     # For whoever wants to know how it is
 
@@ -234,16 +237,15 @@ class AgentLink:
     def _take_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_question(kind):
             self._is_owed = True
-            self._asked(self)
+            self._asked(self, kind, payload)
         else:
             self._take(kind, payload)
 
     def _is_question(self, kind: Kind) -> bool:
-        """Whether it asks how things are. Who does so does nothing else, and takes each answer first."""
-        is_question = kind is Kind.STATUS_REQUEST
-        is_busy = self._has_handed_over or self._is_owed or self._outbox.unsent
-        cannot_be = is_busy if is_question else self._is_viewer
-        if cannot_be:
+        """Whether it asks something. Who does so does nothing else, and takes each answer first."""
+        is_question = kind in (Kind.STATUS_REQUEST, Kind.PODS_REQUEST)
+        is_early = self._has_handed_over or self._is_owed or self._outbox.unsent
+        if is_early if is_question else self._is_viewer:
             raise PeerError(f"{kind.name} out of turn from an agent")
         self._is_viewer = is_question
         return is_question

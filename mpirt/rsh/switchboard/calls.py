@@ -37,6 +37,7 @@ from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mpirt.boards.protocol import Question
     from mpirt.rsh.invocation.argv import Invocation
     from mpirt.rsh.ports.followers import Watch
     from mpirt.rsh.ports.loop import Loop
@@ -86,6 +87,10 @@ class Calls:
     def watches(self) -> list[Watch]:
         """How the watches on their pods are."""
         return self._clusters.watches()
+
+    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
+        """Give the pods that somebody asks for, or why they aren't known, now or later."""
+        self._clusters.ask(question, hear)
 
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)

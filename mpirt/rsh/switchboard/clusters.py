@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from mpirt.boards.podlist import refusal
+from mpirt.boards.protocol import CLUSTER_VARIABLES, Question
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ApiError
 from mpirt.kubeapi.credentials import StoredCredentials
@@ -24,11 +26,6 @@ from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.podhub import PodHub
 from mpirt.rsh.switchboard.gate import Gate
 
-# What find_endpoint and a credential plugin go by, as far as it differs among the agents of a launcher.
-_VARIABLES = (
-    "KUBECONFIG", "HOME", "MPIRT_CONTEXT", "PATH", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
-    "KUBERNETES_SERVICE_PORT_HTTPS", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy",
-)  # fmt: skip
 # A launcher has one; people's own machines a few.
 _MOST = 32
 # An API server that asks for more time than this is asked again all the same: the launchers' own time runs.
@@ -77,6 +74,14 @@ class Cluster:
         if key not in self._hubs:
             self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
         return self._hubs[key]
+
+    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
+        """Give the pods that somebody asks for, or why they aren't known, now or later."""
+        for (namespace, _), hub in self._hubs.items():
+            if namespace == question.namespace and hub.may_know(question.selectors):
+                hub.ask(question.selectors, hear)
+                return
+        hear(refusal("no watch covers these pods"))
 
     def watches(self) -> Iterator[Watch]:
         """How its watches are."""
@@ -132,6 +137,24 @@ class Clusters:
             found = self._known[key] = Cluster(endpoint, self._loop)
         return found
 
+    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
+        """
+        Give the pods that somebody asks for, or why they aren't known, now or later.
+
+        Only of a cluster to which commands are connected, and only by the credentials that they have, too. Where a
+        credential plugin decides about these, nobody can tell.
+        """
+        try:
+            check(question.environ)
+        except NotHere as error:
+            hear(refusal(str(error)))
+            return
+        cluster = self._known.get(_key(question.environ, ""))
+        if cluster is None:
+            hear(refusal("no command runs in this cluster, or by other credentials"))
+        else:
+            cluster.ask(question, hear)
+
     def watches(self) -> list[Watch]:
         """How the watches of all clusters are."""
         return [watch for cluster in self._known.values() for watch in cluster.watches()]
@@ -155,7 +178,7 @@ def _paths(environ: Mapping[str, str]) -> list[str]:
 def _key(environ: Mapping[str, str], context: str) -> _Key:
     home = environ.get("HOME", "")
     files = _paths(environ) or ([f"{home}/.kube/config"] if home else [])
-    return (context, *(environ.get(name) for name in _VARIABLES), *(_stamp(Path(path)) for path in files))
+    return (context, *(environ.get(name) for name in CLUSTER_VARIABLES), *(_stamp(Path(path)) for path in files))
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from mpirt.boards import protocol
+from mpirt.boards.protocol import PROTOCOL
 from mpirt.errors import PeerError
 
-PROTOCOL = 1
 LARGEST_HANDOVER = 8 * 1024 * 1024
 LARGEST = 64 * 1024
 LARGEST_RECORD = 8 * 1024
-LARGEST_STATUS = 1024 * 1024
 # How much of a stream may be on its way to an agent, or wait there for its reader.
 WINDOW = 256 * 1024
 # How much of stdin an agent keeps.
@@ -33,7 +33,7 @@ _HAS_STDIN, _STDIN_ENDED = 1, 2
 class Kind(IntEnum):
     """What a frame is."""
 
-    WELCOME = 1
+    WELCOME = protocol.WELCOME
     DIRECT = 2
     KEEP = 3
     OUT = 4
@@ -43,7 +43,8 @@ class Kind(IntEnum):
     TAKEN = 8
     FINISH = 9
     FOLLOW = 10
-    STATUS = 11
+    STATUS = protocol.STATUS
+    PODS = protocol.PODS
 
     HANDOVER = 65
     STDIN = 66
@@ -51,7 +52,8 @@ class Kind(IntEnum):
     SIGNAL = 68
     WRITTEN = 69
     BROKEN = 70
-    STATUS_REQUEST = 71
+    STATUS_REQUEST = protocol.STATUS_REQUEST
+    PODS_REQUEST = protocol.PODS_REQUEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,11 @@ def finish(code: int) -> bytes:
     return frame(Kind.FINISH, bytes([code]))
 
 
-def status(document: bytes) -> bytes:
-    """An answer to STATUS_REQUEST: as many frames as it takes, and an empty one."""
-    pieces = (document[at : at + LARGEST_STATUS] for at in range(0, len(document), LARGEST_STATUS))
-    return b"".join(frame(Kind.STATUS, piece) for piece in (*pieces, b""))
+def answer(kind: Kind, document: bytes) -> bytes:
+    """STATUS and PODS: as many frames as it takes, and an empty one."""
+    largest = protocol.LARGEST_ANSWER
+    pieces = (document[at : at + largest] for at in range(0, len(document), largest))
+    return b"".join(frame(kind, piece) for piece in (*pieces, b""))
 
 
 class FrameReader:
@@ -119,7 +122,7 @@ class FrameReader:
                 return
             payload = bytes(held[_HEADER.size : _HEADER.size + length])
             del held[: _HEADER.size + length]
-            if not Kind.HANDOVER <= number <= Kind.STATUS_REQUEST:
+            if not Kind.HANDOVER <= number <= Kind.PODS_REQUEST:
                 raise PeerError(f"a frame of type {number} from an agent")
             # Only the first one is that large.
             self._limit = LARGEST

@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpirt import names
+from mpirt.boards.protocol import read_question
 from mpirt.errors import ExitCode, our_mistake
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
+from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
 
 if TYPE_CHECKING:
@@ -121,14 +123,17 @@ class Switchboard:
         self._agents.add(agent)
         self._calls.take(agent, handover, is_one_too_many=len(self._calls) >= self._most)
 
-    def _asked(self, viewer: AgentLink) -> None:
+    def _asked(self, viewer: AgentLink, kind: Kind, payload: bytes) -> None:
         self._newcomers.discard(viewer)
         self._viewers.add(viewer)
+        if kind is Kind.PODS_REQUEST:
+            self._calls.ask(read_question(payload), lambda pods: viewer.answer(Kind.PODS, pods))
+            return
         self._calls.look(lambda: self._answer(viewer))
 
     def _answer(self, viewer: AgentLink) -> None:
         commands = self._calls.status()
-        viewer.answer(document(self._status(commands), commands))
+        viewer.answer(Kind.STATUS, document(self._status(commands), commands))
 
     def _failed(self, group: Hashable, error: Exception) -> None:
         """What goes wrong in one command's part must not end the others."""

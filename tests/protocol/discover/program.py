@@ -53,9 +53,11 @@ class Program:
         self.kubeconfig = str(server.kubeconfig(folder))
 
     def environment(self, more: Mapping[str, str] = NOTHING) -> dict[str, str]:
-        """A clean environment in which only the kubeconfig leads to a cluster."""
+        """A clean environment in which only the kubeconfig leads to a cluster, and nothing to a switchboard."""
         path = f"{DISCOVER.parent}:{os.environ['PATH']}"
         own = {"PATH": path, "HOME": str(self.folder), "TMPDIR": str(self.folder), "KUBECONFIG": self.kubeconfig}
+        # In the default place there may be a switchboard of somebody else's.
+        own["MPIRT_SWITCHBOARD"] = str(self.folder / "nobody")
         return {**own, "MPIRT_DISCOVER_TIMEOUT": AMPLE, **more}
 
     def start(

@@ -1,7 +1,7 @@
 """
 A launcher: a switchboard's process, stand-in agents, and who asks how they are.
 
-Owns: the bytes of STATUS as docs/switchboard.md has them, written a second time.
+Owns: the bytes of STATUS and of PODS_REQUEST as docs/switchboard.md has them, written a second time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.apiserver.server import ApiServer
 from tests.kube.wait import until
 from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
 
-STATUS, STATUS_REQUEST = 11, 71
+STATUS, STATUS_REQUEST, PODS_REQUEST = 11, 71, 72
 WELCOME = 1
 
 
@@ -35,6 +35,10 @@ class Viewer:
     def say(self, kind: int, payload: bytes = b"", *, times: int = 1) -> None:
         """So many frames, which arrive together."""
         self._socket.sendall((struct.pack("<IB", len(payload), kind) + payload) * times)
+
+    def say_at_once(self, *said: tuple[int, bytes]) -> None:
+        """Several frames in one piece."""
+        self._socket.sendall(b"".join(struct.pack("<IB", len(each), kind) + each for kind, each in said))
 
     def frame(self) -> tuple[int, bytes]:
         """The next frame; (0, nothing) at the end."""
@@ -87,6 +91,12 @@ class Launcher:
         agent = Agent(self.board, Command(words, {**self._environ, **environ}, has_stdin=has_stdin))
         self.agents.append(agent)
         return agent.hand_over()
+
+    def question(self) -> bytes:
+        """PODS_REQUEST for the pods of the job."""
+        environ = [f"{name}={self._environ[name]}" for name in ("KUBECONFIG", "HOME")]
+        texts = ["ml", "mpirt.dev/job=train", *environ]
+        return struct.pack("<II", 1, len(environ)) + b"".join(text.encode() + b"\0" for text in texts)
 
     def hand_over_again(self, agent: Agent) -> Agent:
         """Kill the switchboard; the agent goes on with another one."""

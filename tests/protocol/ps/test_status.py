@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import socket
@@ -18,10 +19,11 @@ from tests.apiserver.faults import Silence, Status
 from tests.apiserver.pods import pod
 from tests.apiserver.shell import End
 from tests.protocol.ps.conftest import JOB
-from tests.protocol.ps.launchers import STATUS_REQUEST, Launcher, Viewer
+from tests.protocol.ps.launchers import PODS_REQUEST, STATUS_REQUEST, Launcher, Viewer
 from tests.protocol.switchboard.agents import HANDOVER, PATIENCE
 
 MIB = 1024 * 1024
+NO_COMMAND = "no command runs in this cluster, or by other credentials"
 
 
 class TestTheSwitchboard:
@@ -204,6 +206,43 @@ class TestAViewer:
             pass
         greedy.close()
         assert launcher.viewer.status()["sessions"] == 1
+
+    def test_that_asks_for_pods_takes_the_answer_first(self, launcher: Launcher) -> None:
+        launcher.start("w-0", "sleep 60")
+        launcher.until(lambda status: status["watches"] and status["watches"][0]["state"] == "watching")
+        greedy = Viewer(launcher.board.folder)
+        # The first one is answered at the watch's next turn, which comes after both have been read.
+        greedy.say_at_once((PODS_REQUEST, launcher.question()), (STATUS_REQUEST, b""))
+
+        assert greedy.frame()[0] == 0
+        greedy.close()
+        assert launcher.viewer.status()["sessions"] == 1
+
+    def test_that_asks_for_pods_and_how_things_are_gets_both(self, launcher: Launcher) -> None:
+        launcher.viewer.say(PODS_REQUEST, launcher.question())
+        (kind, pods), end = launcher.viewer.frame(), launcher.viewer.frame()
+
+        assert (kind, end) == (12, (12, b""))
+        assert json.loads(pods) == {"form": 1, "pods": None, "why": NO_COMMAND}
+        assert launcher.viewer.status()["sessions"] == 0
+
+    @pytest.mark.parametrize("payload", [b"", b"\0" * 8, b"\xff" * 40], ids=["nothing", "no namespace", "huge"])
+    def test_that_asks_for_pods_in_another_form_is_left(self, launcher: Launcher, payload: bytes) -> None:
+        strange = Viewer(launcher.board.folder)
+        strange.say(PODS_REQUEST, payload)
+
+        assert strange.frame()[0] == 0
+        strange.close()
+
+    def test_that_goes_away_before_its_answer_is_forgotten(self, launcher: Launcher) -> None:
+        launcher.start("w-0", "sleep 60")
+        launcher.until(lambda status: status["watches"] and status["watches"][0]["state"] == "watching")
+        before = launcher.viewer.status()["descriptors"]
+        hasty = Viewer(launcher.board.folder)
+        hasty.say(PODS_REQUEST, launcher.question())
+        hasty.close()
+
+        assert launcher.until(lambda status: status["descriptors"] == before)
 
     def test_that_goes_away_is_forgotten(self, launcher: Launcher) -> None:
         before = launcher.viewer.status()["descriptors"]

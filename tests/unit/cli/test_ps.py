@@ -15,7 +15,7 @@ import pytest
 from mpirt.cli import pslocal, psremote
 from mpirt.cli.main import main
 from mpirt.discover.pods import Pod, read_pod
-from mpirt.errors import NoPod, UsageError
+from mpirt.errors import NoPod
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.status import document
@@ -80,27 +80,6 @@ class TestWords:
         assert said in capsys.readouterr().err
 
 
-class TestPlaces:
-    def test_are_those_in_which_agents_look(self) -> None:
-        number = str(Path("/proc/self/ns/mnt").readlink()).removeprefix("mnt:[").removesuffix("]")
-        name = f"mpirt-switchboard-{os.geteuid()}-{number}"
-
-        assert pslocal.places({}) == [f"/dev/shm/{name}", f"/tmp/{name}"]
-        assert pslocal.places({"TMPDIR": "/x"}) == [f"/dev/shm/{name}", f"/x/{name}", f"/tmp/{name}"]
-        assert len(pslocal.places({"TMPDIR": "/tmp"})) == len(pslocal.places({"TMPDIR": "relative"})) == 2
-
-    @pytest.mark.parametrize("setting", ["", "on", "off"])
-    def test_are_the_usual_ones_where_none_is_named(self, setting: str) -> None:
-        assert pslocal.places({"MPIRT_SWITCHBOARD": setting}) == pslocal.places({})
-
-    def test_are_one_where_it_is_named(self) -> None:
-        assert pslocal.places({"MPIRT_SWITCHBOARD": "/x"}) == ["/x"]
-
-    def test_must_be_absolute(self) -> None:
-        with pytest.raises(UsageError, match="expected on, off or the absolute path"):
-            pslocal.places({"MPIRT_SWITCHBOARD": "x"})
-
-
 class TestAFolder:
     def ask(self, capsys: Say) -> str:
         assert main(["ps"]) == 0
@@ -157,7 +136,7 @@ class TestAFolder:
 
 class TestASwitchboard:
     def test_whose_agents_are_gone_has_no_usage(self, serve: Serve, capsys: Say) -> None:
-        serve(frames.status(document(STATUS, [COMMAND])))
+        serve(frames.answer(Kind.STATUS, document(STATUS, [COMMAND])))
 
         assert main(["ps", "-o", "{pod} {agent_memory}"]) == 0
         assert capsys.readouterr().out.startswith("w-0 ")
@@ -172,7 +151,7 @@ class TestASwitchboard:
         )
 
     def test_that_ends_meanwhile_is_asked_again(self, serve: Serve, capsys: Say) -> None:
-        serve(b"", frames.status(document(STATUS, [COMMAND])))
+        serve(b"", frames.answer(Kind.STATUS, document(STATUS, [COMMAND])))
 
         assert main(["ps", "-o", "{pod}"]) == 0
         assert capsys.readouterr().out == "w-0\n"
@@ -189,8 +168,12 @@ class TestASwitchboard:
     @pytest.mark.parametrize(
         ("answer", "said"),
         [
-            pytest.param(frames.status(b"{"), "status is not JSON", id="no JSON"),
-            pytest.param(frames.status(b"{}"), "has no watches: it is of another version", id="another document"),
+            pytest.param(frames.answer(Kind.STATUS, b"{"), "status is not JSON", id="no JSON"),
+            pytest.param(
+                frames.answer(Kind.STATUS, b"{}"),
+                "has no watches: it is of another version",
+                id="another document",
+            ),
             pytest.param(frames.frame(Kind.OUT, b"x"), "answers with a frame of type 4", id="another frame"),
             pytest.param(struct.pack("<IB", 2**31, 11), "sends a frame of 2147483648 bytes", id="huge frame"),
         ],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mpirt.boards.protocol import Question
 from mpirt.errors import ConfigError, Unreachable
 from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
@@ -142,3 +143,39 @@ class TestARefusal:
         cluster.refused(error)
 
         assert cluster.timeout() == FOR_EVER
+
+
+def answer(clusters: Clusters, environ: dict[str, str]) -> str:
+    """Why the pods of a cluster aren't given at once."""
+    heard: list[bytes] = []
+    clusters.ask(Question("a", ("app=x",), environ), heard.append)
+    [document] = heard
+    return str(json.loads(document)["why"])
+
+
+class TestAQuestion:
+    def test_needs_a_command_in_the_same_cluster(self, clusters: Clusters, tmp_path: Path) -> None:
+        environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
+        assert answer(clusters, environ) == "no command runs in this cluster, or by other credentials"
+        clusters.find({**environ, "PATH": "/bin", "RANK": "1"}, "")
+
+        assert answer(clusters, {**environ, "PATH": "/usr/bin"}) == "no watch covers these pods"
+        assert answer(clusters, {**environ, "HOME": "/x"}).startswith("no command runs in this cluster")
+
+    def test_of_who_has_a_credential_plugin_is_not_answered(self, clusters: Clusters, tmp_path: Path) -> None:
+        plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "Never"}
+        environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=plugin), "HOME": "/root"}
+        clusters.find(environ, "")
+
+        assert answer(clusters, environ) == "no command runs in this cluster, or by other credentials"
+
+    def test_by_a_relative_kubeconfig_is_not_answered(self, clusters: Clusters) -> None:
+        assert answer(clusters, {"KUBECONFIG": "x"}) == "KUBECONFIG=x is relative to the agent's folder"
+
+    def test_needs_a_watch_of_the_namespace(self, clusters: Clusters, tmp_path: Path) -> None:
+        environ = {"KUBECONFIG": kubeconfig(tmp_path)}
+        cluster = clusters.find(environ, "")
+        cluster.hub("b", {"MPIRT_SELECTOR": "app=x"})
+        cluster.hub("a", {"MPIRT_SELECTOR": "app=x"})
+
+        assert answer(clusters, environ) == "no watch covers these pods"

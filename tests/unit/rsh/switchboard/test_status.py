@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from mpirt.boards.protocol import LARGEST_ANSWER
 from mpirt.errors import PeerError
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.switchboard.frames import LARGEST_STATUS, Kind, frame, status
+from mpirt.rsh.switchboard.frames import Kind, answer, frame
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus, document, read_document
@@ -116,10 +117,10 @@ class TestASession:
 
 class TestWhatItIsMadeOf:
     def test_an_answer_ends_with_an_empty_frame(self) -> None:
-        document = b"x" * (LARGEST_STATUS + 1)
+        document = b"x" * (LARGEST_ANSWER + 1)
 
-        assert status(document) == (
-            frame(Kind.STATUS, b"x" * LARGEST_STATUS) + frame(Kind.STATUS, b"x") + frame(Kind.STATUS)
+        assert answer(Kind.STATUS, document) == (
+            frame(Kind.STATUS, b"x" * LARGEST_ANSWER) + frame(Kind.STATUS, b"x") + frame(Kind.STATUS)
         )
 
     def test_an_outbox_counts_what_has_come_and_what_is_not_written(self) -> None:

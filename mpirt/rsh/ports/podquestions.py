@@ -1,0 +1,81 @@
+"""
+Who asks a hub for all pods of its set.
+
+Owns: those who wait for an answer, and when the common watch is good enough to answer from. In any doubt the
+answer is that the API server has to be asked, which is never wrong.
+"""
+
+from __future__ import annotations
+
+from mpirt.boards.podlist import document, refusal
+from mpirt.rsh.pod.kept import KeptPods
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mpirt.kubeapi.listwatch import News
+    from mpirt.kubeapi.watchlink import WatchLink
+
+# A watch first tells what has changed since its list, and not when that is over.
+_SETTLES = 0.5
+# The API server sends a bookmark every minute. A watch on which none comes may be a connection that something on
+# the way keeps open, though nobody is behind it any more.
+_LONGEST_SILENCE = 90.0
+
+
+class PodQuestions:
+    """The questions of one hub, and the pods that they are about."""
+
+    __slots__ = ("_kept", "_waiting")
+
+    def __init__(self) -> None:
+        self._kept = KeptPods()
+        self._waiting: list[tuple[Sequence[str], Callable[[bytes], None]]] = []
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether answer() has something to do."""
+        return bool(self._waiting)
+
+    def ask(self, selectors: Sequence[str], hear: Callable[[bytes], None]) -> None:
+        """Wait for an answer."""
+        self._waiting.append((selectors, hear))
+
+    def take(self, news: News) -> None:
+        """What the common watch tells."""
+        self._kept.take(news)
+
+    def forget(self) -> None:
+        """It is another watch from now on."""
+        self._kept.forget()
+
+    def end(self) -> None:
+        """Nobody follows a pod any more."""
+        self._kept.forget()
+        self._answer(lambda _: refusal("no command runs in these pods any more"))
+
+    def answer(self, link: WatchLink | None, watched: str, now: float) -> None:
+        """Answer those who wait, after a step of the watch; not before it has read all that has come."""
+        if not self._waiting or (link is not None and link.has_more):
+            return
+        why = self._doubt(link, now)
+        self._answer(lambda selectors: refusal(why) if why else document(self._kept.select(watched, selectors)))
+
+    def _answer(self, say: Callable[[Sequence[str]], bytes]) -> None:
+        waiting, self._waiting = self._waiting, []
+        for selectors, hear in waiting:
+            hear(say(selectors))
+
+    def _doubt(self, link: WatchLink | None, now: float) -> str:
+        """Why the API server has to be asked; empty if it needn't be."""
+        if link is None or link.opened_at is None:
+            return "the watch on the pods is not open at the moment"
+        if now - link.heard_at > _LONGEST_SILENCE:
+            link.look(anew=True)
+            return f"the API server has not sent anything for {now - link.heard_at:.0f} s"
+        if not self._kept.is_complete:
+            self._kept.want()
+            link.look(anew=True)
+            return "the pods are being listed for the first time"
+        return "the watch on the pods has just begun" if now - link.opened_at < _SETTLES else ""

@@ -1,0 +1,167 @@
+"""All pods of a common watch, for who asks: when they are given, and when the API server has to be asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+
+from mpirt.rsh.ports.podhub import PodHub
+from tests.apiserver.faults import Chunked, Then
+from tests.apiserver.server import ApiServer
+from tests.protocol.podhub.crowds import Begin, Crowd, commons
+
+SELECTOR = "mpirt.dev/job=a"
+ALL = ["w-0", "w-1", "w-2", "w-3"]
+
+
+class Asker:
+    """Who asks a hub, in the loop of a crowd."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        self.crowd = crowd
+        self.answers: list[bytes] = []
+
+    def ask(self, *selectors: str) -> list[str] | str:
+        """The names of the pods, or why they aren't given."""
+        count = len(self.answers)
+        self.crowd.hub.ask(selectors or (SELECTOR,), self.answers.append)
+        self.crowd.until(lambda: len(self.answers) > count)
+        found = json.loads(self.answers[-1])
+        assert found["form"] == 1
+        return found["why"] if found["pods"] is None else [each["metadata"]["name"] for each in found["pods"]]
+
+    def until(self, wanted: list[str] | str) -> None:
+        """Ask until that is the answer."""
+        self.crowd.until(lambda: self.ask() == wanted)
+
+
+def watching(hub: PodHub) -> bool:
+    return hub.status().state == "watching"
+
+
+def opened(server: ApiServer, crowd: Crowd) -> None:
+    """Turn until the watch after the first list for who asks is open."""
+    crowd.until(lambda: len(commons(server, "watch")) == 2 and watching(crowd.hub))
+
+
+def begun(server: ApiServer, begin: Begin) -> tuple[Crowd, Asker]:
+    """A crowd whose hub has answered once."""
+    crowd = begin("w-0", selector=SELECTOR)
+    crowd.settles(server)
+    asker = Asker(crowd)
+    asker.until(ALL)
+    return crowd, asker
+
+
+class TestAHub:
+    def test_keeps_no_pods_until_somebody_asks(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector=SELECTOR)
+        crowd.settles(apiserver)
+        asker = Asker(crowd)
+
+        assert asker.ask() == "the pods are being listed for the first time"
+        asker.until(ALL)
+        assert len(commons(apiserver, "list")) == 2
+
+    def test_may_know_what_is_in_scope(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector=SELECTOR)
+        assert not crowd.hub.may_know([SELECTOR])
+        crowd.settles(apiserver)
+
+        assert crowd.hub.may_know([SELECTOR])
+        assert crowd.hub.may_know([f"app=x,{SELECTOR}"])
+        assert not crowd.hub.may_know(["app=x"])
+
+    def test_of_a_namespace_finds_pods_by_their_labels(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("x")
+        crowd.settles(apiserver)
+        asker = Asker(crowd)
+
+        asker.until(ALL)
+
+        assert asker.ask(SELECTOR) == ALL
+        assert asker.ask("mpi-job-name=a", SELECTOR) == ALL
+        assert asker.ask("mpi-job-name=a") == []
+
+    def test_reads_a_change_that_has_come_before_it_answers(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        apiserver.world.delete("w-2")
+        poll = select.poll()
+        poll.register(crowd.hub.fileno(), select.POLLIN)
+        assert poll.poll(20_000)
+
+        assert asker.ask() == ["w-0", "w-1", "w-3"]
+
+    def test_answers_who_waits_when_its_last_follower_leaves(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        crowd.hub.ask((SELECTOR,), asker.answers.append)
+        crowd.close()
+
+        assert json.loads(asker.answers[-1])["why"] == "no command runs in these pods any more"
+
+    def test_has_forgotten_the_pods_for_its_next_follower(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        crowd.close()
+        apiserver.world.delete("w-3")
+        crowd.follow("w-1")
+        crowd.until(lambda: watching(crowd.hub))
+
+        asker.until("the pods are being listed for the first time")
+        asker.until(["w-0", "w-1", "w-2"])
+
+
+class TestAWatch:
+    def test_is_given_up_soon_when_its_peer_has_vanished(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, _ = begun(apiserver, begin)
+        with socket.socket(fileno=os.dup(crowd.hub.fileno())) as same:
+            options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            found = [same.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+
+            assert same.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert found == [5, 2, 3]
+
+    def test_that_has_just_begun_is_not_answered_from(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd = begin("w-0", selector=SELECTOR)
+        crowd.settles(apiserver)
+        asker = Asker(crowd)
+        asker.ask()
+        # The time of its beginning is in the future, however slow this machine is.
+        opened(apiserver, crowd)
+        crowd.skip(-100.0)
+
+        asker.until("the watch on the pods has just begun")
+        crowd.skip(100.6)
+        asker.until(ALL)
+
+    def test_that_has_ended_is_not_answered_from(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        apiserver.always("watch", Chunked((), Then.HANG))
+        apiserver.on("list", Chunked((), Then.HANG))
+        apiserver.world.compact()
+        crowd.until(lambda: commons(apiserver, "list")[2:])
+
+        assert asker.ask() == "the watch on the pods is not open at the moment"
+
+    def test_that_says_nothing_for_long_is_made_anew(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        connections = apiserver.connections
+        crowd.skip(91.0)
+
+        assert str(asker.ask()).startswith("the API server has not sent anything for 9")
+        asker.until(ALL)
+        assert (len(commons(apiserver, "list")), apiserver.connections) == (3, connections + 1)
+
+    def test_with_bookmarks_is_believed(self, apiserver: ApiServer, begin: Begin) -> None:
+        crowd, asker = begun(apiserver, begin)
+        crowd.skip(80.0)
+        apiserver.world.bookmark()
+        poll = select.poll()
+        poll.register(crowd.hub.fileno(), select.POLLIN)
+        assert poll.poll(20_000)
+        assert asker.ask() == ALL
+        crowd.skip(80.0)
+
+        assert asker.ask() == ALL
+        assert len(commons(apiserver, "list")) == 2

@@ -1,0 +1,1 @@
+"""What switchboards and those who ask them have in common."""

@@ -1,0 +1,152 @@
+"""Which pods are kept of a watch, and which selectors they can answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.rsh.pod.kept import KeptPods, covers
+
+JOB = "mpirt.dev/job=a"
+
+
+def seen(name: str, **labels: str) -> News:
+    body: dict[str, Any] = {"metadata": {"name": name, "labels": labels}}
+    return News(Kind.SEEN, body, name=name)
+
+
+def listed(*names: str) -> News:
+    return News(Kind.LISTED, names=frozenset(names))
+
+
+def kept(*news: News, is_wanted: bool = True) -> KeptPods:
+    found = KeptPods()
+    if is_wanted:
+        found.want()
+    for each in news:
+        found.take(each)
+    return found
+
+
+def names(found: KeptPods, watched: str = JOB, *selectors: str) -> list[str]:
+    return [json.loads(pod)["metadata"]["name"] for pod in found.select(watched, selectors or (watched,))]
+
+
+class TestPods:
+    def test_are_not_kept_until_somebody_wants_them(self) -> None:
+        found = kept(seen("w-0"), listed("w-0"), is_wanted=False)
+
+        assert (names(found), found.is_complete) == ([], False)
+
+    def test_are_complete_with_their_list(self) -> None:
+        found = kept(seen("w-0"), seen("w-1"))
+        assert not found.is_complete
+        found.take(listed("w-0", "w-1"))
+
+        assert (names(found), found.is_complete) == (["w-0", "w-1"], True)
+
+    def test_are_not_complete_where_the_list_began_before(self) -> None:
+        found = kept(seen("w-1"), listed("w-0", "w-1"))
+        assert not found.is_complete
+
+        for news in (seen("w-0"), seen("w-1"), listed("w-0", "w-1")):
+            found.take(news)
+
+        assert found.is_complete
+
+    def test_of_an_empty_list_are_none(self) -> None:
+        found = kept(listed())
+
+        assert (names(found), found.is_complete) == ([], True)
+
+    def test_that_are_gone_are_dropped(self) -> None:
+        found = kept(seen("w-0"), seen("w-1"), seen("w-2"), listed("w-0", "w-1", "w-2"))
+        found.take(News(Kind.GONE, name="w-0"))
+        found.take(News(Kind.GONE, name="unknown"))
+        assert names(found) == ["w-1", "w-2"]
+
+        found.take(listed("w-2"))
+
+        assert (names(found), found.is_complete) == (["w-2"], True)
+
+    def test_are_as_they_were_told_last(self) -> None:
+        found = kept(seen("w-0"), listed("w-0"))
+        found.take(seen("w-0", app="x"))
+
+        [pod] = found.select(JOB, (JOB,))
+        assert json.loads(pod)["metadata"]["labels"] == {"app": "x"}
+
+    def test_that_may_not_be_listed_any_more_are_dropped(self) -> None:
+        found = kept(seen("w-0"), listed("w-0"), News(Kind.REFUSED))
+
+        assert (names(found), found.is_complete) == ([], False)
+
+    def test_stay_while_the_server_is_silent(self) -> None:
+        found = kept(seen("w-0"), listed("w-0"), News(Kind.SILENT), News(Kind.OPEN))
+
+        assert (names(found), found.is_complete) == (["w-0"], True)
+
+    def test_without_a_body_are_pods(self) -> None:
+        found = kept(News(Kind.SEEN, name="w-0"), listed("w-0"))
+
+        assert found.is_complete
+
+
+class TestASelector:
+    @pytest.mark.parametrize(
+        ("watched", "selector"),
+        [
+            (JOB, JOB),
+            ("a in (b, c)", "a in (b, c)"),
+            (JOB, f"app=x,{JOB}"),
+            ("app", "app,role=w"),
+            ("", "app=x"),
+            ("", "statefulset.kubernetes.io/pod-name"),
+            ("", "a.b-c.d/E_f.g=H_i.j-k,l=m"),
+        ],
+    )
+    def test_is_covered_by_some_of_its_terms(self, watched: str, selector: str) -> None:
+        assert covers(watched, (selector,))
+
+    @pytest.mark.parametrize(
+        ("watched", "selector"),
+        [
+            (JOB, "mpirt.dev/job=b"),
+            (JOB, "app=x"),
+            (f"app=x,{JOB}", JOB),
+            ("app=x", "app"),
+            ("app", "app=x"),
+            ("a in (b)", "a in (b),c=d"),
+            ("a=b", "a=b,c!=d"),
+            ("a=b", "a=b,c in (d)"),
+            ("a=b", "a=b,a=c"),
+            ("a=b", "a=b,"),
+            ("a=b", "a=b, c=d"),
+            ("a=b", "a=b,c="),
+            ("a=b", "a=b,c==d"),
+            ("a=b", "a=b,c=d/e"),
+            ("a=b", "a=b,-c=d"),
+            ("a=b", "a=b,in=d"),
+            ("", "notin"),
+        ],
+    )
+    def test_of_any_other_kind_is_not(self, watched: str, selector: str) -> None:
+        assert not covers(watched, (selector,))
+
+    def test_is_covered_with_all_others_or_not_at_all(self) -> None:
+        assert covers(JOB, (JOB, f"app=x,{JOB}"))
+        assert not covers(JOB, (JOB, "mpi-job-name=a"))
+        assert not covers(JOB, ())
+
+    def test_finds_by_labels(self) -> None:
+        found = kept(
+            seen("w-0", job="a", role="w"), seen("w-1", job="a"), seen("w-2", job="b", role="w"), seen("w-3")
+        )
+
+        assert names(found, "", "job=a") == ["w-0", "w-1"]
+        assert names(found, "", "job=a,role") == ["w-0"]
+        assert names(found, "", "role", "job=a") == ["w-0", "w-1", "w-2"]
+        assert names(found, "job=a", "job=a,role=w") == ["w-0"]
