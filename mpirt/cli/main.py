@@ -16,7 +16,7 @@ import click
 from mpirt import names
 from mpirt.cli.env import env
 from mpirt.cli.hosts import hosts
-from mpirt.cli.ps import ps
+from mpirt.cli.ps.command import ps
 from mpirt.cli.shims import shims
 from mpirt.errors import ExitCode, MpirtError
 

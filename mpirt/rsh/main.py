@@ -23,11 +23,11 @@ from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.output import own_line
-from mpirt.rsh.ports.owndescriptors import OwnDescriptors
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import Signals
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.stdio.output import own_line
+from mpirt.rsh.stdio.owndescriptors import OwnDescriptors
 from mpirt.rsh.tasks.settings import holding
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
@@ -127,7 +127,7 @@ def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
 
     def follow(pod: str, hear: Hear) -> Follower:
         # Commands that are over within a second never get here.
-        from mpirt.rsh.ports.podwatch import OwnWatch  # noqa: PLC0415
+        from mpirt.rsh.watches.podwatch import OwnWatch  # noqa: PLC0415
 
         return OwnWatch(loop, dialer, namespace, pod, hear)
 

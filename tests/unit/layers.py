@@ -45,8 +45,10 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "pod": frozenset({"protocol"}),
         "session": frozenset({"invocation", "protocol", "pod"}),
         "ports": frozenset({"protocol", "pod", "session"}),
+        "watches": frozenset({"protocol", "pod", "session", "ports"}),
+        "stdio": frozenset({"protocol", "session", "ports"}),
         "tasks": frozenset({"invocation", "protocol", "pod", "session"}),
-        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "tasks"}),
+        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "watches", "tasks"}),
     },
     "controller": {
         "model": frozenset(),
@@ -66,7 +68,7 @@ USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
-    "rich": "mpirt/cli/pslive.py",
+    "rich": "mpirt/cli/ps/live.py",
     "urllib3": "mpirt/controller/cluster/link.py",
     "yaml": "mpirt/kubeapi/",
 }
@@ -102,7 +104,7 @@ PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
     "mpirt/podobjects.py", "mpirt/values.py",
     *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
-    *(f"mpirt/cli/{name}.py" for name in ("psboards", "psformat", "psrates", "pstable")),
+    *(f"mpirt/cli/ps/{name}.py" for name in ("boards", "format", "rates", "table")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
     from mpirt.boards.protocol import Question
     from mpirt.rsh.invocation.argv import Invocation
-    from mpirt.rsh.ports.followers import Watch
     from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.podhub import PodHub
     from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.session.record import Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
     from mpirt.rsh.switchboard.clusters import Cluster
     from mpirt.rsh.switchboard.frames import Handover
+    from mpirt.rsh.watches.followers import Watch
+    from mpirt.rsh.watches.podhub import PodHub
 
 # A question and its answer cost 0.2 ms here, and as much on the way: a thousand are asked less often. What goes
 # without an answer for so long twice over is dead.

@@ -21,10 +21,10 @@ from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
 from mpirt.rsh.ports.chance import jitter
-from mpirt.rsh.ports.followers import Watch
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.ports.podhub import PodHub
 from mpirt.rsh.switchboard.gate import Gate
+from mpirt.rsh.watches.followers import Watch
+from mpirt.rsh.watches.podhub import PodHub
 
 # A launcher has one; people's own machines a few.
 _MOST = 32

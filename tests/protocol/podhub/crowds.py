@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 
 from mpirt.kubeapi.dial import Dialer
-from mpirt.rsh.ports.followers import Follower
 from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.podhub import PodHub
 from mpirt.rsh.session import events
+from mpirt.rsh.watches.followers import Follower
+from mpirt.rsh.watches.podhub import PodHub
 from tests.apiserver.pods import Pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.clients import endpoint_of

@@ -7,7 +7,7 @@ import os
 import select
 import socket
 
-from mpirt.rsh.ports.podhub import PodHub
+from mpirt.rsh.watches.podhub import PodHub
 from tests.apiserver.faults import Chunked, Then
 from tests.apiserver.server import ApiServer
 from tests.protocol.podhub.crowds import Begin, Crowd, commons

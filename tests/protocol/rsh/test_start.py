@@ -21,8 +21,8 @@ OURS = {
         ".pod", ".pod.liveness",
         ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
         ".session.record", ".session.session", ".session.starting",
-        ".ports", ".ports.chance", ".ports.descriptors", ".ports.execlink", ".ports.loop", ".ports.output",
-        ".ports.owndescriptors", ".ports.sessionio", ".ports.signals",
+        ".ports", ".ports.chance", ".ports.execlink", ".ports.loop", ".ports.sessionio", ".ports.signals",
+        ".stdio", ".stdio.descriptors", ".stdio.output", ".stdio.owndescriptors",
     )),
 }  # fmt: skip
 # Of the standard library, with what they bring along.
@@ -48,7 +48,7 @@ SENDING = {"mpirt.rsh.protocol.printf"}
 WATCH = {
     *(f"mpirt.kubeapi.{name}" for name in ("listing", "listwatch", "watch", "watchlines", "watchlink")),
     *("mpirt.objects", "mpirt.podobjects"),
-    *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "ports.podwatch")),
+    *(f"mpirt.rsh.{name}" for name in ("pod.evidence", "pod.facts", "watches", "watches.podwatch")),
 }
 DEAR = {
     "asyncio", "click", "contextlib", "dataclasses", "email", "encodings.idna", "http", "inspect", "logging",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mpirt.cli.psboards import Board, Row, Usage
+from mpirt.cli.ps.boards import Board, Row, Usage
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus
 
 UNKNOWN = Usage()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.cli import pslocal, psremote
 from mpirt.cli.main import main
+from mpirt.cli.ps import local, remote
 from mpirt.discover.pods import Pod, read_pod
 from mpirt.errors import NoPod
 from mpirt.rsh.switchboard import frames
@@ -159,7 +159,7 @@ class TestASwitchboard:
     def test_that_does_not_answer_is_said(
         self, folder: Path, serve: Serve, capsys: Say, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(pslocal, "PATIENCE", 0.1)
+        monkeypatch.setattr(local, "PATIENCE", 0.1)
         serve(b"", hangs=True)
 
         assert main(["ps"]) == 244
@@ -205,12 +205,12 @@ class TestALauncher:
             launcher("worker", labels={"mpirt.dev/role": "worker"}),
         ]
 
-        assert psremote.choose(pods, "train", "ml").name == "new"
+        assert remote.choose(pods, "train", "ml").name == "new"
 
     def test_of_other_operators_has_their_labels(self) -> None:
         pods = [launcher("it", labels={"training.kubeflow.org/replica-type": "Launcher"})]
 
-        assert psremote.choose(pods, "train", "ml").name == "it"
+        assert remote.choose(pods, "train", "ml").name == "it"
 
     @pytest.mark.parametrize(
         ("pods", "said"),
@@ -222,6 +222,6 @@ class TestALauncher:
     )
     def test_that_is_not_there_is_said(self, pods: list[Pod], said: str) -> None:
         with pytest.raises(NoPod) as caught:
-            psremote.choose(pods, "train", "ml")
+            remote.choose(pods, "train", "ml")
 
         assert said in str(caught.value)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mpirt.cli.psboards import Usage, ordered, read, rows_of, write
+from mpirt.cli.ps.boards import Usage, ordered, read, rows_of, write
 from mpirt.errors import PeerError
 from tests.unit.cli.boards import board, row
 

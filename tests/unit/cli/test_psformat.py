@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.cli.psboards import Usage
-from mpirt.cli.psformat import NAMES, Format
+from mpirt.cli.ps.boards import Usage
+from mpirt.cli.ps.format import NAMES, Format
 from mpirt.errors import UsageError
 from tests.unit.cli.boards import row
 

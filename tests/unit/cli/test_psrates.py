@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mpirt.cli.psboards import Row
-from mpirt.cli.psrates import Rates
+from mpirt.cli.ps.boards import Row
+from mpirt.cli.ps.rates import Rates
 from tests.unit.cli.boards import COMMAND, row
 
 

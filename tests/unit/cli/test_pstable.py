@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpirt.cli.psboards import Usage
-from mpirt.cli.pstable import cpu_time, cut, duration, printable, size, summary, table
+from mpirt.cli.ps.boards import Usage
+from mpirt.cli.ps.table import cpu_time, cut, duration, printable, size, summary, table
 from tests.unit.cli.boards import board, row
 
 NOT_KNOWN: dict[str, Any] = {"node": "", "silence": None, "cpu": None, "memory": None}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.ports.blocking import Reader, Writer, file_system, is_far
-from mpirt.rsh.ports.output import OutputPort
+from mpirt.rsh.stdio.blocking import Reader, Writer, file_system, is_far
+from mpirt.rsh.stdio.output import OutputPort
 
 PATIENCE_MS = 20_000
 MOUNTS = """\

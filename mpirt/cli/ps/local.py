@@ -14,7 +14,7 @@ from pathlib import Path
 from mpirt.boards import client, protocol
 from mpirt.boards.client import Client
 from mpirt.boards.places import NotUsed, places
-from mpirt.cli.psboards import Board, Row, Usage
+from mpirt.cli.ps.boards import Board, Row, Usage
 from mpirt.errors import PeerError, Unreachable
 from mpirt.rsh.switchboard import processes
 from mpirt.rsh.switchboard.status import CommandStatus, read_document

@@ -20,11 +20,11 @@ from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.pod.kept import covers
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
-from mpirt.rsh.ports.followers import Followed, Follower, Watch
 from mpirt.rsh.ports.loop import FOR_EVER
-from mpirt.rsh.ports.podquestions import PodQuestions
-from mpirt.rsh.ports.podwatch import PodWatchPort, told_by
 from mpirt.rsh.session import events
+from mpirt.rsh.watches.followers import Followed, Follower, Watch
+from mpirt.rsh.watches.podquestions import PodQuestions
+from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.dial import Dialer
     from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.ports.followers import Hear
     from mpirt.rsh.ports.loop import Loop
+    from mpirt.rsh.watches.followers import Hear
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
 _FEW = 8

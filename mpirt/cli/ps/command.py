@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mpirt import names
-from mpirt.cli import pstable
-from mpirt.cli.psboards import ORDERS, Board, ordered, rows_of, write
-from mpirt.cli.psformat import Format
+from mpirt.cli.ps import table
+from mpirt.cli.ps.boards import ORDERS, Board, ordered, rows_of, write
+from mpirt.cli.ps.format import Format
 from mpirt.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpirt.cli.pslocal import Local
-    from mpirt.cli.psremote import Remote
+    from mpirt.cli.ps.local import Local
+    from mpirt.cli.ps.remote import Remote
 
 _NOTHING = "no commands are running (no switchboard)"
 _PAUSE, _REMOTE_PAUSE = 1.0, 5.0
@@ -75,7 +75,7 @@ def ps(
     source = _source(job, namespace=namespace, context=context)
     try:
         if live:
-            from mpirt.cli.pslive import watch  # noqa: PLC0415  brings what no other command needs
+            from mpirt.cli.ps.live import watch  # noqa: PLC0415  brings what no other command needs
 
             watch(source.ask, by=by, pause=_PAUSE if job is None else _REMOTE_PAUSE)
         else:
@@ -96,7 +96,7 @@ def _check(*, form: str | None, as_json: bool, live: bool, only_for_job: bool, j
             "-n and --context are for the launcher of a job; name it, as in: mpirt ps JOB -n NAMESPACE"
         )
     if live:
-        from mpirt.cli.pslive import check  # noqa: PLC0415  brings what no other command needs
+        from mpirt.cli.ps.live import check  # noqa: PLC0415  brings what no other command needs
 
         check()
 
@@ -104,10 +104,10 @@ def _check(*, form: str | None, as_json: bool, live: bool, only_for_job: bool, j
 def _source(job: str | None, *, namespace: str, context: str) -> Local | Remote:
     # Each brings what the other does not need.
     if job is not None:
-        from mpirt.cli.psremote import Remote  # noqa: PLC0415
+        from mpirt.cli.ps.remote import Remote  # noqa: PLC0415
 
         return Remote(job, os.environ, namespace=namespace, context=context)
-    from mpirt.cli.pslocal import Local  # noqa: PLC0415
+    from mpirt.cli.ps.local import Local  # noqa: PLC0415
 
     return Local(os.environ, _warn)
 
@@ -124,8 +124,8 @@ def _print(boards: Sequence[Board], *, by: str, as_json: bool, form: Format | No
         click.echo("".join(f"{form.line(row)}\n" for row in rows), nl=False)
     elif boards:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(pstable.table(rows, width), nl=False)
-        click.echo("".join(f"\n{pstable.summary(board)}" for board in boards))
+        click.echo(table.table(rows, width), nl=False)
+        click.echo("".join(f"\n{table.summary(board)}" for board in boards))
 
 
 def _warn(line: str) -> None:

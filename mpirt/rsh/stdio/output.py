@@ -12,12 +12,12 @@ import select
 import stat
 
 from mpirt import names
-from mpirt.rsh.ports.descriptors import opened_anew
 from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.stdio.descriptors import opened_anew
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.rsh.ports.blocking import Writer
+    from mpirt.rsh.stdio.blocking import Writer
 
 # What is written at a time.
 _LARGEST = 64 * 1024
@@ -101,7 +101,7 @@ class OutputPort:
 def _aside(fd: int) -> Writer | None:
     """Who writes to a descriptor that may keep its writer waiting; None where none does."""
     # Nearly all are pipes, which are opened anew.
-    from mpirt.rsh.ports.blocking import Writer, is_far  # noqa: PLC0415
+    from mpirt.rsh.stdio.blocking import Writer, is_far  # noqa: PLC0415
 
     return Writer(fd) if not stat.S_ISREG(os.fstat(fd).st_mode) or is_far(fd) else None
 

@@ -10,8 +10,8 @@ import re
 import string
 from collections.abc import Mapping
 
-from mpirt.cli.psboards import Row
-from mpirt.cli.pstable import NOTHING, printable
+from mpirt.cli.ps.boards import Row
+from mpirt.cli.ps.table import NOTHING, printable
 from mpirt.errors import UsageError
 
 Text = str | int | float

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from mpirt.cli.psboards import Row
-from mpirt.cli.pstable import NOTHING
+from mpirt.cli.ps.boards import Row
+from mpirt.cli.ps.table import NOTHING
 
 
 class Rates:

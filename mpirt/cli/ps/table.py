@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from mpirt.cli.psboards import Board, Row
+from mpirt.cli.ps.boards import Board, Row
 
 COLUMNS = ("POD", "NODE", "STATE", "AGE", "CPU", "MEM", "OUT", "IN", "SILENT", "COMMAND")
 NUMBERS = frozenset({"AGE", "CPU", "MEM", "OUT", "IN", "SILENT"})

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import select
 
-from mpirt.rsh.ports.descriptors import Stdin
 from mpirt.rsh.ports.loop import FOR_EVER
-from mpirt.rsh.ports.output import OutputPort
 from mpirt.rsh.session import events
+from mpirt.rsh.stdio.descriptors import Stdin
+from mpirt.rsh.stdio.output import OutputPort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

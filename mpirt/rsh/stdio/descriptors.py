@@ -13,7 +13,7 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.rsh.ports.blocking import Reader
+    from mpirt.rsh.stdio.blocking import Reader
 
 _SELF = "/proc/self/fd/"
 
@@ -64,6 +64,6 @@ class Stdin:
 def _aside(fd: int) -> Reader | None:
     """Who reads a file whose server may be away; None where it is here."""
     # Launchers give pipes, or nothing.
-    from mpirt.rsh.ports.blocking import Reader, is_far  # noqa: PLC0415
+    from mpirt.rsh.stdio.blocking import Reader, is_far  # noqa: PLC0415
 
     return Reader(fd) if is_far(fd) else None

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mpirt.cli.psboards import Board, Row, ordered, rows_of
-from mpirt.cli.psrates import Rates
-from mpirt.cli.pstable import COLUMNS, NUMBERS, cells, cut, printable, summary
+from mpirt.cli.ps.boards import Board, Row, ordered, rows_of
+from mpirt.cli.ps.rates import Rates
+from mpirt.cli.ps.table import COLUMNS, NUMBERS, cells, cut, printable, summary
 from mpirt.errors import ConfigError, MpirtError, UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mpirt import names
-from mpirt.cli.psboards import Board, read
+from mpirt.cli.ps.boards import Board, read
 from mpirt.discover.selection import by_job
 from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
@@ -24,11 +24,11 @@ from mpirt.kubeapi.http import Api
 from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.podwatch import OwnWatch
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
+from mpirt.rsh.watches.podwatch import OwnWatch
 
 if TYPE_CHECKING:
     from mpirt.discover.pods import Pod

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.rsh.ports.podhub import PodHub
-    from mpirt.rsh.ports.podwatch import PodWatchPort
     from mpirt.rsh.session import events
+    from mpirt.rsh.watches.podhub import PodHub
+    from mpirt.rsh.watches.podwatch import PodWatchPort
 
     Hear = Callable[[Sequence[events.Event]], None]
 
