@@ -86,29 +86,30 @@ class Visit:
 
 
 def of(seed: str, seconds: float) -> Iterator[Visit]:
-    """Those of a lap, in the order in which they come. The longest ones last for about a third of it."""
-    random, most_lines = Random(seed), max(_LEAST_LINES, int(seconds / 3 / _PAUSE))
+    """Those of a lap, in the order in which they come. None lasts long beyond it."""
+    random = Random(seed)
     kinds, weights = list(_SHARES), list(_SHARES.values())
     for number in range(int(seconds * PER_SECOND)):
         [kind] = random.choices(kinds, weights)
+        comes = (number + random.random()) / PER_SECOND
         yield Visit(
             number,
-            comes=(number + random.random()) / PER_SECOND,
+            comes=comes,
             kind=kind,
-            amount=_amount(random, kind, most_lines),
+            amount=_amount(random, kind, min(seconds / 3, seconds - comes)),
             code=random.choice((1, 3, 77)) if kind is Kind.FAILS else 0,
             read_after=random.uniform(1, 5) if kind is Kind.IS_READ_LATE else 0.0,
         )
 
 
-def _amount(random: Random, kind: Kind, most_lines: int) -> int:
+def _amount(random: Random, kind: Kind, seconds: float) -> int:
     match kind:
         case Kind.WRITES:
             return random.choice((1, 10_000, 100_000, 1_000_000))
         case Kind.READS:
             return random.choice((1, 1000, 300_000))
         case Kind.COUNTS:
-            return random.randint(_LEAST_LINES, most_lines)
+            return random.randint(_LEAST_LINES, max(_LEAST_LINES, int(seconds / _PAUSE)))
         case Kind.IS_READ_LATE:
             return _MORE_THAN_FITS
         case _:

@@ -26,8 +26,8 @@ from tests.kube.shell import output
 _WORKERS = 150
 _MPIS = (OPEN_MPI_4, OPEN_MPI_5, HYDRA)
 
-# So many pods keep the nodes busy for minutes.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+# So many pods keep the nodes busy for minutes, also when they go.
+pytestmark = [pytest.mark.alone, pytest.mark.last, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,6 @@ def crowd(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         for mpi in _MPIS:
             launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line, name=mpi.image)
         yield Crowd(namespace, hosts)
-        # The namespace controller takes a minute and more for a namespace that still holds so many.
-        namespace.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", timeout=300)
 
 
 @pytest.mark.parametrize(
