@@ -69,9 +69,9 @@ class Weather:
         away = outages.every(self._fault, nodes_there, away=_AWAY, frozen=_AWAY, dropped=_AWAY)
         return [
             Fault("agents killed", self._agents_killed),
-            *(Fault(outage.name, partial(_outage, outage)) for outage in away),
-            Fault("pod deleted", self._pod_deleted),
             Fault("container died", self._container_died),
+            Fault("pod deleted", self._pod_deleted),
+            *(Fault(outage.name, partial(_outage, outage)) for outage in away),
         ]
 
     async def _agents_killed(self) -> None:

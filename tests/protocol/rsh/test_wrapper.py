@@ -117,9 +117,10 @@ class TestASignal:
 
 class TestOutputAfterTheCommandsOwnEnd:
     def test_is_waited_for_while_it_flows(self, ground: Ground) -> None:
-        ended = ground.run("w-0", "(for i in 1 2 3 4 5; do sleep 0.7; echo $i; done) & exit 0")
+        # For longer than silence would be waited for, and with pauses of a small part of that.
+        ended = ground.run("w-0", "(for i in 0 1 2 3 4 5 6 7 8 9; do sleep 0.25; echo $i; done) & exit 0")
 
-        assert (ended.code, ended.output, ended.errors) == (0, b"1\n2\n3\n4\n5\n", "")
+        assert (ended.code, ended.output, ended.errors) == (0, b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", "")
 
     def test_that_passes_a_filter_is_whole(self, ground: Ground, tmp_path: Path) -> None:
         noise = os.urandom(1 << 20)
