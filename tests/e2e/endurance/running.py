@@ -138,7 +138,7 @@ async def stayer(namespace: Namespace, pod: str) -> Stayer:
 
 
 def environment(namespace: Namespace) -> dict[str, str]:
-    """That of all agents. With a fence, as in a job, a command removes what a dead container has left in /dev/shm."""
+    """That of all agents. With a job's fence, a command removes what a dead container has left in /dev/shm."""
     ours = {"KUBECONFIG": str(agent.kubeconfig(namespace)), "MPIRT_LEASE": str(LEASE), "MPIRT_FENCE": "endurance"}
     return {**os.environ, **ours}
 
