@@ -329,8 +329,10 @@ class AgentLink:
         unsent = self._outbox.unsent
         try:
             while unsent and not self.is_gone:
-                # A copy of a part: what is being sent can't be changed.
-                if self._outbox.sent(self._socket.send(bytes(unsent[:_READ]))) and self._running is not None:
+                # The view has to end before anything is taken away.
+                with memoryview(unsent) as whole, whole[:_READ] as part:
+                    count = self._socket.send(part)
+                if self._outbox.sent(count) and self._running is not None:
                     self._running.hear(events.Kept(self._record))
         except BlockingIOError:
             pass

@@ -76,7 +76,12 @@ class Handover:
 
 def frame(kind: Kind, payload: bytes = b"") -> bytes:
     """A whole frame."""
-    return _HEADER.pack(len(payload), kind) + payload
+    return header(kind, len(payload)) + payload
+
+
+def header(kind: Kind, length: int) -> bytes:
+    """The beginning of a frame, for a payload of so many bytes that follows."""
+    return _HEADER.pack(length, kind)
 
 
 def welcome(pid: int) -> bytes:

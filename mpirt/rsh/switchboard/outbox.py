@@ -167,7 +167,9 @@ class Outbox:
     def _pump(self, stream: _Stream) -> None:
         """Let go what there is room for."""
         while (taken := stream.take()) is not None:
-            self._bytes += frames.frame(*taken)
+            kind, data = taken
+            self._bytes += frames.header(kind, len(data))
+            self._bytes += data
 
     def _keep_if_its_turn(self) -> None:
         if self._keeping is not None and not any(stream.pending for stream in self._streams.values()):
