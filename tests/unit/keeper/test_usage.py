@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 import sys
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from tests.kube.wait import until
-from tests.unit.keeper.client import Agent, Kind
+from tests.unit.keeper.client import Agent, Kind, read_exit
 
 MIB = 1 << 20
 
@@ -231,3 +232,17 @@ def test_a_question_is_answered_while_output_flows(agent: Agent) -> None:
     agent.until(Kind.OUT)
 
     assert ask(agent).processes == 1
+
+
+def test_questions_during_the_grace_hide_nothing_that_is_started_then(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "for i in 1 2 3; do echo $i; sleep 1000; done")
+    agent.until_true(lambda: agent.out == b"1\n")
+    until(lambda: ask(agent).processes == 2, within=20, what="the first of them")
+
+    agent.end(grace=15_000)
+    agent.send(agent.frame(Kind.USAGE))
+    while (answer := agent.until(Kind.USAGE_BACK, Kind.EXIT)).kind is not Kind.EXIT:
+        agent.send(agent.frame(Kind.USAGE))
+    ended = read_exit(answer)
+
+    assert (ended.was_killed, ended.code) == (True, signal.SIGTERM)
