@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.exchange import Steps
     from mpirt.kubeapi.resolve import GetAddrInfo
     from mpirt.kubeapi.tlslib import Context, Socket, TlsSession, TlsSocket
@@ -35,11 +36,18 @@ _SESSION_SECONDS = 60.0
 class Dialer:
     """Opens connections to one endpoint, and remembers what need not be found out twice."""
 
-    __slots__ = ("_addresses", "_context", "_look_up", "_peer", "_read_again_at", "_session", "_shown", "endpoint")
+    # fmt: off
+    __slots__ = (
+        "_addresses", "_clock", "_context", "_look_up", "_peer", "_read_again_at", "_session", "_shown",
+        "endpoint",
+    )
+    # fmt: on
 
-    def __init__(self, endpoint: Endpoint, *, look_up: GetAddrInfo = by_name) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, look_up: GetAddrInfo = by_name, clock: Clock = time.monotonic
+    ) -> None:
         self.endpoint = endpoint
-        self._look_up = look_up
+        self._look_up, self._clock = look_up, clock
         self._addresses: Sequence[Address] = ()
         self._context: Context | None = None
         self._session: TlsSession | None = None
@@ -80,7 +88,7 @@ class Dialer:
 
     def remember(self, stream: TlsStream) -> None:
         """Begin the next connections with what this one, which was read from, has agreed on."""
-        now = time.monotonic()
+        now = self._clock()
         # Each reading of a session loses 6 kB for ever in Python 3.10 to 3.12 (gh-116810). So one is read where
         # the one before did not do; and seldom, where none ever does.
         if self._session is None or (not stream.is_resumed and now >= self._read_again_at):

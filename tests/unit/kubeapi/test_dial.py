@@ -40,9 +40,25 @@ class Connection:
         return object()
 
 
+@dataclass
+class Time:
+    """A clock that a test sets."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def dialer() -> Dialer:
-    return Dialer(Endpoint(host="127.0.0.1", port=1, ca=None, source=Token(), origin="the test"))
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def dialer(time: Time) -> Dialer:
+    endpoint = Endpoint(host="127.0.0.1", port=1, ca=None, source=Token(), origin="the test")
+    return Dialer(endpoint, clock=time)
 
 
 def remembered(dialer: Dialer, *, is_resumed: bool) -> int:
@@ -60,6 +76,16 @@ def test_a_session_that_serves_is_read_once(dialer: Dialer) -> None:
 
 def test_sessions_that_never_serve_are_not_read_again_at_once(dialer: Dialer) -> None:
     assert [remembered(dialer, is_resumed=False) for _ in range(5)] == [1, 0, 0, 0, 0]
+
+
+def test_another_is_read_when_one_that_has_served_does_so_no_more(dialer: Dialer, time: Time) -> None:
+    remembered(dialer, is_resumed=False)
+    reads = []
+    for _ in range(4):
+        time.now += 30.0
+        reads.append(remembered(dialer, is_resumed=False))
+
+    assert reads == [0, 1, 0, 1]
 
 
 def test_one_is_read_again_after_everything_was_forgotten(dialer: Dialer) -> None:
