@@ -132,8 +132,11 @@ class Switchboard:
         self._calls.look(lambda: self._answer(viewer))
 
     def _answer(self, viewer: AgentLink) -> None:
-        commands = self._calls.status()
-        viewer.answer(Kind.STATUS, document(self._status(commands), commands))
+        try:
+            commands = self._calls.status()
+            viewer.answer(Kind.STATUS, document(self._status(commands), commands))
+        except Exception as error:  # noqa: BLE001  others wait for the same moment
+            self._failed(viewer, error)
 
     def _failed(self, group: Hashable, error: Exception) -> None:
         """What goes wrong in one command's part must not end the others."""

@@ -23,6 +23,7 @@ from tests.protocol.ps.launchers import PODS_REQUEST, STATUS_REQUEST, Launcher, 
 from tests.protocol.switchboard.agents import HANDOVER, PATIENCE
 
 MIB = 1024 * 1024
+SAY = 6
 NO_COMMAND = "no command runs in this cluster, or by other credentials"
 
 
@@ -252,6 +253,16 @@ class TestAViewer:
         other.close()
 
         assert launcher.until(lambda status: status["descriptors"] == before)
+
+    def test_whose_answer_can_not_be_made_holds_up_no_other(self, launcher: Launcher) -> None:
+        other = Viewer(launcher.board.folder)
+        # It has to open a folder to count its open files, and can't.
+        resource.prlimit(launcher.board.process.pid, resource.RLIMIT_NOFILE, (4, 4))
+        for viewer in (launcher.viewer, other):
+            viewer.say(STATUS_REQUEST)
+
+        assert [viewer.frame()[0] for viewer in (launcher.viewer, other)] == [SAY, SAY]
+        other.close()
 
     def test_does_not_keep_the_switchboard(self, tmp_path: Path) -> None:
         code = (
