@@ -41,12 +41,19 @@ def place(folder: Path) -> Iterator[Path]:
     assert not log.exists() or log.read_text() == ""
 
 
-def switchboard(folder: Path) -> int:
-    """The process id of the switchboard that listens there."""
+@contextmanager
+def connection(folder: Path) -> Iterator[int]:
+    """A connection to the switchboard that listens there, which has accepted it; its process id."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(folder / "socket"))
         _, _, _, pid = _WELCOME.unpack(client.recv(_WELCOME.size, socket.MSG_WAITALL))
-    return int(pid)
+        yield int(pid)
+
+
+def switchboard(folder: Path) -> int:
+    """The process id of the switchboard that listens there."""
+    with connection(folder) as pid:
+        return pid
 
 
 @contextmanager

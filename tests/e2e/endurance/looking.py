@@ -57,9 +57,10 @@ class Remains:
 
 def look(lap: Lap, folder: Path, agents: Sequence[int]) -> None:
     """Note what the switchboard and these agents hold."""
-    lap.switchboard = forms.switchboard(folder)
-    process = Path(f"/proc/{lap.switchboard}")
+    with forms.connection(folder) as lap.switchboard:
+        process = Path(f"/proc/{lap.switchboard}")
+        # Without this connection. Once it is closed, the switchboard may have its end of it a little longer.
+        lap.descriptors = len(list((process / "fd").iterdir())) - 1
     lap.memory = pss_bytes(lap.switchboard) // _KIB
     lap.agents = sum(pss_bytes(pid) for pid in agents) // _KIB
-    lap.descriptors = len(list((process / "fd").iterdir()))
     lap.threads = len(list((process / "task").iterdir()))
