@@ -73,7 +73,7 @@ MINUTES ?= 60
 .PHONY: endurance
 endurance: export MPIRT_TEST_MINUTES = $(MINUTES)
 endurance: export MPIRT_TEST_SEED = $(or $(SEED),mpirt)
-endurance: may-test cluster ## MINUTES (60) of commands that come and go among faults: nothing becomes more (root)
+endurance: may-test cluster ## commands start and end among faults for MINUTES (60); fails if anything leaks (root)
 	$(BIN)/python -m pytest -s tests/e2e/endurance $(PYTEST_ARGS)
 
 # Make one target, say how long it took, and note it for whoever sums up.

@@ -151,7 +151,7 @@ class Clusters:
             return
         cluster = self._known.get(_key(question.environ, ""))
         if cluster is None:
-            hear(refusal("no command runs in this cluster, or by other credentials"))
+            hear(refusal("no command runs in this cluster with these credentials"))
         else:
             cluster.ask(question, hear)
 

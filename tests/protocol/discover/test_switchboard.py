@@ -208,7 +208,7 @@ class TestTheApiServerIsAsked:
         boarded.warm()
         other = str(boarded.server.kubeconfig(boarded.program.folder / "other"))
 
-        self.by_the_api_server(boarded, "or by other credentials", KUBECONFIG=other)
+        self.by_the_api_server(boarded, "with these credentials", KUBECONFIG=other)
 
     def test_by_a_kubeconfig_that_is_another_file_elsewhere(self, boarded: Boarded) -> None:
         boarded.warm()

@@ -24,7 +24,7 @@ from tests.protocol.switchboard.agents import HANDOVER, PATIENCE
 
 MIB = 1024 * 1024
 SAY = 6
-NO_COMMAND = "no command runs in this cluster, or by other credentials"
+NO_COMMAND = "no command runs in this cluster with these credentials"
 
 
 class TestTheSwitchboard:

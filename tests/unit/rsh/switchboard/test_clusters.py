@@ -156,7 +156,7 @@ def answer(clusters: Clusters, environ: dict[str, str]) -> str:
 class TestAQuestion:
     def test_needs_a_command_in_the_same_cluster(self, clusters: Clusters, tmp_path: Path) -> None:
         environ = {"KUBECONFIG": kubeconfig(tmp_path), "HOME": "/root"}
-        assert answer(clusters, environ) == "no command runs in this cluster, or by other credentials"
+        assert answer(clusters, environ) == "no command runs in this cluster with these credentials"
         clusters.find({**environ, "PATH": "/bin", "RANK": "1"}, "")
 
         assert answer(clusters, {**environ, "PATH": "/usr/bin"}) == "no watch covers these pods"
@@ -167,7 +167,7 @@ class TestAQuestion:
         environ = {"KUBECONFIG": kubeconfig(tmp_path, exec=plugin), "HOME": "/root"}
         clusters.find(environ, "")
 
-        assert answer(clusters, environ) == "no command runs in this cluster, or by other credentials"
+        assert answer(clusters, environ) == "no command runs in this cluster with these credentials"
 
     def test_by_a_relative_kubeconfig_is_not_answered(self, clusters: Clusters) -> None:
         assert answer(clusters, {"KUBECONFIG": "x"}) == "KUBECONFIG=x is relative to the agent's folder"
