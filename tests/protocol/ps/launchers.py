@@ -32,12 +32,12 @@ class Viewer:
         self._file = self._socket.makefile("rb")
         assert self.frame()[0] == WELCOME
 
-    def say(self, kind: int, payload: bytes = b"", *, times: int = 1) -> None:
-        """So many frames, which arrive together."""
-        self._socket.sendall((struct.pack("<IB", len(payload), kind) + payload) * times)
+    def say(self, kind: int, payload: bytes = b"") -> None:
+        """A frame."""
+        self.say_at_once((kind, payload))
 
     def say_at_once(self, *said: tuple[int, bytes]) -> None:
-        """Several frames in one piece."""
+        """Frames that arrive together."""
         self._socket.sendall(b"".join(struct.pack("<IB", len(each), kind) + each for kind, each in said))
 
     def frame(self) -> tuple[int, bytes]:

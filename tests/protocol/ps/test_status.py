@@ -201,7 +201,7 @@ class TestAViewer:
         launcher.start("w-0", "sleep 60")
         launcher.until(lambda status: status["sessions"] == 1)
         greedy = Viewer(launcher.board.folder)
-        greedy.say(STATUS_REQUEST, times=2)
+        greedy.say_at_once((STATUS_REQUEST, b""), (STATUS_REQUEST, b""))
 
         while greedy.frame()[0]:
             pass
