@@ -1,0 +1,48 @@
+"""When those who ask for the pods of a watch get their answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.rsh.watches.podquestions import PodQuestions
+
+if TYPE_CHECKING:
+    from mpirt.kubeapi.watchlink import WatchLink
+
+SELECTOR = "app=x"
+
+
+@dataclass
+class Link:
+    """A watch that is open, and what may still be read of it."""
+
+    has_more: bool
+    opened_at: float = 100.0
+    heard_at: float = 110.0
+
+    def look(self, *, anew: bool) -> None: ...
+
+
+def step(questions: PodQuestions, link: Link, *news: News) -> None:
+    """What a hub does in a turn."""
+    for each in news:
+        questions.take(each)
+    questions.answer(cast("WatchLink", link), SELECTOR, 111.0)
+
+
+def test_an_answer_waits_until_all_that_has_come_is_read() -> None:
+    questions, answers = PodQuestions(), list[bytes]()
+    questions.ask((SELECTOR,), answers.append)
+    step(questions, Link(has_more=False))
+    seen = [News(Kind.SEEN, {"metadata": {"name": name}}, name=name) for name in ("w-0", "w-1")]
+    step(questions, Link(has_more=False), *seen, News(Kind.LISTED, names=frozenset({"w-0", "w-1"})))
+
+    questions.ask((SELECTOR,), answers.append)
+    step(questions, Link(has_more=True))
+    assert (questions.are_waiting, len(answers)) == (True, 1)
+    step(questions, Link(has_more=False), News(Kind.GONE, name="w-0"))
+
+    assert [pod["metadata"]["name"] for pod in json.loads(answers[1])["pods"]] == ["w-1"]
