@@ -107,7 +107,7 @@ def growth(laps: Sequence[Lap]) -> Iterator[str]:
     same = [lap for lap in laps if lap.switchboard == laps[-1].switchboard]
     for what in ("descriptors", "threads", "remote"):
         found = [getattr(lap, what) for lap in same]
-        # A watch on one pod may still be there from the last fault; what is lost for good is in every lap after it.
+        # A watch on one pod may be there from the last fault; what is lost for good is in every lap after it.
         if min(found[len(found) // 2 :]) > min(found[: (len(found) + 1) // 2]):
             yield f"{what}: {found}"
     settled = same[int(len(same) * _WARM_UP) :]
