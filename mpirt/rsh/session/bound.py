@@ -15,7 +15,7 @@ from mpirt.rsh.protocol.streams import Part, Streams
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Ending, left_open
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import TERM, WATCH_AFTER, Entered, Running, State, Step
+from mpirt.rsh.session.machine import TERM, Entered, Running, State, Step
 from mpirt.rsh.session.report import Report, Termination
 from mpirt.rsh.session.stdinflow import StdinFlow
 
@@ -50,7 +50,7 @@ class Bound(Running):
         self._termination: Termination | None = None
         self._v5 = entered.protocol == V5
         self._guarded = False
-        self._watch_at = now + WATCH_AFTER
+        self._watch_at = now + task.watch_after
         self._start_by: float | None = now + _START_SECONDS
         self._flush_at: float | None = None
 

@@ -15,7 +15,7 @@ from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import WATCH_AFTER, Entered, Running, State, Step
+from mpirt.rsh.session.machine import Entered, Running, State, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Connected(Running):
         self._findings = Findings(task.pod, self._pace)
         self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
-        self._watch_at = now + WATCH_AFTER
+        self._watch_at = now + task.watch_after
         self._asked_api = False
         self._is_listening = True
         self._api_heard: float | None = None

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mpirt.rsh.session.starting import Task
 
 
-# Short commands pay nothing for a watch.
-WATCH_AFTER = 1.0
 # What batch systems send to announce something; the other signals ask for an end.
 PASSED_ON = ("USR1", "USR2")
 TERM = 15

@@ -30,6 +30,8 @@ _DIAL_SECONDS = 15.0
 _LAST_WORD_SECONDS = 0.5
 # A runtime under load takes a few seconds to start a shell.
 _HELLO_SECONDS = 15.0
+# A watch of its own costs a command more than the command.
+WATCH_AFTER = 1.0
 # How often news of the pod may bring the next attempt forward.
 _HASTENED_EVERY = 5.0
 
@@ -52,6 +54,8 @@ class Task(Value):
     pace: Pace = DEFAULT_PACE
     host: str = ""
     """The host name or address that was given, where it is not the pod's name."""
+    watch_after: float = WATCH_AFTER
+    """Seconds after its start from which on the pod is watched. Most commands are over before."""
 
     def in_pod(self, pod: str) -> Task:
         """The same in the pod that was found by what was taken for a pod's name."""
@@ -66,6 +70,7 @@ class Task(Value):
             grace=self.grace,
             pace=self.pace,
             host=self.pod,
+            watch_after=self.watch_after,
         )
 
 

@@ -26,6 +26,7 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.starting import WATCH_AFTER
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
 from mpirt.rsh.switchboard.processes import age
 from mpirt.rsh.switchboard.records import resumption
@@ -329,6 +330,7 @@ class Call:
             self.let_go()
             return
         environ, asked, dialer = self._handover.environ, wish.asked, wish.cluster.dialer
+        hub = wish.cluster.hub(wish.namespace, environ)
         task = make_task(
             asked,
             wish.words,
@@ -338,6 +340,8 @@ class Call:
             has_stdin=self._handover.has_stdin,
             encoding=_ENCODING,
             holding=self._holding(environ),
+            # A pod that is replaced in the first second is another one only for who has seen the first.
+            watch_after=0.0 if hub.knows(wish.pod) else WATCH_AFTER,
         )
         now = time.monotonic()
         log = Log(now) if wants_log(asked, environ) else None
@@ -351,7 +355,7 @@ class Call:
             namespace=wish.namespace,
             pod=wish.pod,
             service=asked.service,
-            follow=self._guarded(wish.cluster.hub(wish.namespace, environ)),
+            follow=self._guarded(hub),
             gate=wish.turn,
             log=log,
             moved=self._moved,

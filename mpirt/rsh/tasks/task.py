@@ -11,7 +11,7 @@ from mpirt.errors import UsageError
 from mpirt.rsh.invocation import seconds
 from mpirt.rsh.invocation.order import SHELL, Order, command_line
 from mpirt.rsh.protocol.channels import V4, V5
-from mpirt.rsh.session.starting import Task
+from mpirt.rsh.session.starting import WATCH_AFTER, Task
 from mpirt.rsh.tasks import settings
 
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ def make_task(
     has_stdin: bool,
     encoding: str,
     holding: Holding | None,
+    watch_after: float = WATCH_AFTER,
 ) -> Task:
     """`words` are those of the command as they are sent; `encoding` is what words and environment were read in."""
     order = Order(
@@ -58,6 +59,7 @@ def make_task(
         grace=settings.grace(environ),
         pace=settings.pace(holding, alive_seconds=asked.alive_seconds, alive_count=asked.alive_count),
         host=asked.pod if asked.is_address else "",
+        watch_after=watch_after,
     )
 
 

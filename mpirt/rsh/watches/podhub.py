@@ -83,6 +83,10 @@ class PodHub:
         self._loop.touch(self)
         return follower
 
+    def knows(self, pod: str) -> bool:
+        """Whether to follow this pod, too, costs nothing, and tells how it is now."""
+        return self._synced and self._silent is None and pod in self._facts
+
     def may_know(self, selectors: Sequence[str]) -> bool:
         """Whether all pods that these label selectors find are in scope."""
         return self._link is not None and covers(self._selector or EVERYTHING, selectors)

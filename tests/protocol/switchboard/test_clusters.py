@@ -140,3 +140,18 @@ def test_a_plugin_of_one_agent_is_not_asked_for_another(yard: Yard) -> None:
 
     assert yard.agent("exit 3", PROFILE="good", **settings).end().code == 3
     assert yard.agent("exit 3", PROFILE="bad", **settings).end().code == 241
+
+
+@pytest.mark.parametrize("keeper", ["on", "off"])
+def test_a_pod_that_is_replaced_in_a_commands_first_second_was_deleted(yard: Yard, keeper: str) -> None:
+    yard.begin()
+    yard.agent("echo up; sleep 60").until(lambda command: command.output == b"up\n")
+    # All pods of the job are watched for the first one's sake.
+    yard.server.wait_for("watch", 2)
+    agent = yard.agent("echo up; sleep 60", MPIRT_KEEPER=keeper)
+    agent.until(lambda command: b"\n" in command.output)
+    yard.server.world.put(pod("w-0", uid="another"))
+    yard.server.wait_for_session(2).kill()
+
+    ended = agent.end()
+    assert (ended.code, ended.said) == (246, ["pod w-0 was deleted, and another one has its name now"])

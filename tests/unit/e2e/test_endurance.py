@@ -50,12 +50,19 @@ def test_what_stays_the_same_is_no_growth() -> None:
 
 
 @pytest.mark.parametrize("what", ["descriptors", "threads", "remote"])
-def test_one_more_of_them_is_growth(what: str) -> None:
-    more = changed(STEADY[-1], what, getattr(STEADY[-1], what) + 1)
+def test_one_more_of_them_from_some_lap_on_is_growth(what: str) -> None:
+    more = [changed(lap, what, getattr(lap, what) + 1) for lap in STEADY[6:]]
 
-    [found] = judging.growth([*STEADY[:-1], more])
+    [found] = judging.growth([*STEADY[:6], *more])
 
     assert found.startswith(f"{what}: ")
+
+
+@pytest.mark.parametrize("what", ["descriptors", "threads", "remote"])
+def test_one_more_of_them_for_a_lap_is_no_growth(what: str) -> None:
+    more = changed(STEADY[7], what, getattr(STEADY[7], what) + 1)
+
+    assert list(judging.growth([*STEADY[:7], more, *STEADY[8:]])) == []
 
 
 @pytest.mark.parametrize("what", ["memory", "agents"])
