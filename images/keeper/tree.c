@@ -132,7 +132,7 @@ int signal_descendants(int signal, bool anew)
     mark_parents(&table);
     for (size_t number = 0; number < table.count; number++) {
         struct process *process = &table.rows[number];
-        if (!process->is_member || process->is_dead)
+        if (!process->is_member || process->is_dead || process->pid == shares_helper())
             continue;
         bool is_due = signal == SIGKILL
             || !(process->is_told || process->is_helper || is_spared(process, signal));

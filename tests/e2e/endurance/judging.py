@@ -105,7 +105,7 @@ _WARM_UP, _LEAST_LAPS, _GROWTH = 0.25, 8, 1.05
 def growth(laps: Sequence[Lap]) -> Iterator[str]:
     """What has become more, of the switchboard that there is at the end."""
     same = [lap for lap in laps if lap.switchboard == laps[-1].switchboard]
-    for what in ("descriptors", "threads", "remote"):
+    for what in ("descriptors", "threads"):
         found = [getattr(lap, what) for lap in same]
         # A watch on one pod may be there from the last fault; what is lost for good is in every lap after it.
         if min(found[len(found) // 2 :]) > min(found[: (len(found) + 1) // 2]):

@@ -49,7 +49,7 @@ def test_what_stays_the_same_is_no_growth() -> None:
     assert list(judging.growth(STEADY)) == []
 
 
-@pytest.mark.parametrize("what", ["descriptors", "threads", "remote"])
+@pytest.mark.parametrize("what", ["descriptors", "threads"])
 def test_one_more_of_them_from_some_lap_on_is_growth(what: str) -> None:
     more = [changed(lap, what, getattr(lap, what) + 1) for lap in STEADY[6:]]
 
@@ -58,7 +58,7 @@ def test_one_more_of_them_from_some_lap_on_is_growth(what: str) -> None:
     assert found.startswith(f"{what}: ")
 
 
-@pytest.mark.parametrize("what", ["descriptors", "threads", "remote"])
+@pytest.mark.parametrize("what", ["descriptors", "threads"])
 def test_one_more_of_them_for_a_lap_is_no_growth(what: str) -> None:
     more = changed(STEADY[7], what, getattr(STEADY[7], what) + 1)
 
