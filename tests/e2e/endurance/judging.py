@@ -103,17 +103,18 @@ _WARM_UP, _LEAST_LAPS, _GROWTH = 0.25, 8, 1.05
 
 
 def growth(laps: Sequence[Lap]) -> Iterator[str]:
-    """What has become more, of the switchboard that there is at the end."""
+    """What has become more, of the switchboard that there is at the end. A few laps tell nothing of that."""
     same = [lap for lap in laps if lap.switchboard == laps[-1].switchboard]
+    if len(same) < _LEAST_LAPS:
+        return
     for what in ("descriptors", "threads"):
         found = [getattr(lap, what) for lap in same]
         # A watch on one pod may be there from the last fault; what is lost for good is in every lap after it.
         if min(found[len(found) // 2 :]) > min(found[: (len(found) + 1) // 2]):
             yield f"{what}: {found}"
     settled = same[int(len(same) * _WARM_UP) :]
-    if len(settled) >= _LEAST_LAPS * (1 - _WARM_UP):
-        half = len(settled) // 2
-        for what in ("memory", "agents"):
-            found = [getattr(lap, what) for lap in settled]
-            if fmean(found[half:]) > fmean(found[:half]) * _GROWTH:
-                yield f"{what}: {found} KiB"
+    half = len(settled) // 2
+    for what in ("memory", "agents"):
+        found = [getattr(lap, what) for lap in settled]
+        if fmean(found[half:]) > fmean(found[:half]) * _GROWTH:
+            yield f"{what}: {found} KiB"

@@ -74,6 +74,10 @@ def test_memory_that_rises_from_lap_to_lap_is_growth(what: str) -> None:
     assert found.startswith(f"{what}: ")
 
 
+def test_two_laps_tell_nothing() -> None:
+    assert list(judging.growth([STEADY[0], changed(STEADY[1], "descriptors", 12)])) == []
+
+
 def changed(lap: Lap, what: str, figure: int) -> Lap:
     found = replace(lap)
     setattr(found, what, figure)
