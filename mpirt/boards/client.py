@@ -18,7 +18,7 @@ from mpirt.errors import PeerError
 _READ = 256 * 1024
 _WELCOME_SIZE = 8
 # Of SO_PEERCRED: pid, uid and gid.
-_CREDENTIALS_SIZE, _UID = 12, slice(4, 8)
+_CREDENTIALS_SIZE, _PID, _UID = 12, slice(0, 4), slice(4, 8)
 
 
 def connect(place: str, *, waits: bool = True) -> Client | None:
@@ -42,7 +42,7 @@ def connect(place: str, *, waits: bool = True) -> Client | None:
     except OSError as error:
         connection.close()
         raise NotUsed(f"can't be asked: {error.strerror}") from error
-    except BaseException:
+    except NotUsed:
         connection.close()
         raise
     finally:
@@ -51,9 +51,14 @@ def connect(place: str, *, waits: bool = True) -> Client | None:
 
 
 def _check_peer(connection: _socket.socket) -> None:
-    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_SIZE)
-    if int.from_bytes(found[_UID], sys.byteorder) != os.geteuid():
+    if peer(connection)[1] != os.geteuid():
         raise NotUsed("has a socket of another user")
+
+
+def peer(connection: _socket.socket) -> tuple[int, int]:
+    """The pid and the uid at the other end. The pid is 0 where it belongs to another namespace."""
+    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_SIZE)
+    return int.from_bytes(found[_PID], sys.byteorder), int.from_bytes(found[_UID], sys.byteorder)
 
 
 class Client:

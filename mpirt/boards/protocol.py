@@ -43,17 +43,22 @@ class Question(Value):
     selectors: tuple[str, ...]
     """Label selectors: a pod that one of them finds is asked for."""
     environ: Mapping[str, str]
-    """Says which cluster, and who asks it."""
+    """The variables that identify the cluster and the credentials."""
 
 
 def frame(kind: int, payload: bytes = b"") -> bytes:
     """A whole frame."""
-    return len(payload).to_bytes(_U32, "little") + bytes([kind]) + payload
+    return header(kind, len(payload)) + payload
 
 
-def read_header(header: bytes) -> tuple[int, int]:
-    """The length of the payload, and the type."""
-    return int.from_bytes(header[:_U32], "little"), header[_U32]
+def header(kind: int, length: int) -> bytes:
+    """The beginning of a frame, for a payload of so many bytes that follows."""
+    return length.to_bytes(_U32, "little") + bytes([kind])
+
+
+def read_header(data: bytes | bytearray) -> tuple[int, int]:
+    """The length of the payload, and the type, of the frame that begins there."""
+    return int.from_bytes(data[:_U32], "little"), data[_U32]
 
 
 def write_question(question: Question) -> bytes:

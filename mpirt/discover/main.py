@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import cache
 
 from mpirt import names
 from mpirt.discover.alarm import Alarm
@@ -204,7 +205,7 @@ def _find(
     endpoint = find_endpoint(environ)
     namespace = options.namespace or endpoint.namespace
     container = environ.get(names.CONTAINER_VARIABLE, "")
-    api = _Once(lambda: _api_pods(endpoint, namespace, container))
+    api = cache(lambda: _api_pods(endpoint, namespace, container))
     pods = BoardPods(environ, namespace, api, container=container, tell=tell)
     criteria = Criteria(slots=options.slots, revision=options.revision, own_pod=host)
 
@@ -220,21 +221,6 @@ def _find(
         return discover(selected, criteria, asked=selection.asked)
 
     return ask(question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell)
-
-
-class _Once:
-    """Who asks the API server, made when it is needed."""
-
-    __slots__ = ("_made", "_make")
-
-    def __init__(self, make: Callable[[], Pods]) -> None:
-        self._make = make
-        self._made: Pods | None = None
-
-    def __call__(self) -> Pods:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
 
 
 def _api_pods(endpoint: Endpoint, namespace: str, container: str) -> Pods:

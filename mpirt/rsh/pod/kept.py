@@ -43,7 +43,7 @@ class KeptPods:
         """`is_complete`: whether these are all, as of the last news."""
 
     def want(self) -> None:
-        """Keep what is told from now on. A list that begins now makes it complete."""
+        """Keep the pods of all news from now on. The next whole list makes them complete."""
         self._is_wanted = True
 
     def take(self, news: News) -> None:
@@ -58,7 +58,7 @@ class KeptPods:
                 self._pods.pop(news.name, None)
             case Kind.LISTED:
                 self._pods = {name: pod for name, pod in self._pods.items() if name in news.names}
-                # Of a list that had begun before, some pods were told when nobody wanted them.
+                # The pods of a list that had begun before want() are partly missing.
                 self.is_complete = len(self._pods) == len(news.names)
             case Kind.REFUSED:
                 self.forget()

@@ -13,6 +13,8 @@ import select
 import socket
 from typing import TYPE_CHECKING
 
+from mpirt.boards.client import peer
+from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
@@ -20,7 +22,6 @@ from mpirt.rsh.session import events
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
-from mpirt.rsh.switchboard.processes import peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,11 +103,11 @@ class AgentLink:
 
     def go_direct(self, why: str) -> None:
         """Have it run the command by itself."""
-        self._say(frames.frame(Kind.DIRECT, why.encode(errors="replace")[: frames.LARGEST]))
+        self._say(frame(Kind.DIRECT, why.encode(errors="replace")[: frames.LARGEST]))
 
     def follow_its_parent(self) -> None:
         """Have it take the end of the process that started it for a HUP."""
-        self._say(frames.frame(Kind.FOLLOW))
+        self._say(frame(Kind.FOLLOW))
 
     def finish(self, code: int) -> None:
         """The last word."""

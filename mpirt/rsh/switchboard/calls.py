@@ -165,7 +165,7 @@ class Call:
         self._turn: Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
-        self._is_over = self._awaits_usage = False
+        self._is_over = False
         self._wish: _Wish | None = None
         # An agent that another switchboard had before has run for as long as its command.
         self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
@@ -217,13 +217,7 @@ class Call:
         running = self._running
         if running is not None and self.is_running and running.phase.is_held:
             self.guard(lambda: running.hear(events.UsageWanted()))
-            self._awaits_usage = self.is_running and running.phase.awaits_usage
-        return self._awaits_usage
-
-    def _await_no_usage(self) -> None:
-        if self._awaits_usage:
-            self._awaits_usage = False
-            self._answered(self)
+        return running is not None and self.is_running and running.phase.awaits_usage
 
     def owns(self, group: object) -> bool:
         """Whether a group of the loop is this command's."""
@@ -254,7 +248,7 @@ class Call:
     def let_go(self) -> None:
         """Leave nothing of it behind, whatever state it is in."""
         self._is_over = True
-        self._await_no_usage()
+        self._answered(self)
         self._loop.drop(self)
         if self._lookup is not None:
             self._lookup.close()
@@ -375,7 +369,7 @@ class Call:
         if running is None or self._is_over:
             return
         if not running.phase.awaits_usage:
-            self._await_no_usage()
+            self._answered(self)
         code = running.code
         if code is not None:
             self._is_over = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from mpirt.boards import protocol
-from mpirt.boards.protocol import PROTOCOL
+from mpirt.boards.protocol import HEADER_SIZE, PROTOCOL, frame, read_header
 from mpirt.errors import PeerError
 
 LARGEST_HANDOVER = 8 * 1024 * 1024
@@ -24,7 +24,6 @@ WINDOW = 256 * 1024
 STDIN_KEPT = 256 * 1024
 MOST_SIGNALS = 64
 
-_HEADER = struct.Struct("<IB")
 _FIXED = struct.Struct("<BIQQQ")
 _U32 = struct.Struct("<I")
 _HAS_STDIN, _STDIN_ENDED = 1, 2
@@ -74,16 +73,6 @@ class Handover:
     kept: bytes = b""
 
 
-def frame(kind: Kind, payload: bytes = b"") -> bytes:
-    """A whole frame."""
-    return header(kind, len(payload)) + payload
-
-
-def header(kind: Kind, length: int) -> bytes:
-    """The beginning of a frame, for a payload of so many bytes that follows."""
-    return _HEADER.pack(length, kind)
-
-
 def welcome(pid: int) -> bytes:
     """The first words to an agent."""
     return frame(Kind.WELCOME, struct.pack("<II", PROTOCOL, pid))
@@ -119,14 +108,14 @@ class FrameReader:
         """What is whole now. Raises PeerError."""
         held = self._bytes
         held += data
-        while len(held) >= _HEADER.size:
-            length, number = _HEADER.unpack_from(held)
+        while len(held) >= HEADER_SIZE:
+            length, number = read_header(held)
             if length > self._limit:
                 raise PeerError(f"a frame of {length} bytes from an agent: {self._limit} are the most")
-            if len(held) < _HEADER.size + length:
+            if len(held) < HEADER_SIZE + length:
                 return
-            payload = bytes(held[_HEADER.size : _HEADER.size + length])
-            del held[: _HEADER.size + length]
+            payload = bytes(held[HEADER_SIZE : HEADER_SIZE + length])
+            del held[: HEADER_SIZE + length]
             if not Kind.HANDOVER <= number <= Kind.PODS_REQUEST:
                 raise PeerError(f"a frame of type {number} from an agent")
             # Only the first one is that large.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from mpirt import names
+from mpirt.boards.protocol import frame, header
 from mpirt.errors import PeerError
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
@@ -112,7 +113,7 @@ class Outbox:
 
     def keep(self, record: Record | None) -> None:
         """A record, behind all output that was written before it."""
-        self._keeping, self.is_keeping = frames.frame(Kind.KEEP, write_record(record)), True
+        self._keeping, self.is_keeping = frame(Kind.KEEP, write_record(record)), True
         self._keep_if_its_turn()
 
     def written(self, stdout: int, stderr: int, lines: int) -> None:
@@ -168,7 +169,7 @@ class Outbox:
         """Let go what there is room for."""
         while (taken := stream.take()) is not None:
             kind, data = taken
-            self._bytes += frames.header(kind, len(data))
+            self._bytes += header(kind, len(data))
             self._bytes += data
 
     def _keep_if_its_turn(self) -> None:

@@ -1,29 +1,18 @@
 """
 What the kernel tells about other processes.
 
-Owns: who is at the other end of a socket, and what /proc has on one process. A process that is gone, or that /proc
-does not show, reads as nothing.
+Owns: what /proc has on one process. A process that is gone, or that /proc does not show, reads as nothing.
 """
 
 from __future__ import annotations
 
 import os
-import socket
-import struct
 import time
 from pathlib import Path
 
-_PEER = struct.Struct("3i")
 _KIB = 1024
 # In /proc/PID/stat, counted from the field behind the name, which may hold spaces and parentheses.
 _USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 11, 12, 19
-
-
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """The pid and the uid at the other end. The pid is 0 where it belongs to another namespace."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    pid, uid, _ = _PEER.unpack(found)
-    return pid, uid
 
 
 def age(pid: int | None) -> float:

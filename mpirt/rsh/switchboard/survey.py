@@ -52,8 +52,9 @@ class Survey:
 
     def answered(self, command: Command) -> None:
         """There is nothing more to wait for in this command."""
-        self._awaited.discard(command)
-        self._loop.touch(self)
+        if command in self._awaited:
+            self._awaited.remove(command)
+            self._loop.touch(self)
 
     def timeout(self) -> float:
         if self._to_ask or not self._awaited:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mpirt.boards.protocol import frame
 from mpirt.cli.main import main
 from mpirt.cli.ps import local, remote
 from mpirt.discover.pods import Pod, read_pod
@@ -174,7 +175,7 @@ class TestASwitchboard:
                 "has no watches: it is of another version",
                 id="another document",
             ),
-            pytest.param(frames.frame(Kind.OUT, b"x"), "answers with a frame of type 4", id="another frame"),
+            pytest.param(frame(Kind.OUT, b"x"), "answers with a frame of type 4", id="another frame"),
             pytest.param(struct.pack("<IB", 2**31, 11), "sends a frame of 2147483648 bytes", id="huge frame"),
         ],
     )

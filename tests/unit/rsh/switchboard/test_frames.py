@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import FrameReader, Handover, Kind
@@ -35,8 +36,8 @@ class TestTheSwitchboards:
             (frames.offset(Kind.ROOM, 1), b"\x08\0\0\0\x07\x01\0\0\0\0\0\0\0"),
             (frames.offset(Kind.TAKEN, 256), b"\x08\0\0\0\x08\0\x01\0\0\0\0\0\0"),
             (frames.finish(250), b"\x01\0\0\0\x09\xfa"),
-            (frames.frame(Kind.FOLLOW), b"\0\0\0\0\x0a"),
-            (frames.frame(Kind.OUT, b"ab"), b"\x02\0\0\0\x04ab"),
+            (frame(Kind.FOLLOW), b"\0\0\0\0\x0a"),
+            (frame(Kind.OUT, b"ab"), b"\x02\0\0\0\x04ab"),
         ],
         ids=["welcome", "room", "taken", "finish", "follow", "out"],
     )
