@@ -44,7 +44,7 @@ class BoardPods:
         container: str = "",
         tell: Callable[[str], None],
     ) -> None:
-        """`api` gives the API server's pods. `tell` gets lines on where pods come from, where there is a choice."""
+        """`api` gives the API server's pods. `tell` gets lines on where pods come from, if there is a choice."""
         self._environ, self._namespace, self._api = environ, namespace, api
         self._container, self._tell = container, tell
         self._told = ""

@@ -159,6 +159,11 @@ def main_process(pids: Iterable[int]) -> int:
     return min(ages, key=lambda pid: ages[pid])
 
 
+def main_process_of_pod(node: Node, pod_uid: str) -> int:
+    """The same for a pod that has one container."""
+    return main_process(pid for pid in container_pids(node, pod_uid) if not is_pause(pid))
+
+
 def is_pause(pid: int) -> bool:
     """Whether it only holds a pod's namespaces; not of one that has ended."""
     with suppress(FileNotFoundError):

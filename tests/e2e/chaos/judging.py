@@ -22,7 +22,7 @@ _KILLED = 128 + 9
 _CUT_OFF = {ExitCode.CONNECTION_LOST, ExitCode.NODE_LOST, ExitCode.UNKNOWN_END}
 
 # The codes that each death may have, and what its line says.
-_NAMES: dict[Death, tuple[set[int], str]] = {
+NAMES: dict[Death, tuple[set[int], str]] = {
     Death.MAIN_PROCESS: ({ExitCode.CONTAINER_DIED, _KILLED}, "container|ended"),
     # Its name may be another pod's by the time that it is looked for.
     Death.FORCE_DELETE: ({ExitCode.POD_DELETED}, "deleted|replaced"),
@@ -92,7 +92,7 @@ def problems(end: End) -> Iterator[str]:
 
 def _false_end(end: End) -> Iterator[str]:
     """What is wrong with one that is not the command's own end."""
-    codes, line = _NAMES[end.plan.death] if end.plan.death and end.is_dead else (set[int](), "")
+    codes, line = NAMES[end.plan.death] if end.plan.death and end.is_dead else (set[int](), "")
     if end.code in codes:
         if line and not re.search(line, end.errors):
             yield f"code {end.code}, and no word of {end.plan.death}"

@@ -86,8 +86,7 @@ def _place(namespace: Namespace, pod: str) -> Place:
     item = _when_ready(namespace, pod)
     uid = item["metadata"]["uid"]
     node = faults.node_named(item["spec"]["nodeName"])
-    running = [pid for pid in nodes.container_pids(node, uid) if not nodes.is_pause(pid)]
-    return Place(pod, uid, nodes.main_process(running))
+    return Place(pod, uid, nodes.main_process_of_pod(node, uid))
 
 
 def _when_ready(namespace: Namespace, pod: str) -> Manifest:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from statistics import fmean
 
-from mpirt.errors import ExitCode
+from tests.e2e.chaos.judging import NAMES
+from tests.e2e.chaos.schedules import Death
 from tests.e2e.endurance.visits import Visit
 
 _KILLED = 9
@@ -26,11 +27,10 @@ class Fate(Enum):
     AGENT_KILLED = "its agent was killed"
 
 
-_CODES: dict[Fate, frozenset[int]] = {
-    Fate.POD_DELETED: frozenset({ExitCode.POD_DELETED}),
-    # The kernel kills the command with its container, and the one may be told before the other.
-    Fate.CONTAINER_DIED: frozenset({ExitCode.CONTAINER_DIED, 128 + _KILLED}),
-    Fate.AGENT_KILLED: frozenset({-_KILLED}),
+_CODES: dict[Fate, set[int]] = {
+    Fate.POD_DELETED: NAMES[Death.FORCE_DELETE][0],
+    Fate.CONTAINER_DIED: NAMES[Death.MAIN_PROCESS][0],
+    Fate.AGENT_KILLED: {-_KILLED},
 }
 
 

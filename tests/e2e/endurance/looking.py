@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.crowd import pss_bytes
@@ -15,9 +16,7 @@ from tests import forms
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.running import LEASE
 from tests.e2e.ground import Namespace
-from tests.e2e.rsh.test_many_commands import seen
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
+from tests.e2e.rsh.remains import seen, wait_until_same
 
 _WITHIN = 4.0 * LEASE
 _KIB = 1024
@@ -37,22 +36,9 @@ class Remains:
 
     def wait(self) -> int:
         """Wait until all pods are as they were; how many processes, files and sockets that is."""
-        return sum(self._as_it_was(pod).total() for pod in self._clean)
-
-    def _as_it_was(self, pod: str) -> Counter[str]:
-        found = Counter[str]()
-
-        def is_clean() -> bool:
-            found.clear()
-            found.update(self.seen(pod))
-            return found == self._clean[pod]
-
-        try:
-            until(is_clean, within=_WITHIN, what=f"{pod} to be as it was")
-        except ClusterError as error:
-            left, gone = found - self._clean[pod], self._clean[pod] - found
-            raise AssertionError(f"{pod}: left: {left}; gone: {gone}") from error
-        return found
+        for pod, clean in self._clean.items():
+            wait_until_same(clean, partial(self.seen, pod), pod=pod, within=_WITHIN)
+        return sum(clean.total() for clean in self._clean.values())
 
 
 def look(lap: Lap, folder: Path, agents: Sequence[int]) -> None:

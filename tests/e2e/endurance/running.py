@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +27,6 @@ _ENDS_WITHIN = 240.0
 # Longer than any outage. A keeper that could not be told that its command's end is known stays for so long.
 LEASE = 40
 
-_PS = agent.RSH.with_name("mpirt")
 _LOOK_EVERY = 10.0
 
 
@@ -101,7 +99,7 @@ async def looks(seconds: float) -> None:
     for number in range(int(seconds / _LOOK_EVERY)):
         # Its own time, for which nothing else stands.
         await asyncio.sleep(began + number * _LOOK_EVERY - time.monotonic())
-        process = await asyncio.create_subprocess_exec(str(_PS), "ps", "--json", stdout=PIPE, stderr=PIPE)
+        process = await asyncio.create_subprocess_exec(str(agent.MPIRT), "ps", "--json", stdout=PIPE, stderr=PIPE)
         found, errors = await process.communicate()
         assert process.returncode == 0, errors
         [board] = json.loads(found)["switchboards"]
@@ -139,8 +137,7 @@ async def stayer(namespace: Namespace, pod: str) -> Stayer:
 
 def environment(namespace: Namespace) -> dict[str, str]:
     """That of all agents. With a job's fence, a command removes what a dead container has left in /dev/shm."""
-    ours = {"KUBECONFIG": str(agent.kubeconfig(namespace)), "MPIRT_LEASE": str(LEASE), "MPIRT_FENCE": "endurance"}
-    return {**os.environ, **ours}
+    return agent.environment(namespace, MPIRT_LEASE=str(LEASE), MPIRT_FENCE="endurance")
 
 
 async def started(words: Sequence[str], env: Mapping[str, str]) -> Process:

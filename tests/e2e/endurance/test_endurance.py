@@ -24,7 +24,7 @@ from tests.e2e.endurance.running import Crowd, Stayer
 from tests.e2e.endurance.weather import Weather
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import jobworkers
-from tests.e2e.rsh.test_many_commands import REAPS
+from tests.e2e.rsh.remains import REAPS
 from tests.forms import Form
 from tests.kube.status import table
 

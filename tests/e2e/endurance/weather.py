@@ -21,7 +21,6 @@ from tests.e2e.endurance.judging import Fate, Lap
 from tests.e2e.endurance.running import Crowd
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import outages
-from tests.e2e.rsh.outages import Outage
 from tests.kube import faults, nodes
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
@@ -71,7 +70,7 @@ class Weather:
             Fault("agents killed", self._agents_killed),
             Fault("container died", self._container_died),
             Fault("pod deleted", self._pod_deleted),
-            *(Fault(outage.name, partial(_outage, outage)) for outage in away),
+            *(Fault(outage.name, partial(asyncio.to_thread, outage)) for outage in away),
         ]
 
     async def _agents_killed(self) -> None:
@@ -96,8 +95,7 @@ class Weather:
     def _kill_main(self, pod: str) -> None:
         item = self._namespace.kubectl.get("pod", pod)
         node = faults.node_named(item["spec"]["nodeName"])
-        running = [pid for pid in nodes.container_pids(node, item["metadata"]["uid"]) if not nodes.is_pause(pid)]
-        os.kill(nodes.main_process(running), signal.SIGKILL)
+        os.kill(nodes.main_process_of_pod(node, item["metadata"]["uid"]), signal.SIGKILL)
 
 
 def switchboard_killed(folder: Path) -> Fault:
@@ -107,10 +105,6 @@ def switchboard_killed(folder: Path) -> Fault:
         os.kill(forms.switchboard(folder), signal.SIGKILL)
 
     return Fault("switchboard killed", kill)
-
-
-async def _outage(outage: Outage) -> None:
-    await asyncio.to_thread(outage)
 
 
 def _containers(namespace: Namespace, pod: str) -> set[str]:

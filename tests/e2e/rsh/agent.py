@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.e2e.ground import Namespace
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
+MPIRT = RSH.with_name("mpirt")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def rsh(
     namespace: Namespace, *words: str, account: str = "", env: Mapping[str, str] | None = None
 ) -> Iterator[Agent]:
     """Start mpirt-rsh with these words, as the administrator or as a service account."""
-    variables = {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account)), **(env or {})}
+    variables = environment(namespace, account=account, **(env or {}))
     with _started([str(RSH), *words], variables) as agent:
         yield agent
 
@@ -71,6 +72,11 @@ def rsh(
 def kubectl_exec(namespace: Namespace, pod: str, command: str) -> Iterator[Agent]:
     with _started(namespace.kubectl.argv("exec", "--stdin", pod, "--", "/bin/sh", "-c", command), None) as agent:
         yield agent
+
+
+def environment(namespace: Namespace, *, account: str = "", **more: str) -> dict[str, str]:
+    """The variables of an agent: our own, those that lead to the namespace, and more."""
+    return {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account)), **more}
 
 
 def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:

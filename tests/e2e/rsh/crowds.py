@@ -6,7 +6,6 @@ Owns: what each has printed by now, and its end. What they print is read at once
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -63,7 +62,7 @@ def agents(
     namespace: Namespace, pods: Sequence[str], count: int, command: str
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start so many, in turn in these pods; who is left at the end is killed."""
-    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace))}
+    env = agent.environment(namespace)
     pipe = subprocess.PIPE
     with ExitStack() as stack:
         started = []

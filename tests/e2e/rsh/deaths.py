@@ -53,8 +53,8 @@ def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
     """A worker on node-2, so that a fault of its node leaves the other one alone."""
     pods = namespace.workers(1, "busybox", **manifests.on(_NODE), **spec)
     uid = namespace.kubectl.get("pod", pods[0])["metadata"]["uid"]
-    running = [pid for pid in nodes.container_pids(faults.node_named(_NODE), uid) if not nodes.is_pause(pid)]
-    return Worker(namespace, pods[0], _NODE, fault, nodes.main_process(running))
+    main = nodes.main_process_of_pod(faults.node_named(_NODE), uid)
+    return Worker(namespace, pods[0], _NODE, fault, main)
 
 
 def settle(*agents: Agent) -> None:

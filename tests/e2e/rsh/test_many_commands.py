@@ -7,7 +7,6 @@ the container's main process reaps what is orphaned.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,7 @@ import pytest
 
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, jobworkers
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
+from tests.e2e.rsh.remains import REAPS, same_as, seen
 
 # They use all processors.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
@@ -27,20 +25,7 @@ _COMMANDS = 1000
 _AT_ONCE = 12
 _CODES = 7
 
-REAPS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"]
 DOES_NOT_REAP = ["sleep", "1000000"]
-
-# Processes with their names and states, files where keepers have theirs, sockets that have a path. The shell that
-# looks is left out.
-_LOOK = """
-for each in /proc/[0-9]*/stat; do
-    read -r pid name state rest <"$each" 2>/dev/null && [ "$pid" != $$ ] && echo "process $name $state"
-done
-for each in /dev/shm /tmp /var/tmp "$TMPDIR"; do for one in "$each"/* "$each"/.[!.]*; do
-    [ -e "$one" ] && echo "file $one"
-done; done
-while read -r line; do case $line in */*) echo "socket /${line#*/}";; esac; done </proc/net/unix
-"""
 
 
 @pytest.mark.parametrize("main", [REAPS, DOES_NOT_REAP], ids=["reaping", "not reaping"])
@@ -97,7 +82,7 @@ def worker(namespace: Namespace, main: list[str]) -> str:
 
 def commands(namespace: Namespace, pod: str) -> list[Outcome]:
     """A thousand of them, some at a time; each says its number and who started it."""
-    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace))}
+    env = agent.environment(namespace)
 
     def run(number: int) -> Outcome:
         command = f"echo {number} $(tr '\\0' ' ' </proc/$PPID/cmdline); exit {number % _CODES}"
@@ -113,23 +98,3 @@ def commands(namespace: Namespace, pod: str) -> list[Outcome]:
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(run, range(_COMMANDS)))
-
-
-def seen(namespace: Namespace, pod: str) -> Counter[str]:
-    """Processes, files and sockets of the pod."""
-    return Counter(namespace.kubectl.execute(pod, "/bin/sh", "-c", _LOOK, check=False).splitlines())
-
-
-def same_as(before: Counter[str], namespace: Namespace, pod: str) -> None:
-    """Wait until the pod is as it was: a shell of the runtime may end after its agent."""
-    left = Counter[str]()
-
-    def nothing_is_left() -> bool:
-        left.clear()
-        left.update(seen(namespace, pod))
-        return left == before
-
-    try:
-        until(nothing_is_left, within=30, what="the pod to be as it was")
-    except ClusterError as error:
-        raise AssertionError(f"left: {left - before}; gone: {before - left}") from error

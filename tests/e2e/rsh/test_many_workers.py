@@ -92,4 +92,4 @@ def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
 
 def printed_by_mpirt_env(name: str) -> str:
     """Lines for a shell."""
-    return output(agent.RSH.with_name("mpirt"), "env", name, "--workers", str(_WORKERS))
+    return output(agent.MPIRT, "env", name, "--workers", str(_WORKERS))

@@ -175,7 +175,7 @@ class Run:
 def run(namespace: Namespace, pod: str) -> Run:
     """The command with a mebibyte of stdin, on a connection that lasts."""
     noise = os.urandom(MIB)
-    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace)), "MPIRT_LOG": "debug"}
+    env = agent.environment(namespace, MPIRT_LOG="debug")
     done = subprocess.run(
         [str(agent.RSH), pod, COMMAND],
         input=noise,

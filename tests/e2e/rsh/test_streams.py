@@ -111,6 +111,6 @@ def run(namespace: Namespace, pod: str, *command: str, stdin: bytes = b"") -> Ru
     """Run a command to its end."""
     report = namespace.folder / "peak"
     argv = [sys.executable, "-IS", "-c", _MEASURED, str(report), str(agent.RSH), pod, *command]
-    env = {**os.environ, "KUBECONFIG": str(agent.kubeconfig(namespace))}
+    env = agent.environment(namespace)
     done = subprocess.run(argv, input=stdin, capture_output=True, env=env, timeout=120, check=False)
     return Run(code=done.returncode, output=done.stdout, errors=done.stderr, peak=int(report.read_text()))

@@ -24,7 +24,7 @@ from tests import forms
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
-from tests.e2e.rsh.test_many_commands import REAPS, same_as, seen
+from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.forms import Form
 from tests.kube.wait import until
 
@@ -142,9 +142,7 @@ def test_ps_shows_what_each_command_uses_in_its_pod(namespace: Namespace, worker
 
 def listed() -> dict[str, Any]:
     """The commands as `mpirt ps` lists them, by their pods."""
-    done = subprocess.run(
-        [agent.RSH.with_name("mpirt"), "ps", "--json"], check=True, capture_output=True, timeout=60
-    )
+    done = subprocess.run([agent.MPIRT, "ps", "--json"], check=True, capture_output=True, timeout=60)
     return {one["pod"]: one for board in json.loads(done.stdout)["switchboards"] for one in board["commands"]}
 
 
