@@ -25,10 +25,10 @@ enum {
     FRAME_BUFFER = PAYLOAD_LIMIT + PAGE,
     KEEP_LIMIT = 8 << 10,
     HANDOVER_LIMIT = 8 << 20,
-    WINDOW = 256 << 10,          /* of each stream, in each direction */
+    WINDOW = 256 << 10,          /* of each output */
     /* An output's ring holds a window, newlines of our own, and lines that earlier switchboards said. */
     OUTPUT_KEPT = 1 << 20,
-    STDIN_KEPT = WINDOW,
+    STDIN_KEPT = 1 << 20,        /* what a keeper has room for */
     WRITTEN_STEP = 64 << 10,
     SIGNALS_LIMIT = 64,
     DRAIN_PATIENCE = 3000,       /* with a reader that stands still, when we have to end */

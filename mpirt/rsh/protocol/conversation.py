@@ -117,7 +117,7 @@ class Conversation:
         """How much of our own stdin may be read now."""
         if self._stdin_ended or self._stdin_closed:
             return 0
-        return min(STDIN_WINDOW - len(self._stdin), STDIN_PIECE)
+        return STDIN_WINDOW - len(self._stdin)
 
     def connect(self) -> bytes:
         """
@@ -135,7 +135,7 @@ class Conversation:
             self._frame(Kind.CONTROL, number, control)
             for number, control in enumerate(self._controls, self._controls_done + 1)
         ]
-        said += [self._frame(Kind.STDIN, self._taken + at, piece) for at, piece in self._pieces()]
+        said += self._stdin_frames(self._taken, bytes(self._stdin))
         if self._stdin_ended:
             said.append(self._frame(Kind.STDIN_END, self._taken + len(self._stdin)))
         return b"".join(said)
@@ -155,7 +155,7 @@ class Conversation:
         )
 
     def stdin(self, data: bytes) -> bytes:
-        """A piece of stdin, no more than there is room for; an empty one is its end."""
+        """Some of stdin, no more than there is room for; nothing is its end."""
         if len(data) > self.stdin_room:
             raise ValueError(f"there is room for {self.stdin_room} bytes of stdin, not {len(data)}")
         offset = self._taken + len(self._stdin)
@@ -163,7 +163,7 @@ class Conversation:
         self._stdin_ended = not data
         if not self._is_connected:
             return b""
-        return self._frame(Kind.STDIN, offset, data) if data else self._frame(Kind.STDIN_END, offset)
+        return b"".join(self._stdin_frames(offset, data)) if data else self._frame(Kind.STDIN_END, offset)
 
     def written(self, stdout: int, stderr: int) -> bytes:
         """So much output has been dealt with by now, in all."""
@@ -220,9 +220,9 @@ class Conversation:
             case _:
                 yield Answer()
 
-    def _pieces(self) -> Iterator[tuple[int, bytes]]:
-        for at in range(0, len(self._stdin), STDIN_PIECE):
-            yield at, bytes(self._stdin[at : at + STDIN_PIECE])
+    def _stdin_frames(self, offset: int, data: bytes) -> Iterator[bytes]:
+        for at in range(0, len(data), STDIN_PIECE):
+            yield self._frame(Kind.STDIN, offset + at, data[at : at + STDIN_PIECE])
 
     def _output(self, stream: int, found: frames.Frame) -> Iterator[Fact]:
         have = self._received[stream]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mpirt.rsh.session.record import Record
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+# How much of stdin is read before the rest of the loop gets its turn.
+_LARGEST = 64 * 1024
 
 
 class OwnDescriptors:
@@ -108,7 +110,7 @@ def _read(stdin: _StdinPort, running: SessionIO) -> None:
     if not running.stdin_room:
         return
     try:
-        data = stdin.read(running.stdin_room)
+        data = stdin.read(min(running.stdin_room, _LARGEST))
     except OSError as error:
         running.hear(events.StdinBroken(os.strerror(error.errno or 0)))
         return

@@ -200,7 +200,7 @@ class AgentLink:
 
     def about_stdin(self, room: int, taken: int) -> None:
         self._feed()
-        # At once: a keeper tells of every 256 KiB, and the agent gives no more than that beyond what it was told.
+        # At once: the agent may have no room left for more.
         if taken > self._taken_told:
             self._taken_told = taken
             self._say(frames.offset(Kind.TAKEN, taken))

@@ -20,8 +20,8 @@ LARGEST = 64 * 1024
 LARGEST_RECORD = 8 * 1024
 # How much of a stream may be on its way to an agent, or wait there for its reader.
 WINDOW = 256 * 1024
-# How much of stdin an agent keeps.
-STDIN_KEPT = 256 * 1024
+# How much of stdin an agent keeps: what a keeper has room for.
+STDIN_KEPT = 1024 * 1024
 MOST_SIGNALS = 64
 
 _FIXED = struct.Struct("<BIQQQ")

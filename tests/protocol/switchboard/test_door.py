@@ -89,7 +89,7 @@ def test_who_breaks_the_rules_at_the_beginning_is_hung_up_on(yard: Yard, said: b
     "said",
     [
         pytest.param(lambda command: framed(HANDOVER, command.handover()), id="HANDOVER again"),
-        pytest.param(lambda _: framed(STDIN, bytes(1024)) * 300, id="stdin beyond ROOM"),
+        pytest.param(lambda command: framed(STDIN, bytes(command.room // 20)) * 21, id="stdin beyond ROOM"),
         pytest.param(lambda _: framed(WRITTEN, struct.pack("<QQQ", 9, 0, 0)), id="more written than sent"),
         pytest.param(lambda _: framed(WRITTEN, b"few"), id="WRITTEN cut off"),
         pytest.param(lambda _: framed(SIGNAL), id="SIGNAL without a number"),

@@ -223,7 +223,7 @@ class Fed(threading.Thread):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_real_agents_start_the_next_one_and_lose_nothing(yard: Yard, times: int) -> None:
-    inputs = [os.urandom(300_000) for _ in range(SESSIONS)]
+    inputs = [os.urandom(1_500_000) for _ in range(SESSIONS)]
     go = yard.folder / "go"
     wait = f"until [ -e {go} ]; do sleep 0.05; done; "
     fed = []

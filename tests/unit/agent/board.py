@@ -24,6 +24,7 @@ from typing import Any
 
 DEADLINE = 30.0
 WINDOW = 256 * 1024
+STDIN_KEPT = 1024 * 1024
 HEADER = struct.Struct("<IB")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.board import DEADLINE, WINDOW, Connection, Ground, Kind, chunks, number
+from tests.unit.agent.board import DEADLINE, STDIN_KEPT, Connection, Ground, Kind, chunks, number
 
 
 def settle(connection: Connection) -> None:
@@ -49,7 +49,7 @@ def test_no_byte_is_read_beyond_what_was_asked_for(board: Ground) -> None:
 
 
 def test_all_of_it_and_its_end_come(board: Ground) -> None:
-    data = os.urandom(3 * WINDOW + 5)
+    data = os.urandom(STDIN_KEPT + 5)
     process = board.start(stdin=subprocess.PIPE)
     connection = board.accept()
     connection.begin()
@@ -70,17 +70,17 @@ def test_all_of_it_and_its_end_come(board: Ground) -> None:
     assert came == data
 
 
-def test_it_keeps_a_window_at_most(board: Ground) -> None:
+def test_it_keeps_a_mib_at_most(board: Ground) -> None:
     process = board.start(stdin=subprocess.PIPE)
     connection = board.accept()
     connection.begin()
     connection.send(Kind.ROOM, number(1 << 40))
     assert process.stdin is not None
-    for piece in chunks(bytes(WINDOW)):
+    for piece in chunks(bytes(STDIN_KEPT)):
         process.stdin.write(piece)
     process.stdin.write(b"more")
 
-    assert connection.stdin(WINDOW) == bytes(WINDOW)
+    assert connection.stdin(STDIN_KEPT) == bytes(STDIN_KEPT)
     settle(connection)
     connection.send(Kind.TAKEN, number(4))
     assert connection.stdin(4) == b"more"

@@ -123,16 +123,15 @@ class TestWhatWeSay:
         assert talk.stdin(b"d") == frame(keepers.STDIN, 1, 3, b"d")
         assert talk.stdin(b"") == frame(keepers.STDIN_END, 1, 4)
 
-    def test_a_piece_of_stdin_is_one_message_of_the_exec(self) -> None:
-        talk = connected()
+    def test_a_frame_of_stdin_fills_a_message_of_the_exec(self) -> None:
+        said = connected().stdin(b"x" * 32751 + b"y")
 
-        assert len(list(stdin_messages(talk.stdin(bytes(talk.stdin_room))))) == 1
+        assert said == frame(keepers.STDIN, 1, 0, b"x" * 32751) + frame(keepers.STDIN, 1, 32751, b"y")
+        assert [len(message) for message in stdin_messages(said)] == [32768, 18]
 
     def test_there_is_room_for_a_mib_of_stdin(self) -> None:
         talk = connected()
-        for _ in range(32):
-            talk.stdin(bytes(32751))
-        talk.stdin(bytes(543))
+        talk.stdin(bytes(1024 * 1024 - 1))
         assert talk.stdin_room == 1
 
         with pytest.raises(ValueError, match="there is room for 1 bytes of stdin, not 2"):
