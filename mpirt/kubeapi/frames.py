@@ -27,6 +27,8 @@ _CONTROL_LIMIT = 125
 _IN_2_BYTES, _IN_8_BYTES = 126, 127
 _HEADER = _CODE = 2
 NORMAL = 1000
+# Of a table of 256 bytes: each byte in its place, and a one in each place.
+_ALL_BYTES, _ONE_EACH = int.from_bytes(range(256)), int.from_bytes(b"\1" * 256)
 
 
 class Message(Value):
@@ -147,6 +149,13 @@ def _frame(opcode: int, payload: bytes, mask: bytes) -> bytes:
         header = bytes((_LAST | opcode, _MASKED | _IN_2_BYTES)) + size.to_bytes(2)
     else:
         header = bytes((_LAST | opcode, _MASKED | _IN_8_BYTES)) + size.to_bytes(8)
-    # One exclusive or of two very long numbers: a thousand times faster than byte by byte.
-    key = (mask * (size // len(mask) + 1))[:size]
-    return header + mask + (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(size)
+    return b"".join((header, mask, _masked(payload, mask)))
+
+
+def _masked(payload: bytes, mask: bytes) -> bytearray:
+    """Each byte's exclusive or with the mask's: by a table for each of those, which is the fastest way without C."""
+    masked = bytearray(len(payload))
+    step = len(mask)
+    for at, key in enumerate(mask):
+        masked[at::step] = payload[at::step].translate((_ALL_BYTES ^ _ONE_EACH * key).to_bytes(256))
+    return masked
