@@ -153,7 +153,7 @@ def _frame(opcode: int, payload: bytes, mask: bytes) -> bytes:
 
 
 def _masked(payload: bytes, mask: bytes) -> bytearray:
-    """Each byte's exclusive or with the mask's: by a table for each of those, which is the fastest way without C."""
+    """Each byte's exclusive or with the mask's: by a table for each of those, the fastest way without C."""
     masked = bytearray(len(payload))
     step = len(mask)
     for at, key in enumerate(mask):
