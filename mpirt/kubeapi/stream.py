@@ -124,7 +124,7 @@ class TlsStream:
 
     @property
     def unsent(self) -> int:
-        """How many bytes write() has taken and not sent yet: the caller bounds it by not writing more."""
+        """How many bytes were taken and not sent yet: the caller bounds it by not writing more."""
         return len(self._unsent) + len(self._piece)
 
     def advance(self) -> bool:
@@ -147,9 +147,13 @@ class TlsStream:
             self._write_first = False
         return self.opened
 
+    def put(self, data: bytes) -> None:
+        """Take bytes; flush() sends them."""
+        self._unsent += data
+
     def write(self, data: bytes) -> None:
         """Take bytes and send what can be sent now."""
-        self._unsent += data
+        self.put(data)
         self.flush()
 
     def flush(self) -> None:

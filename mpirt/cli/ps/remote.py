@@ -191,8 +191,8 @@ class _Collected:
         if self._running is not None:
             self._running.hear(events.Kept(record))
 
-    def about_stdin(self, room: int, taken: int) -> None:
-        """There is none."""
+    def settle(self, stdin_room: int, stdin_taken: int) -> None:
+        """There is no stdin, and nobody to send the output to."""
 
     def read_no_more(self) -> None:
         """There is none."""

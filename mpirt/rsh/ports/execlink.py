@@ -58,19 +58,24 @@ class ExecLink:
         return 0.0 if self._more and reads and not self._closed else FOR_EVER
 
     def send(self, message: bytes) -> None:
-        """Send a message as one frame. An end of the connection that shows here is told by step()."""
-        self._write(frames.binary(message, os.urandom(4)))
+        """Take a message, to go as one frame with the next flush()."""
+        if not self._closed and not self._unsendable:
+            self._stream.put(frames.binary(message, os.urandom(4)))
 
     def ping(self) -> None:
         """Ask for a sign of life."""
         self._write(frames.ping(b"", os.urandom(4)))
+
+    def flush(self) -> None:
+        """Send what can be sent now. An end of the connection that shows here is told by step()."""
+        self._write(b"")
 
     def step(self) -> list[events.Event]:
         """Send and read what can be sent and read now; give what came of it."""
         found: list[events.Event] = []
         if self._closed:
             return found
-        self._write(b"")
+        self.flush()
         if self.notices_end and not self.listening:
             self.listening = bool(self._unsendable) or _has_ended(self._stream.fileno())
         if self.listening:

@@ -25,7 +25,7 @@ from mpirt.rsh.session.machine import PASSED_ON, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
     from mpirt.kubeapi.execs import ExecApi
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         def done(self) -> tuple[int, int]: ...
         def broken_by(self, stream: int, /) -> int: ...
         def keep(self, record: Record | None, /) -> None: ...
-        def about_stdin(self, room: int, taken: int, /) -> None: ...
+        def settle(self, stdin_room: int, stdin_taken: int, /) -> None: ...
         def read_no_more(self) -> None: ...
 
     class Follower(Protocol):
@@ -130,10 +130,10 @@ class SessionIO:
         self._finish: events.Finish | None = None
         self._over_at = FOR_EVER
         client.serve(self)
-        loop.add_clock(self, self._tick, group=self)
+        loop.add_clock(self, self.begin, group=self)
 
     def begin(self) -> None:
-        """Let the session say what it wants first."""
+        """Let the session say what it wants: first, and whenever its clock says so."""
         self.hear(events.Tick())
 
     @property
@@ -190,15 +190,26 @@ class SessionIO:
 
         What happens while something is done comes next, and not in the middle of it.
         """
+        if self._deal_with(happened):
+            self._settle()
+
+    def _deal_with(self, happened: Iterable[events.Event]) -> bool:
+        """False: it is being done, and what has happened will be."""
         self._waiting += happened
         if self._is_hearing:
-            return
+            return False
         self._is_hearing = True
         while self._waiting and self._finish is None:
             self._hear_one(self._waiting.pop(0), time.monotonic())
         self._waiting.clear()
         self._is_hearing = False
-        self._client.about_stdin(self._session.stdin_room, self._session.stdin_taken)
+        return True
+
+    def _settle(self) -> None:
+        """Send what was said on either side, and let everybody know how things stand."""
+        if self._exec is not None:
+            self._exec.flush()
+        self._client.settle(self._session.stdin_room, self._session.stdin_taken)
         self._loop.touch(self)
         self._moved()
 
@@ -206,14 +217,11 @@ class SessionIO:
         actions = self._session.receive(event, now)
         if self._log is not None:
             for line in self._log.lines(event, actions, self._session.state, now):
-                self._say(line)
+                self._client.say(line)
         for action in actions:
             self._do(action)
         if actions:
             self._waiting += self._about_output()
-
-    def _tick(self) -> None:
-        self.hear(events.Tick())
 
     def output_moved(self) -> None:
         """Some of the output was written, or can't be."""
@@ -226,7 +234,7 @@ class SessionIO:
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
             if error != errno.EPIPE:
-                self._say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
+                self._client.say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
             told.append(events.StdoutBroken())
         told += self._about_written()
         listening = self._may_listen()
@@ -253,13 +261,13 @@ class SessionIO:
 
     def _step_exec(self) -> None:
         link = self._exec
-        if link is None:
-            return
-        for event in link.step():
-            if self._exec is not link:
-                # The session has hung up.
-                return
-            self.hear(event)
+        happened = [] if link is None else link.step()
+        for event in happened:
+            # The session may have hung up.
+            if self._exec is link:
+                self._deal_with((event,))
+        if happened:
+            self._settle()
 
     def _step_dialing(self) -> None:
         dialing = self._dialing
@@ -280,9 +288,6 @@ class SessionIO:
             self._loop.add(self._exec, self._step_exec, group=self)
             self.hear(events.Opened(upgraded.protocol))
 
-    def _heard_of_the_pod(self, told: Sequence[events.Event]) -> None:
-        self.hear(*told)
-
     # What the session wants
 
     def _do(self, action: events.Action) -> None:
@@ -292,7 +297,7 @@ class SessionIO:
             case events.Write(stream, data):
                 self._client.write(stream, data)
             case events.Say(line):
-                self._say(line)
+                self._client.say(line)
             case events.Finish():
                 self._finished(action)
             case events.WatchPod() | events.LookAtPod():
@@ -372,21 +377,17 @@ class SessionIO:
 
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
         if self._follower is None:
-            self._follower = self._follow(self._pod, self._heard_of_the_pod)
+            self._follower = self._follow(self._pod, lambda told: self.hear(*told))
             if action.anew:
                 self._follower.look(anew=True)
         elif isinstance(action, events.LookAtPod):
             self._follower.look(anew=action.anew)
 
-    def _say(self, line: str) -> None:
-        """Tell the person a line."""
-        self._client.say(line)
-
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless somebody wants an end to it."""
         self._finish = finish
         if finish.line:
-            self._say(finish.line)
+            self._client.say(finish.line)
         self._hang_up()
         self._client.read_no_more()
         if self._follower is not None:

@@ -79,8 +79,8 @@ class OwnDescriptors:
         if self._running is not None:
             self._running.hear(events.Kept(record))
 
-    def about_stdin(self, room: int, taken: int) -> None:
-        """How much more of stdin may be read, and how much has been taken: the port asks for it by itself."""
+    def settle(self, stdin_room: int, stdin_taken: int) -> None:
+        """Output is written as it comes, and the port of stdin asks for its room by itself."""
 
     def read_no_more(self) -> None:
         """Nobody wants stdin any more."""

@@ -171,7 +171,6 @@ class AgentLink:
     def write(self, stream: int, data: bytes) -> None:
         if not self.is_gone:
             self._outbox.write(stream, data)
-            self._send()
 
     def say(self, line: str) -> None:
         if not self.is_gone:
@@ -198,18 +197,23 @@ class AgentLink:
         self._outbox.keep(record)
         self._send()
 
-    def about_stdin(self, room: int, taken: int) -> None:
+    def settle(self, stdin_room: int, stdin_taken: int) -> None:
         self._feed()
+        if not self.is_gone:
+            self._tell_of_stdin(stdin_room, stdin_taken)
+            self._send()
+
+    def _tell_of_stdin(self, room: int, taken: int) -> None:
         # At once: the agent may have no room left for more.
         if taken > self._taken_told:
             self._taken_told = taken
-            self._say(frames.offset(Kind.TAKEN, taken))
+            self._outbox.say(frames.offset(Kind.TAKEN, taken))
         if self._held:
             return
         allowed = min(self._received + room, self._taken_told + frames.STDIN_KEPT)
         if allowed - self._room_told >= _WORTH_TELLING or (allowed > self._room_told == self._received):
             self._room_told = allowed
-            self._say(frames.offset(Kind.ROOM, allowed))
+            self._outbox.say(frames.offset(Kind.ROOM, allowed))
 
     def read_no_more(self) -> None:
         self._held.clear()
@@ -234,6 +238,7 @@ class AgentLink:
                     self._take_frame(kind, payload)
         except PeerError:
             self._lose()
+        self._feed()
 
     def _take_frame(self, kind: Kind, payload: bytes) -> None:
         if self._is_question(kind):
@@ -292,11 +297,13 @@ class AgentLink:
         self._is_at_end = self._ended_stdin = not data
 
     def _tell(self, running: SessionIO, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.STDIN:
+            # With more of it that has come, or before what follows it.
+            return
+        self._feed()
         match kind:
             case Kind.WRITTEN | Kind.BROKEN:
                 running.output_moved()
-            case Kind.STDIN:
-                self._feed()
             case Kind.STDIN_BROKEN:
                 running.hear(events.StdinBroken(os.strerror(frames.read_errno(payload))))
             case Kind.SIGNAL:
