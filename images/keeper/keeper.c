@@ -227,6 +227,8 @@ _Noreturn void keep(int own_connection, int listener)
         callers_serve(now);
         wake = advance(now);
         connection_tell();
+        /* Whoever waits for the command's start has been told. */
+        strays_end();
         if (failure_is_told())
             wake = now;
     }

@@ -225,6 +225,9 @@ u64 shares_cost(void);
 pid_t shares_helper(void);
 void shares_read(const pid_t *pids, size_t count, u64 *memory);
 
+/* strays.c: shells of execs that have ended before they began. */
+void strays_end(void);
+
 /* ending.c: END, whoever wants it. */
 void ending_begin(int signal, i64 grace, i64 now);
 void ending_demand(int signal, i64 grace, i64 now);

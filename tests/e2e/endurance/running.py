@@ -35,8 +35,9 @@ class Running:
     """A command that has not ended."""
 
     pod: str
-    process: Process
     fate: Fate | None = None
+    process: Process | None = None
+    """None: it is about to start."""
 
 
 class Crowd:
@@ -69,28 +70,41 @@ class Crowd:
 
     def kill_agents(self, most: int) -> None:
         """Kill some agents with -9."""
-        there = sorted(self._running, key=lambda one: one.process.pid)
-        for one in self.random.sample(there, min(most, len(there))):
+        there = {one.process.pid: (one, one.process) for one in self._running if one.process is not None}
+        for pid in self.random.sample(sorted(there), min(most, len(there))):
+            one, process = there[pid]
             one.fate = Fate.AGENT_KILLED
             with suppress(ProcessLookupError):
-                one.process.kill()
+                process.kill()
 
     async def _see_through(self, visit: Visit, lap: Lap) -> None:
         pod = self.random.choice(self.open)
-        argv = ["-o", "ConnectTimeout=120", pod, visit.script]
-        process = await started(argv, self._env)
-        running = Running(pod, process)
+        # At once: whoever says that something happens to all that run there means this one, too.
+        running = Running(pod)
         self._running.add(running)
         lap.at_once = max(lap.at_once, len(self._running))
         try:
-            code, output, errors = await _outcome(process, visit)
+            code, output, errors = await self._outcome(running, visit)
         finally:
             self._running.discard(running)
-            await gone(process)
         end = End(visit, running.fate, code, output, errors.decode(errors="replace"))
         lap.note(end)
         if what := problem(end):
             self.problems.append(f"command {visit.number} ({visit.kind.value}) in {pod}, {running.fate}: {what}")
+
+    async def _outcome(self, running: Running, visit: Visit) -> tuple[int | None, bytes, bytes]:
+        process = await started(["-o", "ConnectTimeout=120", running.pod, visit.script], self._env)
+        running.process = process
+        try:
+            async with asyncio.timeout(_ENDS_WITHIN):
+                # Its reader's own time.
+                await asyncio.sleep(visit.read_after)
+                output, errors = await process.communicate(visit.stdin)
+                return process.returncode, output, errors
+        except TimeoutError:
+            return None, b"", b""
+        finally:
+            await gone(process)
 
 
 async def looks(seconds: float) -> None:
@@ -145,17 +159,6 @@ async def started(words: Sequence[str], env: Mapping[str, str]) -> Process:
     return await asyncio.create_subprocess_exec(
         str(agent.RSH), *words, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )
-
-
-async def _outcome(process: Process, visit: Visit) -> tuple[int | None, bytes, bytes]:
-    try:
-        async with asyncio.timeout(_ENDS_WITHIN):
-            # Its reader's own time.
-            await asyncio.sleep(visit.read_after)
-            output, errors = await process.communicate(visit.stdin)
-            return process.returncode, output, errors
-    except TimeoutError:
-        return None, b"", b""
 
 
 async def gone(process: Process) -> None:

@@ -81,6 +81,9 @@ def test_the_command_inherits_its_three_streams_and_nothing_else(keeper: Path) -
 
 def test_the_keeper_holds_none_of_the_execs_own_pipes(agent: Agent) -> None:
     agent.start("/bin/sleep", "1000")
+    # It looks once into /proc, as soon as the command runs.
+    agent.send(agent.frame(Kind.BEAT))
+    agent.until(Kind.BEAT_BACK)
     bridge, keeper = Path(f"/proc/{agent.link.process.pid}/fd"), Path(f"/proc/{agent.keeper_pid}/fd")
     links = {number.name: str(number.readlink()) for number in keeper.iterdir()}
 

@@ -1,0 +1,68 @@
+/*
+ * Shells to which nobody will speak any more: the connection of their exec has ended before the first word, and the
+ * runtime keeps their stdin open (containerd 2.4 does, if it is killed meanwhile).
+ *
+ * Owns: which shells these are. No agent knows of them, so a keeper ends them: once, when its command runs.
+ */
+#include "keeper.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Longer than an agent waits for a shell's answer, for all of them together. In clock ticks, as /proc has them. */
+#ifndef STRAY_AGE
+#define STRAY_AGE 12000
+#endif
+
+enum { TICK_NS = 10000000, TICKS_PER_SECOND = 100 };
+
+/* BOOTSTRAP of greeting.py, as /proc shows it. */
+static const char first_words[] = "/bin/sh\0-c\0IFS= read -r mpirt && eval \"$mpirt\"";
+static bool has_looked;
+
+static u64 ticks_now(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (u64)now.tv_sec * TICKS_PER_SECOND + (u64)now.tv_nsec / TICK_NS;
+}
+
+static bool waits_for_first_words(pid_t pid)
+{
+    char words[sizeof first_words + 2];
+    struct text path = process_path(pid, "/cmdline");
+    return read_file(path.bytes, words, sizeof words) == sizeof first_words
+        && memcmp(words, first_words, sizeof first_words) == 0;
+}
+
+/* The wrapper is the same shell, but it has children as long as its command runs. */
+static bool has_child(const struct table *table, pid_t pid)
+{
+    for (size_t number = 0; number < table->count; number++)
+        if (table->rows[number].parent == pid)
+            return true;
+    return false;
+}
+
+/* An exec's process has its parent outside of the container. */
+static bool is_stray(const struct table *table, const struct process *process, u64 now)
+{
+    return process->parent == 0 && now >= process->start + STRAY_AGE && waits_for_first_words(process->pid)
+        && !has_child(table, process->pid);
+}
+
+void strays_end(void)
+{
+    struct table table;
+    /* Who ends the command compares tables. */
+    if (has_looked || !session_has_started() || ending_is_on())
+        return;
+    has_looked = true;
+    if (!processes_read(&table))
+        return;
+    u64 now = ticks_now();
+    for (size_t number = 0; number < table.count; number++)
+        if (is_stray(&table, &table.rows[number], now))
+            kill(table.rows[number].pid, SIGKILL);
+    processes_forget();
+}
