@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # How much of stdin is read before the rest of the loop gets its turn.
-_LARGEST = 64 * 1024
+_LARGEST = 128 * 1024
 
 
 class OwnDescriptors:
