@@ -28,17 +28,19 @@ def start(
     *,
     name: str = "job",
     container: Mapping[str, Any] | None = None,
+    keepers: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> list[str]:
     """
     Start so many workers and wait until all are Ready.
 
     `container` and `spec` hold fields of the main container and of the pods' spec, as a user's template has them.
+    `keepers` are others than those that are installed.
     """
     main = {"name": "main", "image": namespace.ground.image(image), "imagePullPolicy": "IfNotPresent"}
     template = {"terminationGracePeriodSeconds": 1, **spec, "containers": [{**main, **(container or {})}]}
     job = _job(namespace, name, count, template)
-    keepers = keeper_files()
+    keepers = keepers or keeper_files()
     assert keepers, "there is no keeper in mpirt/keeper; run: make programs"
     workers = stateful_set(job, Settings(runtime_image="", keepers=keepers))
     namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))

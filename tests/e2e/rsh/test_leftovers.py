@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
+from base64 import b64encode
 from collections.abc import Callable
+from pathlib import Path
 
+from images import build
+from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from tests.e2e.ground import Namespace
-from tests.e2e.rsh import agent, hard
+from tests.e2e.rsh import agent, hard, jobworkers
+from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
+
+ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+_STRAY_AGE = "-DSTRAY_AGE=100"
+"""A second, where a keeper waits for two minutes."""
 
 
 def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, workers: Workers) -> None:
@@ -33,3 +43,24 @@ def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, 
 
     left = namespace.kubectl.execute(pod, "sh", "-c", "ls -d /dev/shm/mpirt-*; ps -o args | grep '[b]ridge'; true")
     assert left == ""
+
+
+def test_a_shell_that_a_runtime_has_left_ends_with_a_later_command(namespace: Namespace, tmp_path: Path) -> None:
+    program = build.build("keeper", tmp_path, ARCHITECTURE, _STRAY_AGE)
+    keepers = {program.name: b64encode(program.read_bytes()).decode()}
+    [pod] = jobworkers.start(namespace, 1, "busybox", keepers=keepers)
+    *_, words = BOOTSTRAP
+
+    def is_there() -> bool:
+        return words in namespace.kubectl.execute(pod, "ps", "-o", "args")
+
+    def is_gone_after_another() -> bool:
+        with agent.rsh(namespace, pod, "true") as later:
+            assert later.end(within=20, since=time.monotonic()).code == 0
+        return not is_there()
+
+    with agent.kubectl_exec(namespace, pod, words) as left:
+        until(is_there, within=30, what="the shell")
+        until(is_gone_after_another, within=30, what="the end of the shell")
+
+        assert left.end(within=20, since=time.monotonic()).code == 137
