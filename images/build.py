@@ -9,6 +9,7 @@ it brings musl along for each architecture and makes the same bytes each time.
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,11 @@ OPTIONS = (
     *("-Wall", "-Wextra", "-Werror"),
     *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--gc-sections"),
 )  # fmt: skip
+
+
+def architecture() -> str:
+    """This machine's."""
+    return next(arch for arch, machine in MACHINES.items() if machine == os.uname().machine)
 
 
 def file_name(name: str, arch: str) -> str:

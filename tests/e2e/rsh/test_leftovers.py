@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from base64 import b64encode
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
 
-ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+ARCHITECTURE = build.architecture()
 _STRAY_AGE = "-DSTRAY_AGE=100"
 """A second, where a keeper waits for two minutes."""
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import mpirt
+from images import build
 from mpirt import agent
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
 
 NOTHING: Mapping[str, str] = {}
-ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+ARCHITECTURE = build.architecture()
 # Where the package is that the agents start a switchboard of.
 ROOT = str(Path(mpirt.__file__).resolve().parents[1])
 MARKER = "MPIRT_TEST_MARKER"

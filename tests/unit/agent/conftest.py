@@ -11,7 +11,7 @@ import pytest
 from images import build
 from tests.unit.agent.board import Ground, make_ground
 
-ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+ARCHITECTURE = build.architecture()
 
 
 @pytest.fixture(scope="session")

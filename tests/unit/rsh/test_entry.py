@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from images import build
 from mpirt import agent
 from tests.unit.layers import PROJECT
 
-ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+ARCHITECTURE = build.architecture()
 SCRIPT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from mpirt.rsh.entry import main; sys.exit(main())"
 # Tells with which words it was started.
 AGENT = '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done\n'

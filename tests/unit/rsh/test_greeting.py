@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mpirt.keeper
+from images import build
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.channels import Output
 from mpirt.rsh.protocol.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
@@ -20,7 +20,7 @@ from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
 Shell = Sequence[str]
 
 NONCE = "0123456789abcdef"
-ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+ARCH = build.architecture()
 # Says where it is and what it was asked for, and then all that is left on stdin.
 KEEPER = r"""#!/bin/sh
 [ "$1" = probe ] && exit PROBED

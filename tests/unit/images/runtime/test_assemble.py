@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from images import build
 from images.runtime.assemble import add_mpirt, compile_tree, is_left_out, libraries_in, programs_of
 from mpirt import agent, names
 from tests.unit.layers import PROJECT
@@ -100,7 +100,7 @@ class TestMpirt:
 
     def test_every_program_is_started_by_the_agent(self, folder: Path) -> None:
         programs = {path.name: path.read_bytes() for path in (folder / "bin").iterdir()}
-        architecture = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
+        architecture = build.architecture()
 
         assert sorted(programs) == sorted(programs_of(SCRIPTS))
         assert set(programs.values()) == {(PROJECT / "mpirt/agent" / agent.file_name(architecture)).read_bytes()}
