@@ -227,7 +227,7 @@ _Noreturn void keep(int own_connection, int listener)
         callers_serve(now);
         wake = advance(now);
         connection_tell();
-        /* Whoever waits for the command's start has been told. */
+        /* Behind STARTED, which must not wait for it. */
         strays_end();
         if (failure_is_told())
             wake = now;

@@ -225,7 +225,7 @@ u64 shares_cost(void);
 pid_t shares_helper(void);
 void shares_read(const pid_t *pids, size_t count, u64 *memory);
 
-/* strays.c: shells of execs that have ended before they began. */
+/* strays.c: abandoned shells. */
 void strays_end(void);
 
 /* ending.c: END, whoever wants it. */

@@ -1,15 +1,15 @@
 /*
- * Shells to which nobody will speak any more: the connection of their exec has ended before the first word, and the
- * runtime keeps their stdin open (containerd 2.4 does, if it is killed meanwhile).
+ * Abandoned shells: the connection of their exec ended before its first line, and the runtime keeps their stdin open
+ * (containerd 2.4 does, if it is killed meanwhile).
  *
- * Owns: which shells these are. No agent knows of them, so a keeper ends them: once, when its command runs.
+ * Owns: which shells these are. No agent knows of them, so each keeper kills them once, when its command runs.
  */
 #include "keeper.h"
 
 #include <string.h>
 #include <time.h>
 
-/* Longer than an agent waits for a shell's answer, for all of them together. In clock ticks, as /proc has them. */
+/* Longer than the sum of all time limits of an agent for a shell. In clock ticks, as in /proc. */
 #ifndef STRAY_AGE
 #define STRAY_AGE 12000
 #endif
@@ -54,8 +54,7 @@ static bool is_stray(const struct table *table, const struct process *process, u
 void strays_end(void)
 {
     struct table table;
-    /* Who ends the command compares tables. */
-    if (has_looked || !session_has_started() || ending_is_on())
+    if (has_looked || !session_has_started())
         return;
     has_looked = true;
     if (!processes_read(&table))

@@ -148,7 +148,7 @@ class TlsStream:
         return self.opened
 
     def put(self, data: bytes) -> None:
-        """Take bytes; flush() sends them."""
+        """Queue bytes, which flush() sends."""
         self._unsent += data
 
     def write(self, data: bytes) -> None:

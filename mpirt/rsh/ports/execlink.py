@@ -58,17 +58,23 @@ class ExecLink:
         return 0.0 if self._more and reads and not self._closed else FOR_EVER
 
     def send(self, message: bytes) -> None:
-        """Take a message, to go as one frame with the next flush()."""
-        if not self._closed and not self._unsendable:
-            self._stream.put(frames.binary(message, os.urandom(4)))
+        """Queue a message, which flush() sends as one frame."""
+        self._put(frames.binary(message, os.urandom(4)))
 
     def ping(self) -> None:
         """Ask for a sign of life."""
         self._write(frames.ping(b"", os.urandom(4)))
 
     def flush(self) -> None:
-        """Send what can be sent now. An end of the connection that shows here is told by step()."""
-        self._write(b"")
+        """Send what can be sent now. If that fails, step() reports the end of the connection."""
+        if self._closed or self._unsendable:
+            return
+        try:
+            self._stream.flush()
+        except MpirtError as error:
+            # Not the end yet: what the other side has still sent stands before it.
+            self._unsendable = str(error)
+            self._more = True
 
     def step(self) -> list[events.Event]:
         """Send and read what can be sent and read now; give what came of it."""
@@ -92,15 +98,13 @@ class ExecLink:
             self._closed = True
             self._stream.close()
 
+    def _put(self, frame: bytes) -> None:
+        if not self._closed and not self._unsendable:
+            self._stream.put(frame)
+
     def _write(self, frame: bytes) -> None:
-        if self._closed or self._unsendable:
-            return
-        try:
-            self._stream.write(frame)
-        except MpirtError as error:
-            # Not the end yet: what the other side has still sent stands before it.
-            self._unsendable = str(error)
-            self._more = True
+        self._put(frame)
+        self.flush()
 
     def _read(self, found: list[events.Event]) -> None:
         self._more = True

@@ -194,7 +194,7 @@ class SessionIO:
             self._settle()
 
     def _deal_with(self, happened: Iterable[events.Event]) -> bool:
-        """False: it is being done, and what has happened will be."""
+        """Hand events to the session. False if it is busy with earlier ones: these come next, then."""
         self._waiting += happened
         if self._is_hearing:
             return False
@@ -206,7 +206,7 @@ class SessionIO:
         return True
 
     def _settle(self) -> None:
-        """Send what was said on either side, and let everybody know how things stand."""
+        """Send what is queued on either side, and report what has changed."""
         if self._exec is not None:
             self._exec.flush()
         self._client.settle(self._session.stdin_room, self._session.stdin_taken)

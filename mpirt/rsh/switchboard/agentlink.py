@@ -298,7 +298,7 @@ class AgentLink:
 
     def _tell(self, running: SessionIO, kind: Kind, payload: bytes) -> None:
         if kind is Kind.STDIN:
-            # With more of it that has come, or before what follows it.
+            # It is passed on together with what else has arrived, or before a frame of another type.
             return
         self._feed()
         match kind:
