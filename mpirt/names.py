@@ -43,6 +43,15 @@ KUBEFLOW_INDEX_LABEL = "training.kubeflow.org/replica-index"
 # And on pods of mpi-operator v1, whoever their job was.
 KUBEFLOW_V1_GROUP_LABEL = "group-name"
 KUBEFLOW_GROUP = "kubeflow.org"
+
+# The same for et-operator's TrainingJobs, by which Arena finds their pods.
+TRAINING_GROUP = "kai.alibabacloud.com"
+TRAINING_JOB_LABEL = "training-job-name"
+TRAINING_ROLE_LABEL = "training-job-role"
+TRAINING_INDEX_LABEL = "replica-index"
+# On the pods that a ScaleOut added: its name.
+SCALE_OUT_LABEL = "scaleout-name"
+
 # Says "launcher" in the pods of mpi-operator v2beta1, whose host name is then the job's with "-launcher" after it.
 KUBEFLOW_ROLE_VARIABLE = "K_MPI_JOB_ROLE"
 

@@ -9,6 +9,7 @@ Informers start at once, on every replica. Workers start when the caches are syn
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -17,11 +18,14 @@ from datetime import UTC, datetime
 from functools import partial
 
 from mpirt.controller.cluster.discovery import Discovery, Fixed
+from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.informer import Informer, Source, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
+from mpirt.controller.cluster.questions import Questions
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
 from mpirt.controller.loop.work_queue import WaitingQueue
@@ -35,6 +39,7 @@ from mpirt.controller.observed.observe import slim
 from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
+from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
 
 # One reconciliation is a few writes, each with a time limit. A worker that takes longer is stuck.
 _STUCK_AFTER = 180.0
@@ -85,6 +90,7 @@ class Daemon:
         clock = partial(datetime.now, UTC)
         self._made = clock()
         self._jobs = {one.resource.kind: _discovery(one, link, log) for one in dialects}
+        self._scalers = _scalers(link, log)
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
         self._informers = self._make_informers(options, link)
@@ -93,6 +99,8 @@ class Daemon:
             if options.lease
             else None
         )
+        executor = PodExecutor(partial(_endpoint, options.kubeconfig))
+        self._questions = Questions(executor, clock=clock, answered=lambda key: self._queue.add([key]))
         self._reconciler = self._make_reconciler(dialects, options, link, clock)
         self._workers = [
             threading.Thread(target=self._work, name=f"worker {n}", daemon=True) for n in range(options.workers)
@@ -129,6 +137,7 @@ class Daemon:
             for worker in self._workers:
                 if worker.ident is not None:
                     worker.join(max(0.0, until - time.monotonic()))
+        self._questions.close()
         if self._elector is not None:
             self._elector.stop()
         for informer in self._informers:
@@ -156,7 +165,8 @@ class Daemon:
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:
         feed = Feed(self._store, self._queue)
         mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
-        watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in self._jobs.values()]
+        crds = (*self._jobs.values(), *self._scalers.values())
+        watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in crds]
         watched += [(Fixed(kinds.RESOURCES[kind]), mine) for kind in kinds.OWNED]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
         for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
@@ -166,7 +176,7 @@ class Daemon:
     def _make_reconciler(
         self, dialects: Sequence[Dialect], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
-        jobs = {kind: one.now for kind, one in self._jobs.items()}
+        jobs = {kind: one.now for kind, one in (self._jobs | self._scalers).items()}
         return Reconciler(
             dialects,
             options.settings,
@@ -174,6 +184,7 @@ class Daemon:
             cluster=Writer(link, kinds.RESOURCES, jobs, within=options.terms.write_within),
             log=self._log,
             witness=self._metrics,
+            asked=self._questions,
             clock=clock,
             heard=self._heard_since,
             may_act=self.leads,
@@ -217,9 +228,20 @@ class Daemon:
             return Turn(Result.FAILED)
 
 
+def _endpoint(kubeconfig: str) -> Endpoint:
+    """Find the API server for execs, by the same rules as for all other requests."""
+    if kubeconfig:
+        return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
+    return in_cluster(os.environ) if os.environ.get("KUBERNETES_SERVICE_HOST") else find_endpoint(os.environ)
+
+
+def _scalers(link: Link, log: Log) -> dict[str, Discovery]:
+    return {one.kind: Discovery(link, (one,), log, remedy="apply its CRD", optional=True) for one in SCALERS}
+
+
 def _discovery(dialect: Dialect, link: Link, log: Log) -> Discovery:
     remedy = f"{dialect.remedy}; waiting until it is served"
-    return Discovery(link, dialect.versions, log, remedy=remedy)
+    return Discovery(link, dialect.versions, log, remedy=remedy, optional=dialect.optional)
 
 
 def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:

@@ -1,5 +1,5 @@
 """
-mpirt-controller: MPIJob objects in, running MPI jobs out.
+mpirt-controller: MPIJobs and TrainingJobs in, running MPI jobs out.
 
 Owns: the assembly, the signals, and the one place where an error becomes a message and an exit code.
 """
@@ -20,6 +20,7 @@ from mpirt import names
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.keepers import keeper_files, report_missing
 from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
 from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
@@ -53,7 +54,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     keepers = keeper_files()
     report_missing(keepers, log)
     chosen = replace(options, settings=replace(options.settings, keepers=keepers))
-    daemon = Daemon([MPI_JOB], chosen, link, metrics, log, identity=_identity(environment))
+    daemon = Daemon([MPI_JOB, TRAINING], chosen, link, metrics, log, identity=_identity(environment))
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),

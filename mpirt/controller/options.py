@@ -114,7 +114,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=names.CONTROLLER,
         usage=f"{names.CONTROLLER} [options]",
-        description="Turns MPIJob objects (kubeflow.org v1 and v2beta1) into running MPI jobs.",
+        description="Runs MPIJobs (kubeflow.org v1 and v2beta1) and TrainingJobs (kai.alibabacloud.com v1alpha1).",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

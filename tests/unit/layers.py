@@ -32,7 +32,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "kubeapi": _BASE,
     "rsh": _BASE | {"agent", "boards", "keeper", "kubeapi", "launchenv"},
     "discover": _BASE | {"boards", "kubeapi"},
-    "controller": _BASE | {"keeper", "launchenv"},
+    "controller": _BASE | {"keeper", "kubeapi", "launchenv"},
     "cli": _BASE | {"boards", "kubeapi", "launchenv", "rsh", "discover"},
 }
 
@@ -77,7 +77,7 @@ USERS: Mapping[str, str] = {
 # pyproject.toml names the same files and wants every branch of them taken.
 _CORE = (
     "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
-    "invocation/replies invocation/seconds invocation/subsystems protocol/channels protocol/conversation "
+    "invocation/replies invocation/seconds invocation/subsystems protocol/conversation "
     "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf "
     "protocol/script protocol/streams protocol/wrapper pod/evidence pod/facts pod/kept pod/liveness pod/lookup "
     "pod/scope session/bound session/connected session/ending session/events session/findings session/held "
@@ -87,17 +87,21 @@ _CORE = (
 )
 _CONTROLLER = (
     "options cluster/election "
-    "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
-    "decisions/launching decisions/lost_nodes decisions/plan decisions/special_plans decisions/takeover "
+    "decisions/bare_plan decisions/bare_workers decisions/cleanup decisions/deadlines decisions/decide "
+    "decisions/departures decisions/drift decisions/dry_runs "
+    "decisions/launching decisions/lost_nodes decisions/plan decisions/replacements decisions/roster_steps "
+    "decisions/scaler_statuses decisions/scaling decisions/special_plans decisions/takeover "
     "decisions/worker_pods "
-    "dialects/base dialects/fields dialects/mpijob dialects/mpijob_status dialects/scheduling dialects/template "
+    "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
+    "dialects/scheduling dialects/status_fields dialects/template dialects/training_job dialects/training_status "
     "loop/edit_limits loop/queue loop/rejections "
-    "manifests/config_map manifests/event manifests/launcher manifests/meta manifests/pods manifests/rbac "
-    "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/workers "
-    "messages/announcing messages/causes messages/edits messages/readiness messages/sentences messages/status "
+    "manifests/config_map manifests/event manifests/folders manifests/launcher manifests/meta manifests/pods manifests/rbac "
+    "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/worker_pod "
+    "manifests/workers "
+    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling messages/sentences messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
-    "model/reading model/records model/spec "
-    "observed/deaths observed/facts observed/history observed/observe observed/pod_events observed/pods "
+    "model/proofs model/reading model/records model/roster model/roster_records model/scalers model/spec "
+    "observed/deaths observed/facts observed/history observed/members observed/observe observed/pod_events observed/pods "
     "observed/rivals observed/store"
 )
 PURE = frozenset({
@@ -105,7 +109,7 @@ PURE = frozenset({
     "mpirt/podobjects.py", "mpirt/values.py",
     *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
     *(f"mpirt/cli/ps/{name}.py" for name in ("boards", "format", "rates", "table")),
-    *(f"mpirt/kubeapi/{name}.py" for name in ("listwatch", "podset", "watch")),
+    *(f"mpirt/kubeapi/{name}.py" for name in ("channels", "listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
     *(f"mpirt/rsh/{name}.py" for name in _CORE.split()),

@@ -34,6 +34,8 @@ class Unserved(BadAnswer):
 class Fixed:
     """A built-in resource, which every Kubernetes serves in the same version."""
 
+    optional = False
+
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
 
@@ -49,8 +51,11 @@ class Fixed:
 class Discovery:
     """A kind that may be served in several versions. Every method may be called from any thread."""
 
-    def __init__(self, link: Link, versions: Sequence[Resource], log: Log, *, remedy: str) -> None:
+    def __init__(
+        self, link: Link, versions: Sequence[Resource], log: Log, *, remedy: str, optional: bool = False
+    ) -> None:
         """`versions`: at least one, the preferred one first; `remedy`: what the user can do if none is served."""
+        self.optional = optional
         self.resource = versions[0]
         """The version that was served last; before the first answer, the preferred one."""
         self._link = link
@@ -77,8 +82,8 @@ class Discovery:
         return self.resource
 
     def problem(self) -> str:
-        """Return why no version can be used; empty if one can, or nobody has asked yet."""
-        return self._problem
+        """Return why no version can be used; empty if one can, nobody has asked yet, or none is needed."""
+        return "" if self.optional else self._problem
 
     def _served(self) -> Resource | None:
         answers = ((each, self._answer(each)) for each in self._versions)

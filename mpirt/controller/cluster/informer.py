@@ -31,6 +31,8 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+# About how often an optional kind is looked for.
+_LOOKED_FOR = 15.0
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -67,6 +69,11 @@ class Source(Protocol):
     @property
     def resource(self) -> Resource:
         """The resource as it was found last."""
+        ...
+
+    @property
+    def optional(self) -> bool:
+        """Whether the API server need not serve it: its CRD may be missing."""
         ...
 
     def find(self) -> Resource:
@@ -137,7 +144,10 @@ class Informer:
                 self._pause("the resourceVersion has expired; listing again")
             except Unserved as error:
                 self._version = ""
-                self._pause(str(error))
+                if self.source.optional:
+                    self._do_without(str(error))
+                else:
+                    self._pause(str(error))
             except Away as error:
                 self._pause(str(error))
             except BadAnswer as error:
@@ -151,6 +161,13 @@ class Informer:
             self._log.warning("watch interrupted", kind=self.resource.kind, error=why)
         self._failures += 1
         self._wait(pause(self._failures, self._chance(), at_least))
+
+    def _do_without(self, why: str) -> None:
+        """There are no objects of this kind, as long as nobody installs it."""
+        if not self.synced.is_set():
+            self._log.info("kind not served; doing without it", kind=self.resource.kind, error=why)
+            self.synced.set()
+        self._wait(_LOOKED_FOR * (0.5 + self._chance()))
 
     def _wait(self, seconds: float) -> None:
         """Wait, and stay alive for the liveness check, however long the API server asks to wait."""

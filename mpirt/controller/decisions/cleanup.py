@@ -19,11 +19,12 @@ def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool
     """
     Whether the job should have workers. They never end by themselves, so cleanPodPolicy Running deletes them all.
 
-    A finished job keeps its workers only with cleanPodPolicy None, and never gets a new StatefulSet.
+    A finished job keeps its workers only with cleanPodPolicy None, and never gets new ones.
     """
     if end is None:
         return spec.has_workers and not spec.run.suspended
-    return spec.run.clean is CleanPods.NONE and spec.has_workers and kinds.STATEFUL_SET in observed.mine
+    has_some = bool(observed.workers) or kinds.STATEFUL_SET in observed.mine
+    return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
 
 
 def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> list[Action]:

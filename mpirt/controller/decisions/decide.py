@@ -7,7 +7,7 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from mpirt.controller.decisions.plan import make_plan
 from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Rejection
+from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import Cached, DepartedPods, observe
@@ -31,6 +32,7 @@ def decide(
     rejections: Iterable[Rejection],
     *,
     departed: DepartedPods = (),
+    answers: Mapping[str, Answer] | None = None,
     settings: Settings,
     now: datetime,
     heard: datetime | None = None,
@@ -44,7 +46,9 @@ def decide(
         return Plan()
     status = dialect.read_status(body)
     observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)
-    observed = replace(observed, claimed=dialect.is_claimed(body))
+    observed = replace(
+        observed, claimed=dialect.is_claimed(body), scalers=dialect.scalers(cached), answers=answers or {}
+    )
     try:
         spec = dialect.parse(body)
     except SpecError as error:

@@ -9,16 +9,16 @@ object as later.
 from __future__ import annotations
 
 from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.worker_pod import worker_pod
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
 from mpirt.controller.model.digests import digest
-from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
+from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import job_end
 from mpirt.controller.observed.observe import Live, Observed, digest_of
-
-_ROLE = {kinds.JOB: "Launcher", kinds.STATEFUL_SET: "Worker"}
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
@@ -26,19 +26,32 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
     if spec.run.suspended or job_end(observed) is not None:
         return []
-    is_new = workers is None and job is None
+    is_new = workers is None and job is None and not observed.workers
     asked: list[Manifest] = []
     if is_new or _is_another(job, spec.launcher_digest):
         asked.append(launcher_job(spec, settings))
-    if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest)):
-        asked.append(stateful_set(spec, settings))
+    if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest) or _are_others(spec, observed)):
+        asked.append(_workers(spec, settings))
     return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
 
 
 def dry_run_digests(spec: JobSpec, settings: Settings) -> set[str]:
     """Return the digests under which rejections of these dry runs are remembered."""
-    workers = [stateful_set(spec, settings)] if spec.has_workers else []
+    workers = [_workers(spec, settings)] if spec.has_workers else []
     return {_digest(one) for one in (launcher_job(spec, settings), *workers)}
+
+
+def _workers(spec: JobSpec, settings: Settings) -> Manifest:
+    """Return the object by which the workers' template is tried: of bare pods, the first worker ever."""
+    if spec.workers.bare is None:
+        return stateful_set(spec, settings)
+    return worker_pod(spec, settings, worker_name(spec.key.name, 0), Roster())
+
+
+def _are_others(spec: JobSpec, observed: Observed) -> bool:
+    """Whether all bare workers are of another template: once one is of the current one, that was accepted."""
+    templates = {pod.template for pod in observed.workers}
+    return spec.workers.bare is not None and bool(templates) and spec.worker_digest not in templates
 
 
 def _digest(tried: Manifest) -> str:
@@ -46,10 +59,11 @@ def _digest(tried: Manifest) -> str:
     return digest(tried, "dry-run")
 
 
-def refused_field(rejection: Rejection) -> str:
+def refused_field(spec: JobSpec, rejection: Rejection) -> str:
     """Return the field of the job that a rejected object was built from; empty if it was built from several."""
-    role = _ROLE.get(rejection.kind)
-    return f"spec.mpiReplicaSpecs.{role}.template" if role else ""
+    if rejection.kind == kinds.JOB:
+        return spec.launcher.template.path
+    return spec.workers.template.path if rejection.kind in (kinds.STATEFUL_SET, kinds.POD) else ""
 
 
 def _is_another(live: Live | None, wanted: str) -> bool:

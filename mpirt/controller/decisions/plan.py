@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.controller.decisions.bare_plan import bare_plan
 from mpirt.controller.decisions.cleanup import (
     expiry,
     launcher_cleanup,
@@ -39,6 +40,7 @@ from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
+from mpirt.controller.messages.scaling import with_scaling
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, Rejection, earliest
@@ -91,12 +93,15 @@ def _plan_of_run(
     happened = history(spec, seen, now=now)
     wanted = _wanted(spec, observed, settings, end, happened)
     rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
-    if rejection is not None and (field := refused_field(rejection)):
+    if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
         return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
+    bare = bare_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
+    if bare.first:
+        return Plan(bare.first)
     changes: list[Action] = []
     if obstacle is None:
         changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
@@ -106,14 +111,17 @@ def _plan_of_run(
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
+        changes += bare.pods
     if obstacle is None:
         changes += label_ranks(spec, observed)
     forced, force_again = forced_deletions(observed, now=now)
     if not is_told:
         return Plan((*changes, *forced), earliest(told_at, force_again, look))
     status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
+    status = with_scaling(status, bare.roster, bare.outcome, observed, workers, now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
-    return Plan((*changes, *forced, *said), earliest(force_again, write_again, look))
+    again = earliest(force_again, write_again, look, bare.again)
+    return Plan((*changes, *forced, *bare.scalers, *said), again, bare.questions)
 
 
 def _wanted(
@@ -128,7 +136,7 @@ def _wanted(
         role(spec),
         role_binding(spec),
         service(spec),
-        *([_workers(spec, observed, settings, end)] if has_workers else []),
+        *([_workers(spec, observed, settings, end)] if has_workers and spec.workers.bare is None else []),
     ]
 
 

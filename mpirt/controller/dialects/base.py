@@ -6,12 +6,13 @@ Owns: what the controller needs from a kind of job object. A new kind is another
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
+from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 
 
@@ -31,6 +32,11 @@ class Dialect(Protocol):
     @property
     def remedy(self) -> str:
         """What the user can do if the API server serves none of them."""
+        ...
+
+    @property
+    def optional(self) -> bool:
+        """Whether the controller runs without it if the API server does not serve it."""
         ...
 
     def owner(self, body: Body) -> Owner:
@@ -56,6 +62,10 @@ class Dialect(Protocol):
 
     def read_status(self, body: Body) -> JobStatus:
         """Return the status that the object holds."""
+        ...
+
+    def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
+        """Return the objects that ask for a change of the job's workers, the oldest first."""
         ...
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:

@@ -8,20 +8,22 @@ field of one version means the same in the other.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling, scheduling_notices
 from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.objectnames import LONGEST_JOB_NAME, worker_names
+from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     NO_WORKERS,
     CleanPods,
@@ -46,9 +48,6 @@ US = "mpirt.dev/controller"
 # The managers whose jobs this controller runs: itself, and the operators whose jobs run here unchanged.
 _MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
 
-# The job's name is also its Service's name, and the names of its pods begin with it: RFC 1035.
-_JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
-
 _DEFAULT_RETRIES = 6
 
 # One ConfigMap and one Role hold all of their names; each may have a megabyte.
@@ -70,6 +69,7 @@ class MpiJob:
 
     versions: tuple[Resource, ...] = VERSIONS
     claim: str = f"spec.runPolicy.managedBy to {US}"
+    optional: bool = False
     remedy: str = "apply the CRD, for example with: kubectl apply -k crds/"
 
     @property
@@ -96,7 +96,7 @@ class MpiJob:
     def parse(self, body: Body) -> JobSpec:
         """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
-        _check_name(owner.key.name)
+        check_job_name(owner.key.name)
         spec = Fields(body, "").needed("spec")
         replicas = spec.needed("mpiReplicaSpecs")
         launcher = replicas.needed("Launcher")
@@ -123,21 +123,16 @@ class MpiJob:
         """Return the status that the object holds."""
         return mpijob_status.read_status(table(body, "status"))
 
+    def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:  # noqa: ARG002
+        """Return nothing: there are no scalers for MPIJobs."""
+        return ()
+
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
         """Return the status in the form of an MPIJob."""
         return mpijob_status.write_status(status, key)
 
 
 MPI_JOB = MpiJob()
-
-
-def _check_name(name: str) -> None:
-    if not _JOB_NAME.fullmatch(name) or len(name) > LONGEST_JOB_NAME:
-        raise SpecError(
-            "metadata.name",
-            "must consist of lower-case letters, digits and hyphens, begin with a letter and have at most "
-            f"{LONGEST_JOB_NAME} characters, because it is part of pod names and labels; got {shown(name)}",
-        )
 
 
 def _workers(spec: Fields, worker: Fields, job: str) -> Workers:

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 
 from mpirt import names
 from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.manifests.folders import VOLUMES
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
-from mpirt.controller.manifests.pods import CONFIG_VOLUME
 from mpirt.controller.model.spec import Template
 from mpirt.errors import SpecError
 
 _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
-_OUR_VOLUMES = frozenset({CONFIG_VOLUME, RUNTIME_VOLUME})
+_OUR_VOLUMES = frozenset({*VOLUMES, RUNTIME_VOLUME})
 _OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
 
 # Fields that builders read.
@@ -40,7 +40,7 @@ def read_template(replica: Fields, main: str) -> Template:
     candidates = (main, annotations.get(names.DEFAULT_CONTAINER_ANNOTATION, ""), containers[0])
     chosen = next(name for name in candidates if name in containers)
     _check_mounts(next(row for row in spec.rows("containers") if row.text("name") == chosen))
-    return Template(metadata.labels("labels"), annotations, spec.values, chosen)
+    return Template(metadata.labels("labels"), annotations, spec.values, chosen, fields.path)
 
 
 def _names_of_containers(spec: Fields) -> list[str]:

@@ -23,6 +23,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Rejection, WriteStatus, earliest
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
+from mpirt.controller.model.proofs import Answer, Question
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
@@ -42,6 +43,19 @@ class Cluster(Protocol):
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
         """Return an object as it is now; None if it can't be read or does not exist."""
+
+
+class Asked(Protocol):
+    """Asks worker pods whether they are in use, in threads of its own."""
+
+    def ask(self, key: JobKey, asked: Iterable[Question]) -> datetime | None:
+        """Ask these pods and no others. Return when one that was asked just now may be asked again, if any."""
+
+    def answers(self, key: JobKey) -> Mapping[str, Answer]:
+        """Return what the job's pods have answered last, by their uids."""
+
+    def forget(self, key: JobKey) -> None:
+        """Drop the answers of a job that is gone."""
 
 
 class Witness(Protocol):
@@ -98,6 +112,7 @@ class Reconciler:
         cluster: Cluster,
         log: Log,
         witness: Witness,
+        asked: Asked,
         clock: Callable[[], datetime],
         heard: Callable[[], datetime],
         may_act: Callable[[], bool],
@@ -108,6 +123,7 @@ class Reconciler:
         self._cluster = cluster
         self._log = log
         self._witness = witness
+        self._asked = asked
         self._clock = clock
         self._heard = heard
         self._may_act = may_act
@@ -129,6 +145,7 @@ class Reconciler:
             seen.objects,
             self._rejections.of(key, now),
             departed=self._store.departed(key, now),
+            answers=self._asked.answers(key),
             settings=self._settings,
             now=now,
             heard=self._heard(),
@@ -136,8 +153,9 @@ class Reconciler:
         delays = [self._delay(key, action, now) for action in plan.actions]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
         result, retry_after = self._execute(due, seen)
-        asked = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
-        return Turn(result, earliest(*asked, now + resync(key)), retry_after)
+        asked_again = self._asked.ask(key, plan.questions)
+        dates = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
+        return Turn(result, earliest(*dates, asked_again, now + resync(key)), retry_after)
 
     def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
         """Drop what is remembered about the job with this name, unless it still has the same uid."""
@@ -145,6 +163,7 @@ class Reconciler:
         if body is None or uid != self._uids.get(key, uid):
             self._rejections.forget(key)
             self._edits.forget(key)
+            self._asked.forget(key)
             self._store.forget_job(key)
         if uid:
             self._uids[key] = uid

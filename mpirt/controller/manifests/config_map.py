@@ -19,15 +19,18 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.hosts import Form, Host, render
 
 HOSTFILE = "hostfile"
+DEEPSPEED_HOSTFILE = "deepspeed-hostfile"
 KUBEXEC = "kubexec.sh"
+SSH = "ssh"
 DISCOVER_HOSTS = "discover_hosts.sh"
 
 _SCRIPT = """\
 #!/bin/sh
 # {purpose}
 program={folder}/bin/{program}
-[ -x "$program" ] || program={program}
+[ -x "$program" ] || program={otherwise}
 """
+_RUN = 'exec "$program" "$@"\n'
 
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
@@ -37,9 +40,20 @@ def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
         KUBEXEC: _kubexec(),
         DISCOVER_HOSTS: _discover_hosts(spec),
         NEEDED_KEY: str(spec.workers.needed),
+        **(_of_training_job(spec) if spec.key.kind == kinds.TRAINING_JOB else {}),
     }
     binary = {"binaryData": keepers} if keepers else {}
     return {**head(spec, kinds.CONFIG_MAP), "data": data, **binary}
+
+
+def _of_training_job(spec: JobSpec) -> dict[str, str]:
+    """Return the files that et-operator's launchers have beside: its own form of the hostfile, and DeepSpeed's."""
+    hosts = [Host(name, spec.slots) for name in spec.workers.hosts]
+    return {
+        HOSTFILE: render(hosts, Form.HOROVOD),
+        DEEPSPEED_HOSTFILE: render(hosts, Form.HOSTFILE),
+        SSH: _script(SSH, names.RSH, "Runs a command in a worker, for launchers that call ssh.") + _RUN,
+    }
 
 
 def hostfile(spec: JobSpec) -> str:
@@ -49,7 +63,7 @@ def hostfile(spec: JobSpec) -> str:
     Hosts are named after their pods. Open MPI's launcher can't resolve these names in the DNS, so it never
     mistakes a worker for itself, even on the host's network, and waits for no name server.
     """
-    workers = spec.workers.names
+    workers = spec.workers.hosts
     hosts = [launcher_host(spec), *workers] if spec.launcher.works_too else workers
     form = spec.implementation.form
     if spec.slots:
@@ -65,24 +79,25 @@ def launcher_host(spec: JobSpec) -> str:
 
 def workers_selector(spec: JobSpec) -> str:
     """Return the label selector that finds the job's workers by one request; the job's name would take several."""
-    return selector(pod_labels(spec.key.name, names.WORKER))
+    return selector(pod_labels(spec.key.kind, spec.key.name, names.WORKER))
 
 
 def launchers_selector(spec: JobSpec) -> str:
     """Return the label selector for the job's launchers."""
-    return selector(pod_labels(spec.key.name, names.LAUNCHER))
+    return selector(pod_labels(spec.key.kind, spec.key.name, names.LAUNCHER))
 
 
 def _kubexec() -> str:
     purpose = "Runs a command in a worker: mpirun, mpiexec and horovodrun call it as they would call ssh."
-    return _script(names.RSH, purpose) + 'exec "$program" "$@"\n'
+    return _script(names.RSH, names.RSH, purpose) + _RUN
 
 
 def _discover_hosts(spec: JobSpec) -> str:
     # A host with 0 slots is useless, so 0 means that the workers and Horovod choose the number.
     slots = f" --slots {spec.slots}" if spec.slots else ""
     call = f'"$program" --selector {shlex.quote(workers_selector(spec))}{slots} "$@"'
-    start = _script(names.DISCOVER, "The hosts that may be used now: horovodrun --host-discovery-script")
+    purpose = "The hosts that may be used now: horovodrun --host-discovery-script"
+    start = _script(names.DISCOVER, names.DISCOVER, purpose)
     own = (
         f"echo {launcher_host(spec)}{f':{spec.slots}' if spec.slots else ''}\n" if spec.launcher.works_too else ""
     )
@@ -94,5 +109,5 @@ def _discover_hosts(spec: JobSpec) -> str:
     return f'{start}hosts=$({call}) || exit\n{own}[ -z "$hosts" ] || echo "$hosts"\n'
 
 
-def _script(program: str, purpose: str) -> str:
-    return _SCRIPT.format(purpose=purpose, folder=names.RUNTIME_PATH, program=program)
+def _script(program: str, otherwise: str, purpose: str) -> str:
+    return _SCRIPT.format(purpose=purpose, folder=names.RUNTIME_PATH, program=program, otherwise=otherwise)

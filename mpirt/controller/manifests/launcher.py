@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt import launchenv, names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import pods
+from mpirt.controller.manifests import folders, pods
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.manifests.rbac import account_name
 from mpirt.controller.manifests.replica_index import launcher_index
@@ -43,12 +43,11 @@ _RESOURCES = {"cpu": "200m", "memory": "128Mi"}
 _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 _LAST_LINES = "FallbackToLogsOnError"
 
-_HOSTFILE = f"{names.MPI_FOLDER}/{config.HOSTFILE}"
-
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
     """Return the job's launcher Job; with `held` it creates no pod yet."""
     deadline = {} if spec.run.deadline is None else {"activeDeadlineSeconds": spec.run.deadline}
+    final = {"podFailurePolicy": _exits_are_final(spec)} if spec.run.exits_are_final else {}
     return {
         **head(spec, kinds.JOB, annotations=_digests(spec)),
         "spec": {
@@ -56,21 +55,27 @@ def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> di
             "parallelism": 0 if held else 1,
             "backoffLimit": spec.run.retries,
             **deadline,
+            **final,
             "template": launcher_template(spec, settings),
         },
     }
 
 
+def _exits_are_final(spec: JobSpec) -> dict[str, Any]:
+    """Return the policy by which a launcher that exits with an error is not retried, but one that is lost is."""
+    codes = {"containerName": spec.launcher.template.main, "operator": "NotIn", "values": [0]}
+    return {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
+
+
 def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the launcher's pod template."""
     template = spec.launcher.template
-    own = config.HOSTFILE, config.KUBEXEC, config.DISCOVER_HOSTS
     runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
     pod = {
         **template.spec,
         "initContainers": _init_containers(spec, settings),
         "containers": pods.with_main(template, _main(spec, settings)),
-        "volumes": [*(template.spec.get("volumes") or []), pods.config_volume(spec, own), *runtime],
+        "volumes": [*(template.spec.get("volumes") or []), *folders.volumes(spec), *runtime],
         "restartPolicy": "Never",
         "hostname": config.launcher_host(spec),
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
@@ -82,7 +87,7 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.priority(spec, template.spec),
     }
     labels = {
-        **template_labels(spec.key.name, names.LAUNCHER),
+        **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
         **launcher_index(spec),
         **pods.group_labels(spec, template),
     }
@@ -108,7 +113,7 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    mounts = {names.MPI_FOLDER: pods.CONFIG_VOLUME, **_runtime_mount(settings)}
+    mounts = [*folders.mounts(spec), *_runtime_mount(settings)]
     container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
     return {**container, "terminationMessagePolicy": container.get("terminationMessagePolicy") or _LAST_LINES}
 
@@ -122,7 +127,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
-        **_MPI[spec.implementation](spec.slots),
+        **_MPI[spec.implementation](spec.slots, folders.hostfile_path(spec)),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
 
@@ -131,28 +136,28 @@ def environment(spec: JobSpec) -> dict[str, str]:
 _NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
-def _open_mpi(slots: int) -> Mapping[str, str]:
+def _open_mpi(slots: int, hostfile: str) -> Mapping[str, str]:
     # The version, 4 or 5, is not known; each ignores the variables of the other.
     return {
         **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "OMPI_MCA_orte_default_hostfile": _HOSTFILE,
+        "OMPI_MCA_orte_default_hostfile": hostfile,
         "OMPI_MCA_orte_set_default_slots": str(slots),
         **launchenv.open_mpi_5(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "PRTE_MCA_prte_default_hostfile": _HOSTFILE,
+        "PRTE_MCA_prte_default_hostfile": hostfile,
         "PRTE_MCA_prte_set_default_slots": str(slots),
     }
 
 
-def _intel(slots: int) -> Mapping[str, str]:
+def _intel(slots: int, hostfile: str) -> Mapping[str, str]:
     return {
         **launchenv.intel(names.KUBEXEC_PATH),
-        "I_MPI_HYDRA_HOST_FILE": _HOSTFILE,
+        "I_MPI_HYDRA_HOST_FILE": hostfile,
         "I_MPI_PERHOST": str(slots),
     }
 
 
-def _mpich(_slots: int) -> Mapping[str, str]:
-    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": _HOSTFILE}
+def _mpich(_slots: int, hostfile: str) -> Mapping[str, str]:
+    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": hostfile}
 
 
 _MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implementation.MPICH: _mpich}
@@ -202,7 +207,7 @@ def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[st
     return {
         "name": name,
         "image": image,
-        "volumeMounts": [{"name": volume, "mountPath": path} for path, volume in _runtime_mount(settings).items()],
+        "volumeMounts": _runtime_mount(settings),
         "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
         "terminationMessagePolicy": _LAST_LINES,
         "securityContext": {
@@ -215,5 +220,5 @@ def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[st
     }
 
 
-def _runtime_mount(settings: Settings) -> dict[str, str]:
-    return {names.RUNTIME_PATH: RUNTIME_VOLUME} if settings.runtime_image else {}
+def _runtime_mount(settings: Settings) -> list[dict[str, str]]:
+    return [{"name": RUNTIME_VOLUME, "mountPath": names.RUNTIME_PATH}] if settings.runtime_image else []

@@ -19,7 +19,7 @@ def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = No
     metadata: dict[str, Any] = {
         "name": object_name(kind, spec.key.name),
         "namespace": spec.key.namespace,
-        "labels": job_labels(spec.key.name),
+        "labels": job_labels(spec.key.kind, spec.key.name),
         "ownerReferences": [owner_reference(spec.owner)],
     }
     if annotations:

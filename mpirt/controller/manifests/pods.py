@@ -20,7 +20,7 @@ CONFIG_VOLUME = "mpi-job-config"
 
 _EXECUTABLE = 0o555
 _READABLE = 0o444
-_MODES = {config.HOSTFILE: _READABLE}
+_MODES = {config.HOSTFILE: _READABLE, config.DEEPSPEED_HOSTFILE: _READABLE}
 
 _VOLCANO = "volcano"
 # Volcano reads it on pods, and mpi-operator on the job, too.
@@ -56,37 +56,37 @@ def containers_beside(template: Template) -> list[dict[str, Any]]:
     return [dict(one) for one in template.spec["containers"] if one["name"] != template.main]
 
 
-def extended(container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the container with the variables that it does not set yet, and the mounts (volumes by path) added."""
+def extended(
+    container: Mapping[str, Any], *, env: Mapping[str, str], mounts: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the container with the variables that it does not set yet, and the mounts added."""
     given = container.get("env") or []
     taken = {one["name"] for one in given}
     return {
         **container,
         "env": [*given, *({"name": name, "value": text} for name, text in env.items() if name not in taken)],
-        "volumeMounts": [
-            *(container.get("volumeMounts") or []),
-            *({"name": name, "mountPath": path} for path, name in mounts.items()),
-        ],
+        "volumeMounts": [*(container.get("volumeMounts") or []), *mounts],
     }
 
 
-def config_volume(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
-    """Return a volume with these keys of the job's ConfigMap as files, readable by any user of the pod."""
-    return {"name": CONFIG_VOLUME, "configMap": _config_files(spec, keys)}
+def config_volume(spec: JobSpec, files: Mapping[str, str], *, volume: str = CONFIG_VOLUME) -> dict[str, Any]:
+    """Return a volume with files of the job's ConfigMap, names by keys, readable by any user of the pod."""
+    return {"name": volume, "configMap": _config_files(spec, files)}
 
 
-def config_volume_with(spec: JobSpec, keys: Iterable[str], optional: Iterable[str]) -> dict[str, Any]:
+def config_volume_with(spec: JobSpec, files: Mapping[str, str], optional: Iterable[str]) -> dict[str, Any]:
     """
     Return the same volume with `optional` programs added: pods start without them, too.
 
     Another version of the controller may remove them from the ConfigMap while pods of this template are recreated.
     """
-    sources = [_config_files(spec, keys), {**_config_files(spec, optional), "optional": True}]
+    others = {**_config_files(spec, {key: key for key in optional}), "optional": True}
+    sources = [_config_files(spec, files), others]
     return {"name": CONFIG_VOLUME, "projected": {"sources": [{"configMap": source} for source in sources]}}
 
 
-def _config_files(spec: JobSpec, keys: Iterable[str]) -> dict[str, Any]:
-    items = [{"key": key, "path": key, "mode": _MODES.get(key, _EXECUTABLE)} for key in keys]
+def _config_files(spec: JobSpec, files: Mapping[str, str]) -> dict[str, Any]:
+    items = [{"key": key, "path": name, "mode": _MODES.get(key, _EXECUTABLE)} for key, name in files.items()]
     return {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "items": items}
 
 

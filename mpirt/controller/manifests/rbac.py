@@ -36,7 +36,7 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
 
 def role(spec: JobSpec) -> dict[str, Any]:
     """Return the Role with the launcher's permissions."""
-    workers = list(spec.workers.names)
+    workers = list(spec.workers.reachable)
     start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
     look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     # Without resourceNames a rule would apply to all pods.

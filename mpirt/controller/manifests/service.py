@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt import names
 from mpirt.controller.manifests.meta import head
 from mpirt.controller.model import kinds
-from mpirt.controller.model.objectnames import OPERATOR
+from mpirt.controller.model.objectnames import job_selector
 from mpirt.controller.model.spec import JobSpec
 
 
@@ -25,7 +24,7 @@ def service(spec: JobSpec) -> dict[str, Any]:
             "type": "ClusterIP",
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": {**OPERATOR, names.KUBEFLOW_JOB_LABEL: spec.key.name},
+            "selector": job_selector(spec.key.kind, spec.key.name),
         },
     }
 

@@ -28,6 +28,7 @@ from mpirt.controller.model.objectnames import (
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 _FIRST_GENERATION = "1"
+_FILES = {config.KUBEXEC: config.KUBEXEC}
 
 # Takes the place of the digest: the StatefulSet creates no more workers.
 OVER = "over"
@@ -47,7 +48,7 @@ def stateful_set(
     `over`: its pods stay, but none that goes is replaced, after a drain for example. A StatefulSet has no field
     for that, but the API server rejects pods with an unknown priority class.
     """
-    labels = pod_labels(spec.key.name, names.WORKER)
+    labels = pod_labels(spec.key.kind, spec.key.name, names.WORKER)
     annotations = {
         TEMPLATE_ANNOTATION: OVER if over else spec.worker_digest,
         GENERATION_ANNOTATION: _FIRST_GENERATION,
@@ -77,7 +78,7 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     main = pods.extended(
         _waiting(template),
         env=pods.role_variable(names.WORKER),
-        mounts={names.MPI_FOLDER: pods.CONFIG_VOLUME},
+        mounts=[{"name": pods.CONFIG_VOLUME, "mountPath": names.MPI_FOLDER}],
     )
     pod = {
         **template.spec,
@@ -90,9 +91,10 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
     }
+    labels = template_labels(spec.key.kind, spec.key.name, names.WORKER)
     return pods.pod_template(
         template,
-        labels={**template_labels(spec.key.name, names.WORKER), **pods.group_labels(spec, template)},
+        labels={**labels, **pods.group_labels(spec, template)},
         annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template)},
         spec=pod,
     )
@@ -100,8 +102,8 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 def _config_volume(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     if not settings.keepers:
-        return pods.config_volume(spec, [config.KUBEXEC])
-    return pods.config_volume_with(spec, [config.KUBEXEC], settings.keepers)
+        return pods.config_volume(spec, _FILES)
+    return pods.config_volume_with(spec, _FILES, settings.keepers)
 
 
 def _waiting(template: Template) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from mpirt.controller.manifests.event import event
 from mpirt.controller.model.actions import Action, Create, Manifest, WriteStatus
 from mpirt.controller.model.attempts import History
-from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
+from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type, reason_in
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.observe import Observed
@@ -64,8 +64,9 @@ def announcements(
     for old, new in _transitions(before, status):
         identity = digest(owner.uid, *_essence(new), old and [*_essence(old), old.changed.isoformat()])
         is_warning = new.type is Type.FAILED or new.reason in _WARNINGS
-        body = event(owner, identity, warning=is_warning, reason=new.reason, message=new.message, now=now)
-        made.append(Create(body, f"{new.type} is {new.status}: {new.reason}: {new.message}", once=True))
+        reason = reason_in(owner.kind, new.reason)
+        body = event(owner, identity, warning=is_warning, reason=reason, message=new.message, now=now)
+        made.append(Create(body, f"{new.type} is {new.status}: {reason}: {new.message}", once=True))
     if spec is not None and _message(before) != _message(status):
         made += [_notice(owner, notice, now=now) for notice in spec.notices if notice not in _message(before)]
     return made
@@ -98,7 +99,12 @@ def _cause(condition: Condition) -> str:
 
 def _notice(owner: Owner, notice: str, *, now: datetime) -> Create:
     body = event(
-        owner, digest(owner.uid, notice), warning=True, reason=Reason.NOT_HONOURED, message=notice, now=now
+        owner,
+        digest(owner.uid, notice),
+        warning=True,
+        reason=reason_in(owner.kind, Reason.NOT_HONOURED),
+        message=notice,
+        now=now,
     )
     return Create(body, notice, once=True)
 
@@ -119,12 +125,14 @@ def _what_counts(status: JobStatus) -> object:
         status.started,
         status.completed,
         _message(status),
+        status.roster,
     )
 
 
 def _everything(status: JobStatus) -> object:
     messages = {kind: (_essence(one), one.message) for kind, one in status.conditions.items()}
-    return messages, status.launcher, status.workers, status.started, status.completed
+    counts = status.launcher, status.workers, status.running
+    return messages, counts, status.started, status.completed, status.roster
 
 
 def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:

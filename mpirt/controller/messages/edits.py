@@ -14,7 +14,7 @@ from mpirt import names
 from mpirt.controller.manifests.event import event
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Patch
-from mpirt.controller.model.conditions import Reason
+from mpirt.controller.model.conditions import Reason, reason_in
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.reading import Body, rows, table, text
 from mpirt.controller.model.spec import Owner
@@ -35,7 +35,8 @@ def edit_undone(owner: Owner, patch: Patch, found: Body, *, now: datetime) -> Cr
         f"Configure {other} to leave the objects of {owner.kind}s alone."
     )
     identity = digest(owner.uid, patch.kind, patch.name, now.isoformat())
-    body = event(owner, identity, warning=True, reason=Reason.EDIT_UNDONE, message=message, now=now)
+    reason = reason_in(owner.kind, Reason.EDIT_UNDONE)
+    body = event(owner, identity, warning=True, reason=reason, message=message, now=now)
     return Create(body, message, once=True)
 
 

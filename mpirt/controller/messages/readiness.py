@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mpirt.controller.messages.sentences import listed, trouble
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
+from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
 from mpirt.controller.observed.observe import Live, Observed, digest_of
@@ -38,6 +39,11 @@ class Readiness:
 
 def readiness(spec: JobSpec, observed: Observed) -> Readiness:
     """Return how many workers of the current template are Ready, and why the others are not."""
+    roster = spec.workers.roster
+    return _of_stateful_set(spec, observed) if roster is None else _of_bare_workers(spec, roster, observed)
+
+
+def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
     wanted = spec.workers.replicas
     live = observed.live(kinds.STATEFUL_SET)
     if live is None:
@@ -56,6 +62,24 @@ def readiness(spec: JobSpec, observed: Observed) -> Readiness:
             troubles.append(f"{name} is about to be replaced because its template was changed")
         elif found := trouble(pods[name], spec.workers.template.main):
             troubles.append(found)
+    return Readiness(wanted - len(troubles), wanted, tuple(troubles))
+
+
+def _of_bare_workers(spec: JobSpec, roster: Roster, observed: Observed) -> Readiness:
+    """Return the same for workers that the controller creates itself; those that leave are not counted."""
+    pods, troubles = {pod.name: pod for pod in observed.workers}, []
+    previous = {pod.name for pod in observed.previous_workers}
+    refused = next((one.message for one in observed.rejections if one.kind == kinds.POD), "")
+    for name in roster.staying:
+        if name in pods:
+            troubles += [found] if (found := trouble(pods[name], spec.workers.template.main)) else []
+        elif name in previous:
+            troubles.append(f"{name} is waiting for the previous pod of this name to terminate")
+        elif name not in roster.pending:
+            troubles.append(f"{name} was deleted")
+        else:
+            troubles.append(f"{name} can't be created: {refused}" if refused else f"{name} does not exist yet")
+    wanted = len(roster.staying)
     return Readiness(wanted - len(troubles), wanted, tuple(troubles))
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from mpirt.controller.model.conditions import Type
+from mpirt.controller.model.proofs import Question
 
 Manifest = Mapping[str, Any]
 Operation = Mapping[str, Any]
@@ -111,6 +112,8 @@ class Plan:
 
     actions: tuple[Action, ...] = ()
     again: datetime | None = None
+    questions: tuple[Question, ...] = ()
+    """Which pods to ask whether they are in use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from mpirt.controller.model.attempts import History
+from mpirt.controller.model.roster import Roster
 
 
 class Type(StrEnum):
@@ -20,7 +21,13 @@ class Type(StrEnum):
 
     CREATED = "Created"
     SUSPENDED = "Suspended"
+    WORKERS_CREATED = "WorkersCreated"
+    WORKERS_READY = "WorkersReady"
+    LAUNCHER_CREATED = "LauncherCreated"
     RUNNING = "Running"
+    SCALING = "Scaling"
+    SCALE_SUCCEEDED = "ScaleSucceeded"
+    SCALE_FAILED = "ScaleFailed"
     RESTARTING = "Restarting"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -51,6 +58,27 @@ class Reason(StrEnum):
     NOT_HONOURED = "MPIJobFieldNotHonoured"
     EDIT_UNDONE = "MPIJobEditUndone"
     RUN_BY_ANOTHER = "MPIJobRunByAnother"
+    SCALING = "ScalingStart"
+    SCALE_IN_SUCCEEDED = "ScalingInSucceeded"
+    SCALE_IN_FAILED = "ScalingInFailed"
+    SCALE_OUT_SUCCEEDED = "ScalingOutSucceeded"
+    SCALE_OUT_FAILED = "ScalingOutFailed"
+    WORKERS_CREATED = "MPIJobWorkerCreated"
+    WORKERS_READY = "MPIJobWorkersReady"
+    LAUNCHER_CREATED = "MPIJobLauncherCreated"
+
+
+_PREFIX = "MPIJob"
+
+
+def reason_in(kind: str, reason: str) -> str:
+    """Return the reason as jobs of that kind have it: with the kind in place of MPIJob."""
+    return f"{kind}{reason.removeprefix(_PREFIX)}" if reason.startswith(_PREFIX) else reason
+
+
+def reason_from(kind: str, written: str) -> str:
+    """Return a reason that was written for jobs of that kind."""
+    return f"{_PREFIX}{written.removeprefix(kind)}" if written.startswith(kind) else written
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +118,10 @@ class JobStatus:
     """When this status was written."""
     history: History | None = None
     """What happened in the job; None if the status does not hold it."""
+    roster: Roster | None = None
+    """The workers of a job with bare pods; None if the status does not hold it."""
+    running: tuple[str, ...] = ()
+    """The names of the workers that run; only for jobs whose status lists them."""
 
     def is_true(self, kind: Type) -> bool:
         """Whether the condition is true."""

@@ -27,6 +27,9 @@ class Resource:
 
 
 MPI_JOB = "MPIJob"
+TRAINING_JOB = "TrainingJob"
+SCALE_IN = "ScaleIn"
+SCALE_OUT = "ScaleOut"
 CONFIG_MAP = "ConfigMap"
 SERVICE_ACCOUNT = "ServiceAccount"
 ROLE = "Role"
@@ -57,6 +60,12 @@ RESOURCES: Mapping[str, Resource] = {
         Resource("v1", EVICTION, "events"),
     )
 }
+
+# The jobs whose workers are pods that this controller creates itself.
+WITH_BARE_WORKERS = frozenset({TRAINING_JOB})
+
+# The objects that ask for a change of a TrainingJob's workers.
+SCALERS = (SCALE_IN, SCALE_OUT)
 
 # The objects that a job owns, in the order of their creation: each needs those before it. The launcher Job comes
 # last, with WaitForWorkersReady only once enough workers are Ready.

@@ -63,34 +63,65 @@ def job_of(kind: str, name: str) -> str:
     return next((name.removesuffix(suffix) for suffix in suffixes if name.endswith(suffix)), "")
 
 
+def worker_name(job: str, number: int) -> str:
+    """Return the name of a worker's pod; it is its host name, too."""
+    return f"{object_name(kinds.STATEFUL_SET, job)}-{number}"
+
+
 def worker_names(job: str, replicas: int) -> tuple[str, ...]:
-    """Return the names of the workers' pods in order; they are their host names, too."""
-    return tuple(f"{object_name(kinds.STATEFUL_SET, job)}-{ordinal}" for ordinal in range(replicas))
+    """Return the names of the first workers, in order."""
+    return tuple(worker_name(job, number) for number in range(replicas))
 
 
-def job_labels(job: str) -> dict[str, str]:
+def worker_number(name: str) -> int:
+    """Return the number at the end of a worker's name; -1 if there is none."""
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else -1
+
+
+def job_selector(kind: str, job: str) -> dict[str, str]:
+    """Return the labels that all pods of a job have. Jobs of different kinds may have the same name."""
+    of_kind = {} if kind == kinds.MPI_JOB else {names.JOB_KIND_LABEL: kind}
+    return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, **of_kind}
+
+
+def job_labels(kind: str, job: str) -> dict[str, str]:
     """Return the labels of every object that belongs to a job."""
-    return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, "app": job}
+    return {**job_selector(kind, job), "app": job}
 
 
-def pod_labels(job: str, role: str) -> dict[str, str]:
+def pod_labels(kind: str, job: str, role: str) -> dict[str, str]:
     """Return the labels of a role's pods, which selectors use, too."""
-    return {**OPERATOR, names.KUBEFLOW_JOB_LABEL: job, names.KUBEFLOW_ROLE_LABEL: role}
+    return {**job_selector(kind, job), names.KUBEFLOW_ROLE_LABEL: role}
 
 
-def template_labels(job: str, role: str) -> dict[str, str]:
+def template_labels(kind: str, job: str, role: str) -> dict[str, str]:
     """
-    Return the labels of a role's pod template: those that select its pods, and those of mpi-operator v1, which
+    Return the labels of a role's pod template: those that select its pods, and those of earlier operators, which
     other programs may read.
 
     No selector uses the latter: pods of an earlier version of the controller lack them.
     """
+    return {**pod_labels(kind, job, role), **_EARLIER_LABELS[kind](job, role)}
+
+
+def _of_mpi_operator_v1(job: str, role: str) -> dict[str, str]:
     return {
-        **pod_labels(job, role),
         names.KUBEFLOW_V1_GROUP_LABEL: names.KUBEFLOW_GROUP,
         names.KUBEFLOW_V1_JOB_LABEL: job,
         names.KUBEFLOW_V1_ROLE_LABEL: role,
     }
+
+
+def _of_et_operator(job: str, role: str) -> dict[str, str]:
+    return {
+        names.KUBEFLOW_V1_GROUP_LABEL: names.TRAINING_GROUP,
+        names.TRAINING_JOB_LABEL: job,
+        names.TRAINING_ROLE_LABEL: role,
+    }
+
+
+_EARLIER_LABELS = {kinds.MPI_JOB: _of_mpi_operator_v1, kinds.TRAINING_JOB: _of_et_operator}
 
 
 def selector(labels: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from mpirt.controller.model.digests import digest
+from mpirt.controller.model.roster import Roster
 from mpirt.errors import SpecError
 from mpirt.hosts import Form
 
@@ -86,6 +87,8 @@ class Template:
     """The pod's spec, with at least one container; each has a unique name."""
     main: str
     """The container that runs MPI: mpirt's settings are added to it, and commands are started in it."""
+    path: str = ""
+    """Where the template is in the job object, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,30 @@ class Elastic:
     most: int
 
 
+class Restart(StrEnum):
+    """Which dead workers are replaced while the launcher runs."""
+
+    NEVER = "Never"
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    """Those whose pod has failed, not those that were deleted."""
+    EXIT_CODE = "ExitCode"
+    """Those whose container ended with a code above 128: killed by a signal."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarePods:
+    """Workers whose pods are created by this controller itself, not by a StatefulSet."""
+
+    replicas: int
+    """How many the spec asks for."""
+    pointer: str
+    """Where that number is in the job object, as a JSON pointer."""
+    restart: Restart
+    roster: Roster | None
+    """Which workers there are by the job's status; None before its first status."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workers:
     """The pods in which ranks run and for which the launcher waits: a set of names, whatever creates the pods."""
@@ -104,6 +131,8 @@ class Workers:
     """The names of the pods in the order of their ranks; they are their host names, too."""
     template: Template
     elastic: Elastic | None = None
+    bare: BarePods | None = None
+    """None if a StatefulSet creates the pods."""
 
     @property
     def replicas(self) -> int:
@@ -112,7 +141,23 @@ class Workers:
     @property
     def needed(self) -> int:
         """How many workers must be Ready for the launcher to start."""
-        return self.replicas if self.elastic is None else min(self.elastic.least, self.replicas)
+        if self.elastic is None or self.bare is not None:
+            return self.replicas
+        return min(self.elastic.least, self.replicas)
+
+    @property
+    def roster(self) -> Roster | None:
+        return None if self.bare is None else self.bare.roster
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The workers that a launcher may use: those that are about to leave are no hosts any more."""
+        return self.names if self.roster is None else self.roster.staying
+
+    @property
+    def reachable(self) -> tuple[str, ...]:
+        """The workers in which a launcher may run commands, those included that leave or join."""
+        return self.names if self.roster is None else self.roster.everybody
 
 
 NO_WORKERS = Workers((), Template({}, {}, {"containers": []}, ""))
@@ -139,6 +184,8 @@ class RunPolicy:
     deadline: int | None = None
     """Seconds that the job may be active, waiting for workers included."""
     retries: int = 6
+    exits_are_final: bool = False
+    """Whether only launchers that were deleted or lost are retried, not those that have exited with an error."""
     suspended: bool = False
 
 

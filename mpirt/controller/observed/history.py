@@ -165,8 +165,12 @@ def _deaths(spec: JobSpec, observed: Observed, attempt: Attempt) -> Iterator[Pod
 
 def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     """Whether the pod goes because the job was scaled or its workers' template changed, as far as is known."""
+    if not pod.was_deleted:
+        return False
+    if (roster := observed.status.roster) is not None:
+        return pod.name in roster.leaving or pod.name not in roster.everybody
     workers = observed.mine.get(kinds.STATEFUL_SET)
-    if workers is None or not pod.was_deleted:
+    if workers is None:
         return False
     is_wanted = pod.name in spec.workers.names
     # A StatefulSet replaces its pods first, and only then reports that it has seen the change.

@@ -27,9 +27,13 @@ from mpirt.controller.model.objectnames import (
     TEMPLATE_ANNOTATION,
     WORKERS_ANNOTATION,
     object_name,
+    worker_name,
+    worker_number,
 )
+from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 from mpirt.controller.model.records import load_history
+from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, Owner
 from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
 from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
@@ -77,6 +81,8 @@ class Observed:
     """When the job was created."""
     status: JobStatus
     """The status in the job object."""
+    version: str = ""
+    """Its resourceVersion."""
     history: History | None = None
     """The recorded history; None if there is none, as in a status by a version that kept no history."""
     rerun: Rerun = Rerun()
@@ -85,13 +91,13 @@ class Observed:
     others: tuple[Live, ...] = ()
     """Objects that have the names of ours, but belong to somebody else."""
     workers: tuple[Pod, ...] = ()
-    """Pods of the existing StatefulSet, by their ordinals."""
+    """Pods of the existing StatefulSet, or those that we have created for the job, by their numbers."""
     departed_launchers: tuple[Pod, ...] = ()
     """Departed launcher pods of the job."""
     departed: tuple[Pod, ...] = ()
-    """Departed pods of the existing StatefulSet: others may have taken their places."""
+    """Departed pods of the same: others may have taken their places."""
     previous_workers: tuple[Pod, ...] = ()
-    """Pods of StatefulSets that no longer exist."""
+    """Pods of StatefulSets, or of jobs of the same name, that no longer exist."""
     launchers: tuple[Pod, ...] = ()
     """Pods of the existing launcher Job, the oldest first."""
     previous_launchers: tuple[Pod, ...] = ()
@@ -103,6 +109,10 @@ class Observed:
     rejections: tuple[Rejection, ...] = ()
     heard: datetime | None = None
     """Since when the API server has answered without a break; None: for as long as it matters."""
+    scalers: tuple[Scaler, ...] = ()
+    """The objects that ask for a change of the job's workers, the oldest first."""
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """What workers that are about to leave have answered, by the uids of their pods."""
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 
@@ -135,24 +145,25 @@ def observe(
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
     gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
-    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=_ordinal)
+    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
-    stateful_set, job = mine.get(kinds.STATEFUL_SET), mine.get(kinds.JOB)
+    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
     return Observed(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
+        version=text(table(body, "metadata"), "resourceVersion"),
         history=_history(status, mine.get(kinds.CONFIG_MAP)),
         rerun=_read_rerun(table(body, "metadata", "annotations")),
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
-        workers=tuple(pod for pod in workers if _owns(stateful_set, pod)),
+        workers=tuple(pod for pod in workers if maker.made(pod)),
         departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
-        departed=tuple(pod for pod in gone if _owns(stateful_set, pod)),
-        previous_workers=tuple(pod for pod in workers if _is_previous(kinds.STATEFUL_SET, stateful_set, pod, key)),
+        departed=tuple(pod for pod in gone if maker.made(pod)),
+        previous_workers=tuple(pod for pod in workers if maker.is_previous(pod)),
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        previous_launchers=tuple(pod for pod in launchers if _is_previous(kinds.JOB, job, pod, key)),
-        bare=tuple(pod for pod in pods if pod.owner == owner.uid),
+        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(key, job).is_previous(pod)),
+        bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
         heard=heard,
@@ -276,11 +287,40 @@ def _owns(live: Live | None, pod: Pod) -> bool:
     return live is not None and pod.owner == live.uid
 
 
-def _is_previous(kind: str, live: Live | None, pod: Pod, key: JobKey) -> bool:
-    """Whether the pod was created, and perhaps orphaned, by an earlier object with the name of ours."""
-    name = object_name(kind, key.name)
-    is_of_that_name = pod.owner_name in ("", f"{kind} {name}") and pod.name.startswith(f"{name}-")
-    return is_of_that_name and not _owns(live, pod)
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """The object that controls the pods of a role."""
+
+    uid: str
+    """Empty if there is none."""
+    name: str
+    """Its kind and name, as pods name it."""
+    pods: str
+    """How the names of its pods begin."""
+    marks: bool = False
+    """Whether another controller may have created pods for the same object: those lack our mark."""
+
+    def made(self, pod: Pod) -> bool:
+        is_ours = bool(pod.template) or not self.marks
+        return bool(self.uid) and pod.owner == self.uid and pod.role == names.WORKER and is_ours
+
+    def is_previous(self, pod: Pod) -> bool:
+        """Whether the pod was created, and perhaps orphaned, by an earlier object with the name of this one."""
+        is_of_that_name = pod.owner_name in ("", self.name) and pod.name.startswith(self.pods)
+        return is_of_that_name and (not self.uid or pod.owner != self.uid)
+
+
+def _workers_maker(owner: Owner, mine: Mapping[str, Live]) -> _Maker:
+    name = object_name(kinds.STATEFUL_SET, owner.key.name)
+    if owner.kind in kinds.WITH_BARE_WORKERS:
+        return _Maker(owner.uid, f"{owner.kind} {owner.key.name}", f"{name}-", marks=True)
+    live = mine.get(kinds.STATEFUL_SET)
+    return _Maker("" if live is None else live.uid, f"{kinds.STATEFUL_SET} {name}", f"{name}-")
+
+
+def _launcher_maker(key: JobKey, job: Live | None) -> _Maker:
+    name = object_name(kinds.JOB, key.name)
+    return _Maker("" if job is None else job.uid, f"{kinds.JOB} {name}", f"{name}-")
 
 
 def _is_pod_of(key: JobKey, body: Body) -> bool:
@@ -297,18 +337,9 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):
         return False
-    stem, _, ordinal = text(metadata, "name").rpartition("-")
-    return stem != object_name(kinds.STATEFUL_SET, key.name) or not _is_number(ordinal)
-
-
-def _is_number(digits: str) -> bool:
-    return digits.isascii() and digits.isdigit()
+    name = text(metadata, "name")
+    return worker_number(name) < 0 or name != worker_name(key.name, worker_number(name))
 
 
 def _age(pod: Pod) -> tuple[float, str]:
     return pod.created.timestamp() if pod.created else 0.0, pod.name
-
-
-def _ordinal(pod: Pod) -> int:
-    digits = pod.name.rpartition("-")[2]
-    return int(digits) if _is_number(digits) else -1

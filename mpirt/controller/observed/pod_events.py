@@ -41,11 +41,21 @@ class FailedCreate:
     """When that was last tried."""
 
 
-def event_job(body: Body) -> JobKey | None:
-    """Return the job that an event concerns, by the name of the involved object; the job need not exist."""
+def involved(body: Body) -> tuple[str, str, str]:
+    """Return kind, namespace and name of the object that an event concerns."""
     about = table(body, "involvedObject")
-    name = job_of(text(about, "kind"), text(about, "name"))
-    return JobKey(kinds.MPI_JOB, text(about, "namespace"), name) if name else None
+    return text(about, "kind"), text(about, "namespace"), text(about, "name")
+
+
+def event_job(body: Body) -> JobKey | None:
+    """
+    Return the job that an event concerns, by the name of the involved object, which need not exist.
+
+    The name does not tell the job's kind: it counts as an MPIJob.
+    """
+    kind, namespace, name = involved(body)
+    job = job_of(kind, name)
+    return JobKey(kinds.MPI_JOB, namespace, job) if job else None
 
 
 def read_failed_create(body: Body) -> FailedCreate:

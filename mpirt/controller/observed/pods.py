@@ -65,6 +65,8 @@ class Pod:
     index: str
     """The label replica-index, which shows its rank to other programs; empty without the label."""
     revision: str
+    held: str
+    """The annotation mpirt.dev/draining: why it is no host now; empty if it may be one."""
     template: str
     """The digest of the template that it was created from; empty if unknown."""
     phase: str
@@ -136,7 +138,8 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),
-        template=text(table(metadata, "annotations"), TEMPLATE_ANNOTATION),
+        held=podobjects.annotation(metadata, names.DRAINING_ANNOTATION),
+        template=podobjects.annotation(metadata, TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),
         reason=reason,
         # Some messages of Kubernetes end with a full stop, most don't; our sentences continue after it.

@@ -83,7 +83,9 @@ def _unmarked(observed: Observed) -> Iterator[Live]:
 
 def _is_marked(observed: Observed) -> bool:
     config, job = observed.mine.get(kinds.CONFIG_MAP), observed.mine.get(kinds.JOB)
-    if kinds.STATEFUL_SET in observed.mine or (job is not None and digest_of(job, TEMPLATE_ANNOTATION)):
+    if kinds.STATEFUL_SET in observed.mine or observed.workers:
+        return True
+    if job is not None and digest_of(job, TEMPLATE_ANNOTATION):
         return True
     # If there are bare pods, and of ours only the ConfigMap, the other controller was faster with all that counts.
     return config is not None and _has_entry(config) and not observed.bare

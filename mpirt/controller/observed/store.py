@@ -23,7 +23,7 @@ from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.departed import Departed
 from mpirt.controller.observed.observe import job_key, slim
-from mpirt.controller.observed.pod_events import event_job
+from mpirt.controller.observed.pod_events import event_job, involved
 
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000
@@ -184,10 +184,13 @@ class Store:
 
     def _key(self, kind: str, body: Body) -> JobKey | None:
         if kind in (kinds.EVENT, kinds.EVICTION):
-            return event_job(body)
+            return self._of.get(involved(body)) or event_job(body)
         _, namespace, name = _place(kind, body)
         if kind in self._job_kinds:
             return JobKey(kind, namespace, name)
+        if kind in kinds.SCALERS:
+            name = text(table(body, "spec", "selector"), "name")
+            return JobKey(kinds.TRAINING_JOB, namespace, name) if name else None
         owner = podobjects.controller(table(body, "metadata"))
         if text(owner, "kind") in self._job_kinds:
             return JobKey(text(owner, "kind"), namespace, text(owner, "name"))

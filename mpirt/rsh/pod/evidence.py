@@ -14,9 +14,9 @@ from __future__ import annotations
 from enum import Enum
 
 from mpirt.errors import ExitCode
+from mpirt.kubeapi.channels import ExitedWith, Failed, Status
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
-from mpirt.rsh.protocol.channels import ExitedWith, Failed, Status
 from mpirt.values import Value
 
 _SIGNALLED = 128

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
+from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status
 from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation
-from mpirt.rsh.protocol.channels import V4, V5, Channels, ExitedWith, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings

@@ -7,15 +7,15 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 
 from __future__ import annotations
 
-from mpirt.rsh.protocol.channels import ExitedWith
+from mpirt.kubeapi.channels import ExitedWith
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpirt.kubeapi.channels import Status
     from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.pod.liveness import Pace
-    from mpirt.rsh.protocol.channels import Status
 
 # One look at the pod; where it takes longer, the API server is part of what is wrong.
 LOOK_SECONDS = 3.0

@@ -8,9 +8,9 @@ outcome. Events in, actions out; it never waits.
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
+from mpirt.kubeapi.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
-from mpirt.rsh.protocol.channels import Channels, Output
 from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
 from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending, left_open

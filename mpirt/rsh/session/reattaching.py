@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
+from mpirt.kubeapi.channels import Failed
 from mpirt.rsh.pod.evidence import Verdict
-from mpirt.rsh.protocol.channels import Failed
 from mpirt.rsh.protocol.entrance import NotStarted
 from mpirt.rsh.session.retry import Next, advice, delay
 
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.rsh.protocol.channels import Status
+    from mpirt.kubeapi.channels import Status
     from mpirt.rsh.session.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.

@@ -16,9 +16,9 @@ from enum import Enum
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
+from mpirt.kubeapi.channels import V4, V5, ExitedWith, Failed, Status
 from mpirt.kubeapi.credentials import PluginFailed
 from mpirt.rsh.pod.facts import NAME_ONE
-from mpirt.rsh.protocol.channels import V4, V5, ExitedWith, Failed, Status
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.values import Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.protocol.channels import Output, stdin_messages
+from mpirt.kubeapi.channels import Output, stdin_messages
 from mpirt.rsh.protocol.conversation import (
     Answer,
     Attached,

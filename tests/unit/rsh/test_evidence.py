@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
+from mpirt.kubeapi.channels import ExitedWith, Failed, Succeeded
 from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEAD_AFTER
-from mpirt.rsh.protocol.channels import ExitedWith, Failed, Succeeded
 from tests.unit.rsh import pods
 
 HEALTHY = pods.HEALTHY

@@ -21,8 +21,8 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
+from mpirt.kubeapi.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.kubeapi.credentials import PluginFailed
-from mpirt.rsh.protocol.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.rsh.session.retry import Again, Attempts, GiveUp, Next, advice, not_started
 

@@ -141,6 +141,8 @@ class ChangedCrd:
 class Versions:
     """What discovery finds, each time that it is asked: v2beta1, nothing for a moment, and then v1."""
 
+    optional = False
+
     def __init__(self) -> None:
         self.resource = VERSIONS[0]
         self.asked = 0

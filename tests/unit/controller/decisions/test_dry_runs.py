@@ -59,7 +59,7 @@ def test_what_is_on_its_way_out_needs_no_answer() -> None:
 
 def test_a_refusal_names_the_field_that_it_is_about() -> None:
     def about(kind: str) -> str:
-        return refused_field(Rejection(kind, "digest", "no", final=True))
+        return refused_field(parsed(), Rejection(kind, "digest", "no", final=True))
 
     assert about("Job") == "spec.mpiReplicaSpecs.Launcher.template"
     assert about("StatefulSet") == "spec.mpiReplicaSpecs.Worker.template"

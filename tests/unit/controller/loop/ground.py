@@ -6,6 +6,8 @@ import io
 from datetime import UTC, datetime
 from typing import Any
 
+from mpirt.controller.cluster.link import Away
+from mpirt.controller.cluster.questions import Output, Questions
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.loop.reconcile import Reconciler, Turn
 from mpirt.controller.model.actions import Action, WriteStatus
@@ -19,6 +21,13 @@ from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
 from tests.unit.controller.world import World
 
 KEY = JobKey("MPIJob", "ml", "train")
+
+
+class NoPods:
+    """Nothing runs in pods here."""
+
+    def run(self, namespace: str, pod: str, container: str, command: tuple[str, ...], *, within: float) -> Output:
+        raise Away(f"there is no {namespace}/{pod} {container} for {command} within {within}")
 
 
 class Ground:
@@ -40,6 +49,7 @@ class Ground:
             cluster=self,
             log=LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC)),
             witness=self.metrics,
+            asked=Questions(NoPods(), clock=self._clock, answered=lambda _: None),
             clock=self._clock,
             heard=lambda: at(-3600),
             may_act=lambda: True,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.protocol.channels import (
+from mpirt.kubeapi.channels import (
     Channels,
     ExitedWith,
     Failed,

@@ -1,0 +1,64 @@
+"""
+The part of a plan that concerns workers without a StatefulSet.
+
+Owns: putting together what the roster asks for: actions on pods by the roster in the status, the next roster, and
+what ScaleIns and ScaleOuts report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mpirt.controller.decisions.bare_workers import all_deletions, replicas_patch, worker_actions
+from mpirt.controller.decisions.departures import questions, wanted_replicas
+from mpirt.controller.decisions.roster_steps import next_step
+from mpirt.controller.decisions.scaler_statuses import scaler_actions
+from mpirt.controller.model.actions import Action
+from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.roster import Outcome, Roster
+from mpirt.controller.model.spec import JobSpec, Settings
+from mpirt.controller.observed.facts import JobEnd
+from mpirt.controller.observed.observe import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class BarePlan:
+    """What is done about a job's workers; nothing, if a StatefulSet has them."""
+
+    roster: Roster | None = None
+    """The next one; None if a StatefulSet has the workers."""
+    outcome: Outcome | None = None
+    """How the change that was under way has ended, if it has."""
+    again: datetime | None = None
+    first: tuple[Action, ...] = ()
+    """Actions to carry out alone, before a new plan is made."""
+    pods: tuple[Action, ...] = ()
+    scalers: tuple[Action, ...] = ()
+    questions: tuple[Question, ...] = ()
+
+
+def bare_plan(
+    spec: JobSpec, observed: Observed, settings: Settings, *, wants: bool, end: JobEnd | None, now: datetime
+) -> BarePlan:
+    """Return the plan for the workers. `wants`: whether the job should have any."""
+    bare = spec.workers.bare
+    if bare is None:
+        return BarePlan()
+    step = next_step(spec, bare, observed, runs=wants and end is None, now=now)
+    plan = BarePlan(step.roster, step.outcome, step.again)
+    if bare.roster is None:
+        return plan
+    told = scaler_actions(spec, bare.roster, observed, step, is_over=end is not None, now=now)
+    plan = replace(plan, scalers=tuple(told))
+    if not wants:
+        return replace(plan, pods=tuple(all_deletions(observed)))
+    if end is not None:
+        return plan
+    wanted = wanted_replicas(bare, bare.roster, observed)
+    return replace(
+        plan,
+        first=() if wanted is None else (replicas_patch(spec, bare, observed, wanted),),
+        pods=tuple(worker_actions(spec, bare.roster, observed, settings)),
+        questions=questions(spec, bare.roster, observed),
+    )

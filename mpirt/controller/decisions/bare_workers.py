@@ -1,0 +1,96 @@
+"""
+Actions on worker pods that the controller creates itself.
+
+Owns: creating, marking and deleting these pods, by what the roster in the job's status says. A pod is created only
+if its name is written there as pending, so none is created twice; one is deleted because of a change only if that
+change is committed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpirt import names
+from mpirt.controller.manifests.worker_pod import worker_pod
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch
+from mpirt.controller.model.digests import digest
+from mpirt.controller.model.roster import Roster, Source
+from mpirt.controller.model.spec import BarePods, JobSpec, Settings
+from mpirt.controller.observed.members import pods_by_name
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+_POINTER = f"/metadata/annotations/{names.DRAINING_ANNOTATION.replace('/', '~1')}"
+_OURS = frozenset(Source)
+
+
+def all_deletions(observed: Observed) -> list[Action]:
+    """Return the deletions of all workers, of a job that is suspended or over."""
+    return [_deletion(pod, "no longer needed") for pod in observed.workers if pod.deleted is None]
+
+
+def worker_actions(spec: JobSpec, roster: Roster, observed: Observed, settings: Settings) -> list[Action]:
+    """Return the actions that the roster asks for."""
+    return [
+        *_creations(spec, roster, observed, settings),
+        *(mark for pod in observed.workers if (mark := _mark(pod, roster)) is not None),
+        *_departures(roster, observed),
+    ]
+
+
+def creation(spec: JobSpec, roster: Roster, settings: Settings, name: str) -> Create:
+    """Return the creation of one worker."""
+    manifest = worker_pod(spec, settings, name, roster)
+    return Create(manifest, "a worker of the job; creating", digest(manifest))
+
+
+def replicas_patch(spec: JobSpec, bare: BarePods, observed: Observed, wanted: int) -> Patch:
+    """Return the patch of the number of replicas in the job's spec; it fails if the job was edited meanwhile."""
+    operations: tuple[Operation, ...] = (
+        {"op": "test", "path": "/metadata/uid", "value": spec.owner.uid},
+        {"op": "add", "path": "/metadata/resourceVersion", "value": observed.version},
+        {"op": "add", "path": bare.pointer, "value": wanted},
+    )
+    return Patch(spec.owner.kind, spec.key.name, operations, f"scaled to {wanted} workers")
+
+
+def _creations(spec: JobSpec, roster: Roster, observed: Observed, settings: Settings) -> Iterator[Create]:
+    """Yield the creations of pending workers, but not of one whose name a pod of an earlier job still has."""
+    taken = {pod.name for pod in (*observed.workers, *observed.previous_workers, *observed.bare)}
+    refused = {rejection.digest for rejection in observed.rejections}
+    for name in roster.pending:
+        if name not in taken and (made := creation(spec, roster, settings, name)).digest not in refused:
+            yield made
+
+
+def _mark(pod: Pod, roster: Roster) -> Patch | None:
+    """Return the patch by which a worker becomes a host or stops being one; None if nothing changes."""
+    if pod.deleted is not None or pod.is_over:
+        return None
+    change = roster.change
+    is_held = change is not None and pod.name in (*change.leaving, *change.joining)
+    wanted = str(change.source) if change is not None and is_held else ""
+    if pod.held == wanted or (pod.held and pod.held not in _OURS):
+        # What somebody else has written there is left alone.
+        return None
+    guard: Operation = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
+    if wanted:
+        write: Operation = {"op": "add", "path": _POINTER, "value": wanted}
+        return Patch(kinds.POD, pod.name, (guard, write), "it is about to leave: no host any more")
+    return Patch(kinds.POD, pod.name, (guard, {"op": "remove", "path": _POINTER}), "it is a host now")
+
+
+def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
+    pods, change = pods_by_name(observed), roster.change
+    for name in change.leaving if change is not None and change.committed else ():
+        pod = pods.get(name)
+        if pod is not None and pod.deleted is None:
+            yield _deletion(pod, "it leaves the job, and is not in use")
+    for name, pod in pods.items():
+        if name not in roster.everybody and pod.deleted is None:
+            yield _deletion(pod, "not a worker of the job any more")
+
+
+def _deletion(pod: Pod, why: str) -> Delete:
+    return Delete(kinds.POD, pod.name, pod.uid, why)

@@ -1,0 +1,184 @@
+"""
+The change that is under way: workers that join, and workers that leave.
+
+Owns: when workers have joined, when those that leave may go, and what happens at the time limit. Workers leave
+with proof: each has answered that no command runs in it, since some seconds, and all that leave go together. At
+the time limit a ScaleIn is undone, unless it says that workers go by force; other changes go on without proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from mpirt.controller.messages.sentences import listed
+from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.spec import BarePods, JobSpec
+from mpirt.controller.observed.members import all_gone, all_usable, is_gone, pods_by_name
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+# How long workers may be in use that nobody set a limit for.
+_LIMITS: Mapping[Source, timedelta | None] = {
+    Source.REPLICAS: timedelta(minutes=5),
+    Source.TEMPLATE: timedelta(minutes=5),
+    Source.SCALE_IN: None,
+    Source.SCALE_OUT: None,
+}
+# A launcher lists its hosts every second, and may be about to start a command on one that it has just listed.
+IDLE_FOR = timedelta(seconds=2)
+
+
+def limit_of(change: Change) -> datetime | None:
+    """Return when the time for a change is over."""
+    limit = _LIMITS[change.source] if change.seconds is None else timedelta(seconds=change.seconds)
+    return None if limit is None else change.since + limit
+
+
+def continued(
+    bare: BarePods, roster: Roster, change: Change, observed: Observed, *, now: datetime
+) -> tuple[Roster, Outcome | None]:
+    """Return the roster with its change carried on, completed or undone, and the outcome in these two cases."""
+    if withdrawn := _withdrawn(bare, roster, change, observed):
+        return replace(roster, change=None), Outcome(change, succeeded=False, message=withdrawn)
+    if is_complete(roster, change, observed):
+        return _completed(bare, roster, change)
+    if change.committed:
+        return roster, None
+    limit = limit_of(change)
+    is_over = limit is not None and limit <= now
+    may_leave = bool(change.leaving) and _may_leave(change, observed)
+    if may_leave and (has_proof(change, observed) or (is_over and not _is_undone_late(change))):
+        return replace(roster, change=replace(change, committed=True)), None
+    if not is_over:
+        return roster, None
+    return replace(roster, change=None), Outcome(change, succeeded=False, message=_too_late(change, observed))
+
+
+def is_complete(roster: Roster, change: Change, observed: Observed) -> bool:
+    """Whether all that a change asks for has happened, or is recorded as having happened."""
+    scaler = scaler_of(change, observed)
+    if scaler is not None and scaler.has_succeeded:
+        return True
+    if change.leaving:
+        return change.committed and all_gone(change.leaving, roster, observed)
+    return all_usable(change.joining, observed)
+
+
+def wanted_replicas(bare: BarePods, roster: Roster, observed: Observed) -> int | None:
+    """
+    Return the number of replicas that the job's spec should have; None if it stays as it is.
+
+    A ScaleIn or ScaleOut that is complete changes the spec, so that autoscalers and people see one number. If
+    somebody has edited the number meanwhile, that edit counts, and is the next change.
+    """
+    change = roster.change
+    if change is None or not change.is_by_scaler or bare.replicas != roster.replicas:
+        return None
+    return roster.replicas + _growth(change) if is_complete(roster, change, observed) else None
+
+
+def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Question, ...]:
+    """Return which workers to ask whether they are still in use."""
+    change = roster.change
+    if change is None or change.committed or not _may_leave(change, observed):
+        return ()
+    pods = pods_by_name(observed)
+    return tuple(
+        Question(pod.name, pod.uid, spec.workers.template.main)
+        for name in change.leaving
+        if (pod := pods.get(name)) is not None and pod.held and not is_gone(pod)
+    )
+
+
+def has_proof(change: Change, observed: Observed) -> bool:
+    """Whether no worker that leaves is in use."""
+    pods = pods_by_name(observed)
+    return all(is_gone(pods.get(name)) or _is_idle(pods[name], observed) for name in change.leaving)
+
+
+def in_use(change: Change, observed: Observed) -> list[str]:
+    """Return what is known of the workers that leave and for which there is no proof, a sentence for each."""
+    pods, told = pods_by_name(observed), []
+    for name in change.leaving:
+        pod = pods.get(name)
+        if pod is None or is_gone(pod) or _is_idle(pod, observed):
+            continue
+        answer = observed.answers.get(pod.uid)
+        if answer is None or (answer.sessions is None and not answer.problem):
+            told.append(f"{name} has not answered whether it is in use")
+        elif answer.sessions is None:
+            told.append(f"{name} can't be asked whether it is in use: {answer.problem}")
+        else:
+            told.append(f"{name} is in use by {answer.sessions} command{'s' if answer.sessions > 1 else ''}")
+    return told
+
+
+def scaler_of(change: Change, observed: Observed) -> Scaler | None:
+    """Return the ScaleIn or ScaleOut that a change belongs to; None if it is gone, or being deleted."""
+    return next((one for one in observed.scalers if one.uid == change.uid and not one.deleting), None)
+
+
+def _withdrawn(bare: BarePods, roster: Roster, change: Change, observed: Observed) -> str:
+    """Return why a change is no longer wanted; empty if it is, or if it can't be undone any more."""
+    if change.committed:
+        return ""
+    if change.source is Source.REPLICAS:
+        return "the number of replicas was changed again" if bare.replicas != roster.replicas else ""
+    if not change.is_by_scaler:
+        return ""
+    scaler = scaler_of(change, observed)
+    if scaler is None:
+        return f"{change.source} {change.name} was deleted"
+    return f"{change.source} {change.name} has failed" if scaler.is_over and not scaler.has_succeeded else ""
+
+
+def _completed(bare: BarePods, roster: Roster, change: Change) -> tuple[Roster, Outcome | None]:
+    replicas = roster.replicas + (_growth(change) if change.is_by_scaler else 0)
+    if change.is_by_scaler and bare.replicas == roster.replicas != replicas:
+        # The spec is changed first.
+        return roster, None
+    without = roster.without(change.leaving)
+    done = replace(without, names=(*without.names, *change.joining), replicas=replicas, change=None)
+    told = [f"{verb} {', '.join(of)}" for verb, of in _moves(change) if of]
+    return done, Outcome(change, succeeded=True, message=" and ".join(told))
+
+
+def _moves(change: Change) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return ("removed", change.leaving), ("added", change.joining)
+
+
+def _is_undone_late(change: Change) -> bool:
+    """Whether the change is given up at its time limit, and workers in use stay."""
+    return change.is_by_scaler and not change.force
+
+
+def _too_late(change: Change, observed: Observed) -> str:
+    """Return why a change has not happened in time."""
+    limit = limit_of(change)
+    seconds = 0 if limit is None else int((limit - change.since).total_seconds())
+    if change.joining and not all_usable(change.joining, observed):
+        pods = pods_by_name(observed)
+        missing = [name for name in change.joining if name not in pods or not pods[name].is_usable]
+        return f"after {seconds} s not Ready: {', '.join(missing)}; removed again"
+    return f"after {seconds} s still in use, and they stay: {listed(in_use(change, observed))}"
+
+
+def _growth(change: Change) -> int:
+    return len(change.joining) - len(change.leaving)
+
+
+def _may_leave(change: Change, observed: Observed) -> bool:
+    """Whether those that take the places of others are there."""
+    return not change.joining or all_usable(change.joining, observed)
+
+
+def _is_idle(pod: Pod, observed: Observed) -> bool:
+    if pod.phase == "Pending":
+        # None of its containers has been started, or they are just being started: nobody has used it.
+        return True
+    answer = observed.answers.get(pod.uid)
+    return answer is not None and answer.idle_since is not None and answer.at >= answer.idle_since + IDLE_FOR

@@ -1,0 +1,110 @@
+"""
+Workers that died, and who takes their place.
+
+Owns: which dead workers are replaced, and how soon. A replacement has a number that was never used: launchers
+remember the names of hosts on which something failed. While no launcher runs, every dead worker is replaced,
+because the job can't start without it; while one runs, the worker's restartPolicy decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from mpirt.controller.model.roster import Change, Roster
+from mpirt.controller.model.spec import BarePods, JobSpec, Restart
+from mpirt.controller.observed.facts import running_launcher
+from mpirt.controller.observed.members import is_dead, pods_by_name
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+# The delays between replacements of a job's workers: none at first, then growing. A worker that dies whenever it
+# is started must not keep a cluster busy.
+_FIRST = timedelta(seconds=10)
+_LONGEST = timedelta(minutes=5)
+# After so long without a replacement the next one is immediate again.
+_QUIET = timedelta(minutes=10)
+
+# The codes of containers that were killed by a signal: retryable by the convention of Kubeflow's operators.
+_RETRYABLE = range(129, 255)
+
+
+def with_replacements(
+    spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *, now: datetime
+) -> tuple[Roster, datetime | None]:
+    """Return the roster with fresh names in place of dead workers, or when there will be some."""
+    dead = tuple(name for name in _members(roster) if _is_replaced(name, spec, bare, roster, observed))
+    if not dead:
+        return roster, None
+    due = _due(roster, now)
+    if due > now:
+        return roster, due
+    fresh = roster.fresh(spec.key.name, len(dead))
+    instead = dict(zip(dead, fresh, strict=True))
+    hired = roster.hired(fresh)
+    names = tuple(name for name in roster.names if name not in instead)
+    joining = hired.change.joining if hired.change is not None else ()
+    return (
+        replace(
+            hired,
+            names=(*names, *(instead[name] for name in roster.names if name in instead)),
+            change=_with_joining(hired.change, tuple(instead.get(name, name) for name in joining)),
+            replaced=roster.replaced + 1 if not _is_quiet(roster, now) else 1,
+            replaced_at=now,
+        ),
+        None,
+    )
+
+
+def _members(roster: Roster) -> list[str]:
+    """Return those whose death matters: not those that leave, nor those whose pods have not been created yet."""
+    return [name for name in roster.everybody if name not in roster.leaving and name not in roster.pending]
+
+
+def _with_joining(change: Change | None, joining: tuple[str, ...]) -> Change | None:
+    return None if change is None else replace(change, joining=joining)
+
+
+def _is_quiet(roster: Roster, now: datetime) -> bool:
+    return roster.replaced_at is None or roster.replaced_at + _QUIET <= now
+
+
+def _due(roster: Roster, now: datetime) -> datetime:
+    if roster.replaced_at is None or _is_quiet(roster, now):
+        return now
+    # The exponent is capped because timedelta overflows.
+    delay: timedelta = min(_LONGEST, _FIRST * 2.0 ** min(roster.replaced - 1, 30))
+    return roster.replaced_at + delay
+
+
+def _is_replaced(name: str, spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> bool:
+    pod = pods_by_name(observed).get(name)
+    if running_launcher(observed) is None:
+        is_outdated = pod is not None and pod.template != spec.worker_digest
+        return is_dead(pod) or is_outdated
+    if not is_dead(pod):
+        return False
+    is_joining = name not in roster.names
+    return is_joining or _allows(bare.restart, pod or _departed(name, observed), spec.workers.template.main)
+
+
+def _departed(name: str, observed: Observed) -> Pod | None:
+    return next((pod for pod in observed.departed if pod.name == name), None)
+
+
+def _allows(restart: Restart, pod: Pod | None, main: str) -> bool:
+    """Whether the policy replaces a worker that died; None: its pod is gone, and nothing is known of its end."""
+    match restart:
+        case Restart.ALWAYS:
+            return True
+        case Restart.NEVER:
+            return False
+        case Restart.ON_FAILURE:
+            return pod is not None and pod.phase == "Failed"
+        case Restart.EXIT_CODE:
+            return pod is not None and pod.phase == "Failed" and _code(pod, main) in _RETRYABLE
+
+
+def _code(pod: Pod, main: str) -> int:
+    ended = [one.ended for one in pod.main_first(main) if one.ended is not None and not one.init]
+    return ended[0].code if ended else 0

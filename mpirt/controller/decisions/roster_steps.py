@@ -1,0 +1,102 @@
+"""
+What becomes of a roster: the next state, given what is observed.
+
+Owns: the order in which a job's workers change. Only one change is under way at a time: an edit of the number of
+replicas comes first, then the oldest ScaleIn or ScaleOut, then a new template. Workers that died are replaced at
+any time. Nothing here touches a pod: the roster is written to the status first, and bare_workers.py acts on what
+is written there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mpirt.controller.decisions.departures import continued, limit_of
+from mpirt.controller.decisions.replacements import with_replacements
+from mpirt.controller.decisions.scaling import scaler_change
+from mpirt.controller.model.actions import earliest
+from mpirt.controller.model.objectnames import worker_number
+from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.spec import BarePods, JobSpec
+from mpirt.controller.observed.facts import running_launcher
+from mpirt.controller.observed.members import is_dead, pods_by_name
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The roster to write next, and when to look again."""
+
+    roster: Roster
+    again: datetime | None = None
+    outcome: Outcome | None = None
+    """How the change that was under way has ended, if it has."""
+
+
+def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, now: datetime) -> Step:
+    """Return the next state of the job's roster. `runs`: whether the job should have workers now."""
+    roster = bare.roster
+    if roster is None:
+        return Step(_first(spec, bare, observed))
+    roster = roster.seen(frozenset(pods_by_name(observed)))
+    if not runs:
+        return Step(replace(roster, change=None, replaced=0, replaced_at=None), outcome=_stopped(roster.change))
+    roster, replace_again = with_replacements(spec, bare, roster, observed, now=now)
+    outcome = None
+    if roster.change is None:
+        roster = _begun(spec, bare, roster, observed, now=now)
+    else:
+        roster, outcome = continued(bare, roster, roster.change, observed, now=now)
+    return Step(roster, earliest(replace_again, _limit(roster.change, now)), outcome)
+
+
+def _stopped(change: Change | None) -> Outcome | None:
+    return None if change is None else Outcome(change, succeeded=False, message="the job does not run any more")
+
+
+def _limit(change: Change | None, now: datetime) -> datetime | None:
+    limit = None if change is None or change.committed else limit_of(change)
+    return limit if limit is not None and limit > now else None
+
+
+def _first(spec: JobSpec, bare: BarePods, observed: Observed) -> Roster:
+    """Return the first roster; of a job whose status was lost, the one with the workers that are left of it."""
+    pods = pods_by_name(observed)
+    there = sorted((name for name, pod in pods.items() if not is_dead(pod)), key=worker_number)[: bare.replicas]
+    roster = Roster(tuple(there), max(map(worker_number, pods), default=-1), bare.replicas)
+    fresh = roster.fresh(spec.key.name, bare.replicas - len(there))
+    return replace(roster.hired(fresh), names=(*there, *fresh))
+
+
+def _begun(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *, now: datetime) -> Roster:
+    """Return the roster with the next change begun, if there is one."""
+    if bare.replicas > len(roster.names):
+        fresh = roster.fresh(spec.key.name, bare.replicas - len(roster.names))
+        return replace(roster.hired(fresh), names=(*roster.names, *fresh), replicas=bare.replicas)
+    if bare.replicas < len(roster.names):
+        leaving = roster.names[bare.replicas :]
+        return replace(roster, replicas=bare.replicas, change=Change(Source.REPLICAS, now, leaving=leaving))
+    if bare.replicas != roster.replicas:
+        roster = replace(roster, replicas=bare.replicas)
+    if running_launcher(observed) is None:
+        return roster
+    change = scaler_change(spec, roster, observed, now=now)
+    if change is not None:
+        return replace(roster.hired(change.joining), change=change)
+    return _with_new_template(spec, roster, observed, now=now)
+
+
+def _with_new_template(spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime) -> Roster:
+    """Return the roster in which one worker of an earlier template is about to be replaced."""
+    pods = pods_by_name(observed)
+    old = next((name for name in roster.names if _is_outdated(spec, pods.get(name))), None)
+    if old is None:
+        return roster
+    fresh = roster.fresh(spec.key.name, 1)
+    return replace(roster.hired(fresh), change=Change(Source.TEMPLATE, now, leaving=(old,), joining=fresh))
+
+
+def _is_outdated(spec: JobSpec, pod: Pod | None) -> bool:
+    return pod is not None and not is_dead(pod) and pod.template != spec.worker_digest

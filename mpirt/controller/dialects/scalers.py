@@ -1,0 +1,112 @@
+"""
+kai.alibabacloud.com ScaleIn and ScaleOut.
+
+Owns: reading them, and the form of their status. Dashboards and columns show the type of the last condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from mpirt import names, podobjects
+from mpirt.controller.dialects.fields import Fields
+from mpirt.controller.dialects.status_fields import condition_row, read_conditions
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Condition, Type
+from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.reading import Body, moment, rows, table, text, write_time
+from mpirt.controller.model.roster import Source
+from mpirt.controller.model.scalers import Scaler
+from mpirt.errors import SpecError
+
+RESOURCES = tuple(
+    Resource("kai.alibabacloud.com/v1alpha1", kind, plural)
+    for kind, plural in ((kinds.SCALE_IN, "scaleins"), (kinds.SCALE_OUT, "scaleouts"))
+)
+
+# "true": workers go at the time limit even if they are still in use.
+FORCE_ANNOTATION = f"{names.PREFIX}/force"
+
+_PODS = {Source.SCALE_IN: "toDeletePods", Source.SCALE_OUT: "addPods"}
+_UNUSED = ("script", "env", "backoffLimit")
+_SECONDS = 60
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def read_scalers(objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
+    """Return the ScaleIns and ScaleOuts among the objects, the oldest first."""
+    found = [read_scaler(Source(kind), body) for kind in kinds.SCALERS for body in objects.get(kind, ())]
+    return tuple(sorted(found, key=lambda one: (one.created or _LAST, one.source, one.name)))
+
+
+def read_scaler(source: Source, body: Body) -> Scaler:
+    """Read one as the API server has it."""
+    metadata = table(body, "metadata")
+    asked, problem = _Asked(), ""
+    try:
+        asked = _asked(source, Fields(body, "").needed("spec"))
+    except SpecError as error:
+        problem = str(error)
+    return Scaler(
+        source=source,
+        name=text(metadata, "name"),
+        uid=text(metadata, "uid"),
+        api_version=text(body, "apiVersion"),
+        created=moment(metadata, "creationTimestamp"),
+        count=asked.count,
+        pods=asked.pods,
+        seconds=asked.seconds,
+        force=podobjects.annotation(metadata, FORCE_ANNOTATION) == "true",
+        owners=tuple(text(row, "uid") for row in rows(metadata, "ownerReferences")),
+        is_controlled=bool(podobjects.controller(metadata)),
+        problem=problem,
+        unused=tuple(f"spec.{name}" for name in _UNUSED if table(body, "spec").get(name)),
+        conditions=read_conditions(table(body, "status"), kinds.TRAINING_JOB),
+        deleting="deletionTimestamp" in metadata,
+    )
+
+
+def write_scaler_status(source: Source, conditions: Iterable[Condition], pods: Iterable[str]) -> dict[str, object]:
+    """Return the status of one, with the workers that leave or join."""
+    ordered = sorted(conditions, key=lambda one: (one.changed, list(Type).index(one.type)))
+    start = next((one.changed for one in ordered if one.type is Type.SCALING), None)
+    end = next((one.changed for one in ordered if one.type in (Type.SCALE_SUCCEEDED, Type.SCALE_FAILED)), None)
+    times = {"startTime": start, "completionTime": end}
+    return {
+        "phase": str(ordered[-1].type) if ordered else "",
+        "conditions": [condition_row(one, kinds.TRAINING_JOB) for one in ordered],
+        "replicaStatuses": {},
+        "restartCount": 0,
+        _PODS[source]: list(pods),
+        **{name: write_time(when) for name, when in times.items() if when is not None},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a scaler asks for; nothing, if it is invalid."""
+
+    count: int | None = None
+    pods: tuple[str, ...] | None = None
+    seconds: int = _SECONDS
+
+
+def _asked(source: Source, spec: Fields) -> _Asked:
+    seconds = spec.number("timeout", least=0)
+    limit = _SECONDS if seconds is None else seconds
+    if source is Source.SCALE_OUT:
+        wanted = spec.needed("toAdd")
+        count = wanted.number("count", least=1)
+        if count is None:
+            raise SpecError(wanted.at("count"), "is missing")
+        return _Asked(count, seconds=limit)
+    wanted = spec.needed("toDelete")
+    count, named = wanted.number("count", least=1), wanted.values.get("podNames") is not None
+    if named == (count is not None):
+        raise SpecError(wanted.path, "must have either count or podNames")
+    pods = tuple(dict.fromkeys(wanted.texts("podNames")))
+    if named and not pods:
+        raise SpecError(wanted.at("podNames"), "is an empty list; name the workers to remove")
+    return _Asked(count, pods if named else None, limit)

@@ -1,0 +1,174 @@
+"""
+kai.alibabacloud.com TrainingJob, as et-operator has it.
+
+Owns: reading it into a JobSpec. Which workers the job has is in its status, because a worker's number is never
+used twice: the spec says only how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mpirt import names, podobjects
+from mpirt.controller.dialects import training_status
+from mpirt.controller.dialects.fields import Fields
+from mpirt.controller.dialects.jobname import check_job_name
+from mpirt.controller.dialects.scalers import read_scalers
+from mpirt.controller.dialects.template import read_template
+from mpirt.controller.manifests.pods import main_container
+from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model.kinds import TRAINING_JOB, Resource
+from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.spec import (
+    BarePods,
+    CleanPods,
+    Elastic,
+    Implementation,
+    JobKey,
+    JobSpec,
+    Launcher,
+    Owner,
+    Restart,
+    RunPolicy,
+    Template,
+    Workers,
+)
+from mpirt.errors import SpecError
+from mpirt.hosts import parse_count
+
+API_VERSION = "kai.alibabacloud.com/v1alpha1"
+# By it a job is suspended and resumed: its value is then "true".
+SUSPENDED_ANNOTATION = "job-supervisor.kube-ai.io/job-suspended"
+
+# TrainingJobs have no field for a manager.
+MANAGER_ANNOTATION = f"{names.PREFIX}/managed-by"
+US = "mpirt.dev/controller"
+
+_REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
+_DEFAULT_RESTARTS = 6
+_MOST_WORKERS = 10_000
+
+
+class _AttachMode(StrEnum):
+    """The values of launcherAttachMode; both mean the same here."""
+
+    SSH = "ssh"
+    KUBEXEC = "kubexec"
+
+
+class _JobRestart(StrEnum):
+    """The values of the job's restartPolicy."""
+
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob:
+    """The dialect of TrainingJobs."""
+
+    versions: tuple[Resource, ...] = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
+    claim: str = f"the annotation {MANAGER_ANNOTATION} to {US}"
+    optional: bool = True
+    remedy: str = "apply the CRD, for example with: kubectl apply -k crds/"
+
+    @property
+    def resource(self) -> Resource:
+        """The resource in the preferred version."""
+        return self.versions[0]
+
+    def owner(self, body: Body) -> Owner:
+        """Return the job for owner references and events."""
+        metadata = table(body, "metadata")
+        key = JobKey(TRAINING_JOB, text(metadata, "namespace"), text(metadata, "name"))
+        return Owner(text(body, "apiVersion") or API_VERSION, TRAINING_JOB, key, text(metadata, "uid"))
+
+    def is_ours(self, body: Body) -> bool:
+        """Whether the job's manager is this controller or not set."""
+        return _manager(body) in ("", US)
+
+    def is_claimed(self, body: Body) -> bool:
+        """Whether the job names this controller as its manager."""
+        return _manager(body) == US
+
+    def parse(self, body: Body) -> JobSpec:
+        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
+        owner = self.owner(body)
+        check_job_name(owner.key.name)
+        spec = Fields(body, "").needed("spec")
+        replicas = spec.needed("etReplicaSpecs")
+        launcher, worker = replicas.needed("launcher"), replicas.needed("worker")
+        template = read_template(worker, "")
+        spec.choice("launcherAttachMode", _AttachMode, _AttachMode.SSH)
+        return JobSpec(
+            owner=owner,
+            implementation=Implementation.OPEN_MPI,
+            slots=spec.number("slotsPerWorker", least=1) or gpus(template) or 1,
+            workers=_workers(worker, template, body, owner.key.name),
+            launcher=_launcher(launcher),
+            run=_run_policy(spec, launcher, body),
+        )
+
+    def read_status(self, body: Body) -> JobStatus:
+        """Return the status that the object holds."""
+        return training_status.read_status(table(body, "status"))
+
+    def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
+        """Return the ScaleIns and ScaleOuts of the job."""
+        return read_scalers(objects)
+
+    def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
+        """Return the status in the form of a TrainingJob."""
+        return training_status.write_status(status, key)
+
+
+TRAINING = TrainingJob()
+
+
+def _manager(body: Body) -> str:
+    return text(table(body, "metadata", "annotations"), MANAGER_ANNOTATION)
+
+
+def gpus(template: Template) -> int:
+    """Return the number of GPUs that the main container may use."""
+    limits: Any = (main_container(template).get("resources") or {}).get("limits") or {}
+    found = [(name, str(limit)) for name, limit in limits.items() if name.endswith(podobjects.GPU_SUFFIX)]
+    return sum(parse_count(f"{template.path}: limit of {name}", limit) for name, limit in found)
+
+
+def _workers(worker: Fields, template: Template, body: Body, job: str) -> Workers:
+    replicas = worker.number("replicas", least=1, most=_MOST_WORKERS) or 1
+    least = worker.number("minReplicas", least=1) or 1
+    most = worker.number("maxReplicas", least=1) or _MOST_WORKERS
+    if most < least:
+        raise SpecError(worker.at("maxReplicas"), f"must not be below minReplicas={least}, got {most}")
+    if not least <= replicas <= most:
+        raise SpecError(worker.at("replicas"), f"must be from {least} to {most}, got {replicas}")
+    roster = training_status.read_status(table(body, "status")).roster
+    found = worker_names(job, replicas) if roster is None else roster.names
+    bare = BarePods(replicas, _REPLICAS, worker.choice("restartPolicy", Restart, Restart.NEVER), roster)
+    return Workers(found, template, Elastic(least, most), bare)
+
+
+def _launcher(launcher: Fields) -> Launcher:
+    launcher.number("replicas", least=1, most=1)
+    return Launcher(read_template(launcher, ""))
+
+
+def _run_policy(spec: Fields, launcher: Fields, body: Body) -> RunPolicy:
+    restarts = spec.number("backoffLimit", least=0)
+    allowed = _DEFAULT_RESTARTS if restarts is None else restarts
+    is_restarted = spec.choice("restartPolicy", _JobRestart, _JobRestart.NEVER) is _JobRestart.ON_FAILURE
+    is_recreated = launcher.text("restartPolicy") == "Always"
+    annotations = table(body, "metadata", "annotations")
+    return RunPolicy(
+        clean=spec.choice("cleanPodPolicy", CleanPods, CleanPods.RUNNING),
+        retries=allowed if is_restarted or is_recreated else 0,
+        exits_are_final=is_recreated and not is_restarted,
+        suspended=text(annotations, SUSPENDED_ANNOTATION) == "true",
+    )

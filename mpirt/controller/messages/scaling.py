@@ -1,0 +1,94 @@
+"""
+What a job with bare workers reports about them, beside what all jobs report.
+
+Owns: the conditions WorkersCreated, WorkersReady, LauncherCreated, Scaling, ScaleSucceeded and ScaleFailed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from mpirt.controller.messages.readiness import Readiness
+from mpirt.controller.messages.status import Said, conditions
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import JobStatus, Reason, Type
+from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.observed.observe import Observed
+
+_MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
+_CAUSES = {
+    Source.SCALE_IN: "",
+    Source.SCALE_OUT: "",
+    Source.REPLICAS: "the number of replicas was changed",
+    Source.TEMPLATE: "the workers' template was changed",
+}
+
+
+def with_scaling(
+    status: JobStatus,
+    roster: Roster | None,
+    outcome: Outcome | None,
+    observed: Observed,
+    workers: Readiness,
+    *,
+    now: datetime,
+) -> JobStatus:
+    """Return the status with the roster and with what it means; unchanged if there is no roster."""
+    if roster is None:
+        return status
+    before = observed.status.conditions
+    said = {kind: (one.status, one.reason, one.message) for kind, one in before.items() if kind in _MILESTONES}
+    said |= _reached(roster, observed, workers)
+    said |= _under_way(observed.status, roster.change) | _ended(observed.status, outcome)
+    running = tuple(pod.name for pod in observed.workers if pod.phase == "Running" and pod.deleted is None)
+    made = conditions(observed.status, said, now=now)
+    return replace(status, conditions={**status.conditions, **made}, roster=roster, running=running)
+
+
+def _reached(roster: Roster, observed: Observed, workers: Readiness) -> dict[Type, Said]:
+    """Return the milestones on a job's way to its launcher, as far as it has come."""
+    said: dict[Type, Said] = {}
+    is_new = Type.LAUNCHER_CREATED not in observed.status.conditions
+    if is_new and roster.names and not roster.pending:
+        said[Type.WORKERS_CREATED] = True, Reason.WORKERS_CREATED, f"{len(roster.names)} workers are created."
+    if is_new and workers.wanted and workers.ready >= workers.wanted:
+        said[Type.WORKERS_READY] = True, Reason.WORKERS_READY, "All workers are Ready."
+    if is_new and observed.live(kinds.JOB) is not None:
+        said[Type.LAUNCHER_CREATED] = True, Reason.LAUNCHER_CREATED, "The launcher is created."
+    return said
+
+
+def _under_way(before: JobStatus, change: Change | None) -> dict[Type, Said]:
+    if change is not None:
+        return {Type.SCALING: (True, Reason.SCALING, change_text(change))}
+    known = before.conditions.get(Type.SCALING)
+    return {} if known is None else {Type.SCALING: (False, known.reason, known.message)}
+
+
+def change_text(change: Change) -> str:
+    """Return a sentence about a change."""
+    who = f"{change.source} {change.name}" if change.name else _CAUSES[change.source]
+    moves = (("leave", change.leaving), ("join", change.joining))
+    return f"{who}: " + "; ".join(f"{', '.join(of)} will {verb}" for verb, of in moves if of)
+
+
+def _ended(before: JobStatus, outcome: Outcome | None) -> dict[Type, Said]:
+    """Return the conditions about the last change that ended, and those about earlier ones as they were."""
+    ends = (Type.SCALE_SUCCEEDED, Type.SCALE_FAILED)
+    said: dict[Type, Said] = {
+        kind: (one.status, one.reason, one.message) for kind, one in before.conditions.items() if kind in ends
+    }
+    if outcome is None:
+        return said
+    change = outcome.change
+    grows = bool(change.joining) and not change.leaving
+    reasons = {
+        (True, True): Reason.SCALE_OUT_SUCCEEDED,
+        (True, False): Reason.SCALE_OUT_FAILED,
+        (False, True): Reason.SCALE_IN_SUCCEEDED,
+        (False, False): Reason.SCALE_IN_FAILED,
+    }
+    kind = Type.SCALE_SUCCEEDED if outcome.succeeded else Type.SCALE_FAILED
+    who = f"{change.source} {change.name}" if change.name else _CAUSES[change.source]
+    return said | {kind: (True, reasons[grows, outcome.succeeded], f"{who}: {outcome.message}")}

@@ -1,0 +1,40 @@
+"""
+The workers of a roster, as their pods show them.
+
+Owns: which workers are alive, Ready, or gone. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpirt.controller.model.roster import Roster
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+
+def pods_by_name(observed: Observed) -> dict[str, Pod]:
+    """Return the workers' pods by their names."""
+    return {pod.name: pod for pod in observed.workers}
+
+
+def is_gone(pod: Pod | None) -> bool:
+    """Whether a worker whose pod was seen before has ended, or its pod does not exist any more."""
+    return pod is None or pod.is_over
+
+
+def is_dead(pod: Pod | None) -> bool:
+    """Whether it is gone, or is being deleted."""
+    return pod is None or pod.is_over or pod.deleted is not None
+
+
+def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:
+    """Whether none of these workers is left; those never created count as gone."""
+    pods = pods_by_name(observed)
+    return all(name in roster.pending or is_gone(pods.get(name)) for name in names)
+
+
+def all_usable(names: Iterable[str], observed: Observed) -> bool:
+    """Whether commands may be started in all of these workers."""
+    pods = pods_by_name(observed)
+    return all(name in pods and pods[name].is_usable for name in names)
