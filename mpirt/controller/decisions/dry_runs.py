@@ -26,7 +26,7 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
     if spec.run.suspended or job_end(observed) is not None:
         return []
-    is_new = workers is None and job is None and not observed.workers
+    is_new = workers is None and job is None and not observed.workers and spec.workers.roster is None
     asked: list[Manifest] = []
     if is_new or _is_another(job, spec.launcher_digest):
         asked.append(launcher_job(spec, settings))

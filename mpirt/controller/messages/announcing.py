@@ -30,6 +30,8 @@ _WARNINGS = frozenset({
 })  # fmt: skip
 # Their messages say why a launcher or a job ended. Later additions are rare and needed soon: written at once.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
+# Their conditions say enough.
+_NOT_TOLD = frozenset({Type.WORKERS_READY, Type.LAUNCHER_CREATED})
 # Reported even if the condition is false.
 _TOLD_WHEN_FALSE = frozenset({
     Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID, Reason.RUN_BY_ANOTHER,
@@ -85,7 +87,7 @@ def _transitions(before: JobStatus, status: JobStatus) -> Iterator[tuple[Conditi
     for kind, new in status.conditions.items():
         old = before.conditions.get(kind)
         has_changed = old is None or _essence(old) != _essence(new)
-        if has_changed and _telling_reason(new):
+        if has_changed and _telling_reason(new) and kind not in _NOT_TOLD:
             yield old, new
 
 

@@ -14,8 +14,10 @@ from datetime import datetime
 from typing import Any
 
 from mpirt.controller.decisions.decide import decide
+from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Rejection, WriteStatus
+from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.observe import slim
 from tests.unit.controller import pods
@@ -25,8 +27,13 @@ from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, ti
 class World:
     """One job and everything of its kind around it."""
 
-    def __init__(self, job: Body | None = None, *, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self, job: Body | None = None, *, settings: Settings = SETTINGS, dialect: Dialect = MPI_JOB
+    ) -> None:
         self.job: Body | None = copy.deepcopy(job or mpi_job())
+        self.dialect = dialect
+        self.answers: dict[str, Answer] = {}
+        """What pods say of their use, by their uids."""
         self.settings = settings
         self.objects: dict[tuple[str, str], Body] = {}
         self.events: list[tuple[str, str, str]] = []
@@ -57,11 +64,12 @@ class World:
             cached.setdefault(kind, []).append(slim(kind, body))
         heard = None if self.heard is None else at(self.heard)
         return decide(
-            MPI_JOB,
+            self.dialect,
             self.job,
             cached,
             self.rejections,
             departed=self.departed,
+            answers=self.answers,
             settings=self.settings,
             now=self.now,
             heard=heard,
@@ -95,14 +103,19 @@ class World:
             case Create():
                 return self._create(action)
             case Patch():
-                self._patch(self.objects[action.kind, action.name], action.operations)
+                self._patch(self._there(action.kind, action.name), action.operations)
             case Delete():
                 self._delete(action)
             case WriteStatus():
-                assert self.job is not None
-                assert action.uid == self.job["metadata"]["uid"]
-                self.job["status"] = copy.deepcopy(dict(action.status))
+                body = self._there(action.kind, action.name)
+                assert action.uid == body["metadata"]["uid"]
+                body["status"] = copy.deepcopy(dict(action.status))
         return True
+
+    def _there(self, kind: str, name: str) -> Body:
+        """The object of that kind and name; the job is one, too."""
+        assert self.job is not None
+        return self.job if kind == self.job["kind"] else self.objects[kind, name]
 
     def _create(self, action: Create) -> bool:
         rejection = self.refuse.get(action.kind) or self.refuse.get(action.name)
@@ -121,7 +134,7 @@ class World:
         return True
 
     def _delete(self, action: Delete) -> None:
-        if action.kind == "MPIJob":
+        if self.job is not None and action.kind == self.job["kind"]:
             self.job = None
             return
         assert self.objects[action.kind, action.name]["metadata"]["uid"] == action.uid
