@@ -66,7 +66,7 @@ def _creations(spec: JobSpec, roster: Roster, observed: Observed, settings: Sett
 
 def _mark(pod: Pod, roster: Roster) -> Patch | None:
     """Return the patch by which a worker becomes a host or stops being one; None if nothing changes."""
-    if pod.deleted is not None or pod.is_over:
+    if pod.deleted is not None or pod.is_over or pod.name not in roster.everybody:
         return None
     change = roster.change
     is_held = change is not None and pod.name in (*change.leaving, *change.joining)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.bare_workers import all_deletions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
@@ -54,8 +55,9 @@ def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
     why = "a rerun was requested"
     before = [live for kind in RUN if (live := observed.live(kind)) is not None]
     removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
+    workers = all_deletions(observed) if observed.status.roster is not None else []
     healed, heal_again = forced_deletions(observed, now=now)
-    return Plan((*removed, *healed), heal_again)
+    return Plan((*removed, *workers, *healed), heal_again)
 
 
 def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:

@@ -176,6 +176,8 @@ def _counted(observed: Observed, end: JobEnd | None) -> JobStatus:
         workers=worker_counts(observed),
         completed=end.at if end is not None else None,
         written=observed.status.written,
+        roster=observed.status.roster,
+        running=observed.status.running,
     )
 
 

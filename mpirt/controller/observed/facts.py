@@ -86,7 +86,8 @@ def _has_new_rerun(observed: Observed) -> bool:
 
 def is_reopened(observed: Observed) -> bool:
     """Whether a requested rerun starts now: the objects of the finished run are gone."""
-    return asks_for_rerun(observed) and not any(kind in observed.mine for kind in RUN)
+    is_left = bool(observed.workers) or any(kind in observed.mine for kind in RUN)
+    return asks_for_rerun(observed) and not is_left
 
 
 def is_finished(status: JobStatus) -> bool:

@@ -1,0 +1,154 @@
+"""
+The elastic TrainingJob of examples/training-job, and what is asked about it.
+
+Owns: reading the example, and the little that is another here: names and images. Everything else is as users have
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.e2e.controller.watching import Watch, watch
+from tests.e2e.elastic import training
+from tests.e2e.elastic.training import Training
+from tests.e2e.ground import Namespace
+from tests.e2e.training import lastwords
+from tests.kube.paths import PROJECT
+from tests.kube.wait import until
+
+_EXAMPLE = PROJECT / "examples" / "training-job"
+_TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"
+_ENDS_WITHIN = 120.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One TrainingJob in a cluster."""
+
+    namespace: Namespace
+    name: str
+
+    def worker(self, number: int) -> str:
+        return f"{self.name}-worker-{number}"
+
+    def body(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.namespace.kubectl.get("trainingjobs", self.name)
+        return found
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.body().get("status", {})
+        return found
+
+    def phase(self) -> str:
+        return str(self.status().get("phase", ""))
+
+    def pods(self, role: str = "worker") -> list[dict[str, Any]]:
+        """Its pods as Arena finds them."""
+        labels = f"training-job-name={self.name},training-job-role={role}"
+        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={labels}")
+        return found
+
+    def workers(self) -> list[str]:
+        """The workers that are not on their way out."""
+        return sorted(
+            pod["metadata"]["name"] for pod in self.pods() if not pod["metadata"].get("deletionTimestamp")
+        )
+
+    def hosts(self) -> list[str]:
+        """What horovodrun is told now."""
+        [launcher] = self.pods("launcher")
+        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", "/etc/edl/discover_hosts.sh")
+        return self.namespace.kubectl(*call).stdout.split()
+
+    def scale_in(self, name: str, *, timeout: int = 60, **to_delete: Any) -> Scaler:
+        return self._scaler("ScaleIn", name, {"toDelete": to_delete, "timeout": timeout})
+
+    def scale_out(self, name: str, count: int, *, timeout: int = 300) -> Scaler:
+        return self._scaler("ScaleOut", name, {"toAdd": {"count": count}, "timeout": timeout})
+
+    def watched_pods(self) -> Any:
+        """A watch of the workers' pods."""
+        return watch(self.namespace, "pods", labels=f"training-job-name={self.name},training-job-role=worker")
+
+    def surroundings(self) -> dict[str, Any]:
+        """What a test that has waited in vain wants to know."""
+        told = self.namespace.kubectl("get", "events", "--sort-by=.lastTimestamp", "--no-headers", check=False)
+        return {
+            "status": self.status(),
+            "pods": {pod["metadata"]["name"]: pod["status"] for pod in [*self.pods(), *self.pods("launcher")]},
+            "events": told.stdout.splitlines()[-20:],
+        }
+
+    def _scaler(self, kind: str, name: str, spec: dict[str, Any]) -> Scaler:
+        body = {
+            "apiVersion": "kai.alibabacloud.com/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": {"selector": {"name": self.name}, **spec},
+        }
+        self.namespace.kubectl.apply(body)
+        return Scaler(self, f"{kind.lower()}s", name)
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """A ScaleIn or ScaleOut in a cluster."""
+
+    job: Job
+    plural: str
+    name: str
+
+    def outcome(self, *, within: float) -> tuple[str, str]:
+        """The phase in which it ends, and the message."""
+
+        def ended() -> tuple[str, str] | None:
+            body = self.job.namespace.kubectl.get(self.plural, self.name)
+            rows = body.get("status", {}).get("conditions", [])
+            last = rows[-1] if rows else {}
+            is_over = last.get("type") in ("ScaleSucceeded", "ScaleFailed")
+            return (last["type"], last["message"]) if is_over else None
+
+        found = until(ended, within=within, what=f"the end of {self.name}", instead=self.job.surroundings)
+        assert found is not None
+        return found
+
+
+def submit(namespace: Namespace, name: str, *, speaks_last: bool = False, **spec: Any) -> Job:
+    """
+    Create the example's job under this name; `spec` goes over its own.
+
+    `speaks_last`: workers that are told to end list their processes.
+    """
+    namespace.kubectl("create", "configmap", "train", f"--from-file={_TRAIN}", check=False)
+    body = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
+    body["metadata"]["name"] = name
+    body["spec"] |= spec
+    for replica in body["spec"]["etReplicaSpecs"].values():
+        replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")
+    if speaks_last:
+        worker = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
+        worker["command"] = list(lastwords.COMMAND)
+    namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+    return Job(namespace, name)
+
+
+@contextmanager
+def trains(job: Job, *, size: int) -> Iterator[Training]:
+    """Follow the job's log from its launcher's start on; it trains with so many workers."""
+    until(
+        lambda: job.phase() == "Running", within=_ENDS_WITHIN, what=f"{job.name} to run", instead=job.surroundings
+    )
+    [launcher] = job.pods("launcher")
+    with training.followed(job.namespace, launcher["metadata"]["name"]) as run:
+        run.world(size, since=0.0, within=_ENDS_WITHIN)
+        yield run
+
+
+__all__ = ["Job", "Scaler", "Watch", "submit", "trains"]

@@ -1,0 +1,127 @@
+"""ScaleIns that can't be carried out: nothing is lost, each says why, and the training goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.elastic.steps import broken_promises, worlds
+from tests.e2e.elastic.training import Training
+from tests.e2e.training import jobs
+from tests.e2e.training.jobs import Job
+from tests.kube.wait import until
+
+WITHIN = 60.0
+TIMEOUT = 8
+
+pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(600)]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A job of two workers whose ScaleIns were all refused."""
+
+    job: Job
+    run: Training
+    outcomes: dict[str, tuple[str, str]]
+    after: list[str]
+    """The workers after all of these."""
+    in_use: tuple[str, str]
+    """The outcome of one about a worker in which something runs on."""
+    meanwhile: list[str]
+    """The hosts while that one waited."""
+    hosts: list[str]
+    """The hosts afterwards."""
+    code: int
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "unknown": {"podNames": ["no-such-worker"]},
+    "empty": {"podNames": []},
+    "all": {"podNames": ["{0}", "{1}"]},
+    "below-min": {"count": 2},
+    "both": {"count": 1, "podNames": ["{1}"]},
+    "neither": {},
+}
+
+
+@pytest.fixture(scope="module")
+def refused(controller: Deployed) -> Iterator[Refused]:
+    job = jobs.submit(controller.namespace, job_name("refuses"))
+    with jobs.trains(job, size=2) as run:
+        outcomes = {}
+        for name, asked in ASKED.items():
+            pods = [word.format(job.worker(0), job.worker(1)) for word in asked.get("podNames", [])]
+            given = {**asked, **({"podNames": pods} if "podNames" in asked else {})}
+            outcomes[name] = job.scale_in(name, **given).outcome(within=WITHIN)
+        after = job.workers()
+        with sleeping(job, job.worker(1)):
+            scaler = job.scale_in("in-use", timeout=TIMEOUT, podNames=[job.worker(1)])
+            until(lambda: len(job.hosts()) == 1, within=WITHIN, what="a host less", instead=job.surroundings)
+            meanwhile = job.hosts()
+            in_use = scaler.outcome(within=WITHIN)
+            until(lambda: len(job.hosts()) == 2, within=WITHIN, what="the host again", instead=job.surroundings)
+            hosts = job.hosts()
+            run.settled(run.world(2, since=time.time(), within=120))
+        run.finish(job.worker(0))
+        code = run.exit_code(within=60)
+    print(run.tail())
+    yield Refused(job, run, outcomes, after, in_use, meanwhile, hosts, code)
+
+
+class sleeping:
+    """A command of the launcher that runs in a worker and does not let go of it."""
+
+    def __init__(self, job: Job, worker: str) -> None:
+        [launcher] = job.pods("launcher")
+        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", "/etc/mpi/kubexec.sh", worker)
+        self._argv = job.namespace.kubectl.argv(*call, "sleep 600")
+
+    def __enter__(self) -> None:
+        self._process = subprocess.Popen(self._argv, stdin=subprocess.DEVNULL)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("unknown", ("ScaleSucceeded", "nothing to remove: no worker of the job is named no-such-worker")),
+        ("empty", ("ScaleFailed", "spec.toDelete.podNames: is an empty list; name the workers to remove")),
+        ("all", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),
+        ("below-min", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),
+        ("both", ("ScaleFailed", "spec.toDelete: must have either count or podNames")),
+        ("neither", ("ScaleFailed", "spec.toDelete: must have either count or podNames")),
+    ],
+)
+def test_each_says_why(refused: Refused, name: str, outcome: tuple[str, str]) -> None:
+    assert refused.outcomes[name] == outcome
+
+
+def test_no_worker_is_lost(refused: Refused) -> None:
+    assert refused.after == [refused.job.worker(0), refused.job.worker(1)]
+
+
+def test_a_worker_in_use_stays_and_is_a_host_again(refused: Refused) -> None:
+    worker = refused.job.worker(1)
+
+    assert refused.in_use == (
+        "ScaleFailed",
+        f"after {TIMEOUT} s still in use, and they stay: {worker} is in use by 1 command",
+    )
+    assert refused.meanwhile == [f"{refused.job.worker(0)}:1"]
+    assert refused.hosts == [f"{refused.job.worker(0)}:1", f"{worker}:1"]
+
+
+def test_the_training_goes_on(refused: Refused) -> None:
+    assert refused.code == 0
+    assert worlds(refused.run.steps()) == [2, 1, 2]
+    assert broken_promises(refused.run.lines()) == []

@@ -1,0 +1,98 @@
+"""A TrainingJob is scaled out and in while it trains: no committed step is repeated or skipped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.elastic.steps import broken_promises, worlds
+from tests.e2e.elastic.training import Training
+from tests.e2e.training import jobs
+from tests.e2e.training.jobs import Job
+from tests.e2e.training.lastwords import LastWords, following
+from tests.kube.wait import until
+
+WITHIN = 120.0
+
+pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(900)]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A job that was scaled out by two, in by count, and in by name, and has ended."""
+
+    job: Job
+    run: Training
+    outcomes: list[tuple[str, str]]
+    workers: list[list[str]]
+    """The workers after each of these."""
+    last_words: dict[str, LastWords]
+    """What the workers that left have said when they were told to end."""
+    code: int
+
+
+@pytest.fixture(scope="module")
+def scaled(controller: Deployed) -> Iterator[Scaled]:
+    job = jobs.submit(controller.namespace, job_name("elastic"), speaks_last=True)
+    outcomes, workers = [], []
+    with jobs.trains(job, size=2) as run:
+        outcomes.append(job.scale_out("two-more", 2).outcome(within=WITHIN))
+        run.settled(run.world(4, since=0.0, within=WITHIN))
+        workers.append(job.workers())
+        leaving = [job.worker(3), job.worker(1)]
+        with following(controller.namespace, leaving) as last_words:
+            outcomes.append(job.scale_in("one-less", count=1).outcome(within=WITHIN))
+            run.settled(run.world(3, since=0.0, within=WITHIN))
+            workers.append(job.workers())
+            asked = time.time()
+            outcomes.append(job.scale_in("the-middle", podNames=[job.worker(1)]).outcome(within=WITHIN))
+            run.settled(run.world(2, since=asked, within=WITHIN))
+            workers.append(job.workers())
+        run.finish(job.worker(0))
+        code = run.exit_code(within=60)
+    print(run.tail())
+    yield Scaled(job, run, outcomes, workers, last_words, code)
+
+
+def test_the_workers_that_were_asked_for_have_joined_and_left(scaled: Scaled) -> None:
+    name = scaled.job.worker
+
+    assert scaled.outcomes == [
+        ("ScaleSucceeded", f"added {name(2)}, {name(3)}"),
+        ("ScaleSucceeded", f"removed {name(3)}"),
+        ("ScaleSucceeded", f"removed {name(1)}"),
+    ]
+    assert scaled.workers == [
+        [name(0), name(1), name(2), name(3)],
+        [name(0), name(1), name(2)],
+        [name(0), name(2)],
+    ]
+
+
+def test_no_committed_step_is_repeated_or_skipped(scaled: Scaled) -> None:
+    assert scaled.code == 0
+    assert worlds(scaled.run.steps()) == [2, 4, 3, 2]
+    assert broken_promises(scaled.run.lines()) == []
+
+
+def test_no_process_of_a_rank_is_alive_in_a_worker_that_is_told_to_end(scaled: Scaled) -> None:
+    for worker, words in scaled.last_words.items():
+        assert words.processes, worker
+        assert [line for line in words.processes if "train.py" in line] == [], worker
+
+
+def test_the_spec_says_how_many_workers_there_are(scaled: Scaled) -> None:
+    assert scaled.job.body()["spec"]["etReplicaSpecs"]["worker"]["replicas"] == 2
+
+
+def test_the_job_has_succeeded_and_its_workers_go(scaled: Scaled) -> None:
+    job = scaled.job
+
+    until(
+        lambda: job.phase() == "Succeeded", within=WITHIN, what=f"{job.name} to succeed", instead=job.surroundings
+    )
+    until(lambda: not job.pods(), within=WITHIN, what="its workers to go", instead=job.surroundings)
