@@ -98,11 +98,12 @@ _CONTROLLER = (
     "manifests/config_map manifests/event manifests/folders manifests/launcher manifests/meta manifests/pods manifests/rbac "
     "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/worker_pod "
     "manifests/workers "
-    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling messages/sentences messages/status "
+    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling "
+    "messages/sentences messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/proofs model/reading model/records model/roster model/roster_records model/scalers model/spec "
-    "observed/deaths observed/facts observed/history observed/members observed/observe observed/pod_events observed/pods "
-    "observed/rivals observed/store"
+    "observed/deaths observed/facts observed/history observed/members observed/observe "
+    "observed/pod_events observed/pods observed/rivals observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",

@@ -61,7 +61,7 @@ def refused(controller: Deployed) -> Iterator[Refused]:
             given = {**asked, **({"podNames": pods} if "podNames" in asked else {})}
             outcomes[name] = job.scale_in(name, **given).outcome(within=WITHIN)
         after = job.workers()
-        with sleeping(job, job.worker(1)):
+        with Sleeping(job, job.worker(1)):
             scaler = job.scale_in("in-use", timeout=TIMEOUT, podNames=[job.worker(1)])
             until(lambda: len(job.hosts()) == 1, within=WITHIN, what="a host less", instead=job.surroundings)
             meanwhile = job.hosts()
@@ -75,7 +75,7 @@ def refused(controller: Deployed) -> Iterator[Refused]:
     yield Refused(job, run, outcomes, after, in_use, meanwhile, hosts, code)
 
 
-class sleeping:
+class Sleeping:
     """A command of the launcher that runs in a worker and does not let go of it."""
 
     def __init__(self, job: Job, worker: str) -> None:

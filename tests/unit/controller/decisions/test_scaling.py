@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import writes
 
 
-def running(replicas: int = 2, **job: object) -> TrainingWorld:
+def running(replicas: int = 2, **job: Any) -> TrainingWorld:
     """A job that runs."""
     world = TrainingWorld(training_job(replicas=replicas, **job))
     world.run()
@@ -243,7 +245,7 @@ class TestInvalidScaleIns:
             "a word",
         ],
     )
-    def test_it_ends_at_once_and_no_worker_is_touched(self, asked: dict[str, object], outcome: object) -> None:
+    def test_it_ends_at_once_and_no_worker_is_touched(self, asked: dict[str, Any], outcome: object) -> None:
         world = running(3, least=2)
 
         done = world.scale_in(**asked)
