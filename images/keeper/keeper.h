@@ -228,6 +228,11 @@ void shares_read(const pid_t *pids, size_t count, u64 *memory);
 /* strays.c: abandoned shells. */
 void strays_end(void);
 
+/* tag.c: what the processes of a session have in common. */
+u64 tag_for(const char *nonce);
+void tag_self(u64 tag);
+bool tag_of(pid_t pid, u64 *tag);
+
 /* ending.c: END, whoever wants it. */
 void ending_begin(int signal, i64 grace, i64 now);
 void ending_demand(int signal, i64 grace, i64 now);

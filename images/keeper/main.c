@@ -117,6 +117,7 @@ int main(int argc, char **argv)
     if (argc != 3 || !nonce_is_valid(argv[2]))
         return MISUSED;
     tidy_descriptors();
+    tag_self(tag_for(argv[2]));
     if (strcmp(argv[1], "bridge") == 0)
         return bridge(argv[2]);
     if (strcmp(argv[1], "attach") == 0)
