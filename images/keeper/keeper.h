@@ -195,6 +195,7 @@ struct process {
 struct table {
     struct process *rows;
     size_t count;
+    bool is_whole;           /* it has all that were there */
 };
 struct text process_path(pid_t pid, const char *file);
 bool processes_read(struct table *table);
@@ -225,8 +226,23 @@ u64 shares_cost(void);
 pid_t shares_helper(void);
 void shares_read(const pid_t *pids, size_t count, u64 *memory);
 
-/* strays.c: abandoned shells. */
+/* strays.c: shells of execs, and which of them are abandoned. */
+bool are_first_words(const char *words, size_t length);
+bool has_first_words(pid_t pid);
+bool is_stray(const struct table *table, const struct process *process);
 void strays_end(void);
+
+/* tag.c: what the processes of a session have in common. */
+u64 tag_for(const char *nonce);
+void tag_self(u64 tag);
+bool tag_of(pid_t pid, u64 *tag);
+
+/* mounts.c: whose the processes in /proc are. */
+bool mounts_read(void);
+bool is_in_container(pid_t pid);
+
+/* sessions.c: what is alive in this container. */
+bool sessions_tell(void);
 
 /* ending.c: END, whoever wants it. */
 void ending_begin(int signal, i64 grace, i64 now);

@@ -1,5 +1,5 @@
 /*
- * The keeper's command line: probe, bridge and attach.
+ * The keeper's command line: probe, sessions, bridge and attach.
  *
  * Owns: the first line on stdout, and which process does what. The file has neither an interpreter nor libraries,
  * for it runs in images that may have none.
@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { OK = 0, NOT_MADE = 1, MISUSED = 2, BUSY_PAUSE = 20 };
+enum { OK = 0, NOT_MADE = 1, NOT_KNOWN = 1, MISUSED = 2, BUSY_PAUSE = 20 };
 
 /* The exec's standard streams are open, nothing else is: no descriptor of the runtime's gets to the command. */
 static void tidy_descriptors(void)
@@ -114,9 +114,14 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "probe") == 0)
         return OK;
+    if (argc == 2 && strcmp(argv[1], "sessions") == 0) {
+        tidy_descriptors();
+        return sessions_tell() ? OK : NOT_KNOWN;
+    }
     if (argc != 3 || !nonce_is_valid(argv[2]))
         return MISUSED;
     tidy_descriptors();
+    tag_self(tag_for(argv[2]));
     if (strcmp(argv[1], "bridge") == 0)
         return bridge(argv[2]);
     if (strcmp(argv[1], "attach") == 0)

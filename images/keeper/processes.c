@@ -2,6 +2,7 @@
 #include "keeper.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,11 @@ struct text process_path(pid_t pid, const char *file)
     return path;
 }
 
-/* False: it has ended meanwhile. */
+/* False: it has ended (ENOENT, ESRCH), or can't be read; errno says which. */
 static bool read_process(pid_t pid, struct process *process)
 {
     char stat[1024];
+    errno = 0;
     struct text path = process_path(pid, "/stat");
     if (read_file(path.bytes, stat, sizeof stat) <= 0)
         return false;
@@ -116,7 +118,7 @@ bool processes_read(struct table *table)
     if (folder < 0)
         return false;
     present = !present;
-    *table = (struct table){storage[present], 0};
+    *table = (struct table){storage[present], 0, true};
     pid_t last = 0;
     long size;
     while ((size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
@@ -125,12 +127,17 @@ bool processes_read(struct table *table)
             const char *at = entry->d_name;
             place += entry->d_reclen;
             pid_t pid = (pid_t)number_at(&at);
-            if (*at || pid <= last || !read_process(pid, &table->rows[table->count]))
+            if (*at || pid <= last)
                 continue;
-            table->count++;
-            last = pid;
+            if (read_process(pid, &table->rows[table->count])) {
+                table->count++;
+                last = pid;
+            } else if (errno != ENOENT && errno != ESRCH) {
+                table->is_whole = false;
+            }
         }
     close(folder);
+    table->is_whole &= size == 0 && table->count < ROWS;
     return true;
 }
 

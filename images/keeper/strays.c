@@ -27,12 +27,17 @@ static u64 ticks_now(void)
     return (u64)now.tv_sec * TICKS_PER_SECOND + (u64)now.tv_nsec / TICK_NS;
 }
 
-static bool waits_for_first_words(pid_t pid)
+bool are_first_words(const char *words, size_t length)
+{
+    return length == sizeof first_words && memcmp(words, first_words, length) == 0;
+}
+
+bool has_first_words(pid_t pid)
 {
     char words[sizeof first_words + 2];
     struct text path = process_path(pid, "/cmdline");
-    return read_file(path.bytes, words, sizeof words) == sizeof first_words
-        && memcmp(words, first_words, sizeof first_words) == 0;
+    ssize_t length = read_file(path.bytes, words, sizeof words);
+    return length > 0 && are_first_words(words, (size_t)length);
 }
 
 /* The wrapper is the same shell, but it has children as long as its command runs. */
@@ -45,9 +50,9 @@ static bool has_child(const struct table *table, pid_t pid)
 }
 
 /* An exec's process has its parent outside of the container. */
-static bool is_stray(const struct table *table, const struct process *process, u64 now)
+bool is_stray(const struct table *table, const struct process *process)
 {
-    return process->parent == 0 && now >= process->start + STRAY_AGE && waits_for_first_words(process->pid)
+    return process->parent == 0 && ticks_now() >= process->start + STRAY_AGE && has_first_words(process->pid)
         && !has_child(table, process->pid);
 }
 
@@ -59,9 +64,8 @@ void strays_end(void)
     has_looked = true;
     if (!processes_read(&table))
         return;
-    u64 now = ticks_now();
     for (size_t number = 0; number < table.count; number++)
-        if (is_stray(&table, &table.rows[number], now))
+        if (is_stray(&table, &table.rows[number]))
             kill(table.rows[number].pid, SIGKILL);
     processes_forget();
 }

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from images import build
 from tests.unit.keeper.client import Agent
+from tests.unit.keeper.container import Container
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -31,7 +35,29 @@ def root() -> None:
 
 
 @pytest.fixture
+def everybodys(root: None) -> Iterator[Path]:
+    """A folder that any user may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
 def agent(keeper: Path) -> Iterator[Agent]:
     """A session whose command isn't started yet."""
     with Agent(keeper) as agent:
         yield agent
+
+
+@pytest.fixture(scope="session")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keeper that takes no shell for too young."""
+    return build.build("keeper", tmp_path_factory.mktemp("hasty"), "amd64", "-DSTRAY_AGE=0")
+
+
+@pytest.fixture
+def container() -> Iterator[Container]:
+    """One with nothing in it but its first process."""
+    with ExitStack() as stack:
+        yield Container(stack)

@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -333,15 +331,6 @@ def cpu_ticks(pid: int) -> int:
     """The processor time that it has used."""
     fields = stat_fields(pid)
     return int(fields[11]) + int(fields[12])
-
-
-@pytest.fixture
-def everybodys(root: None) -> Iterator[Path]:
-    """A folder that any user may enter."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        path.chmod(0o755)
-        yield path
 
 
 def test_a_command_that_has_become_another_users_is_given_up_and_never_a_success(

@@ -22,6 +22,8 @@ from tests.unit.keeper.client import Agent, Broken, Frame, Kind, Start, new_nonc
         pytest.param(["bridge", "a" * 33], 2, id="a long nonce"),
         pytest.param(["bridge", "../../etc"], 2, id="a nonce with slashes"),
         pytest.param(["walk", "a" * 16], 2, id="an unknown verb"),
+        pytest.param(["sessions", "more"], 2, id="sessions of something"),
+        pytest.param(["sessions", "a" * 16], 2, id="sessions of a nonce"),
         pytest.param(["attach", "a" * 16, "more"], 2, id="a word too many"),
     ],
 )

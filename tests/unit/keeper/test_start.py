@@ -71,6 +71,16 @@ def test_signals_have_their_defaults_and_none_is_blocked(keeper: Path) -> None:
     assert agent.out.split() == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16]
 
 
+def test_limits_are_those_of_the_exec_apart_from_the_tag(agent: Agent) -> None:
+    agent.start("/bin/cat", "/proc/self/limits")
+    agent.until_exit()
+    ours = Path("/proc/self/limits").read_text().splitlines()
+    differing = [line for line in agent.out.decode().splitlines() if line not in ours]
+
+    assert [line.split()[:3] for line in differing] == [["Max", "file", "locks"]]
+    assert differing[0].split()[4:] == ["unlimited", "locks"]
+
+
 def test_the_command_inherits_its_three_streams_and_nothing_else(keeper: Path) -> None:
     with Agent(keeper, prefix=("/bin/sh", "-c", 'exec 5</dev/zero 9</; exec "$0" "$@"')) as agent:
         agent.start("/bin/ls", "/proc/self/fd", has_stdin=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -104,6 +105,14 @@ class TestTheProgram:
         written = b"".join(one.payload for one in frames if one.kind is Kind.OUT)
         assert written == b"said\n"
         assert keeperframes.read_exit(frames[-1]).code == 7
+
+    def test_counts_the_sessions_of_its_container(self, architecture: str) -> None:
+        words = [*runner(architecture), str(path_of(architecture)), "sessions"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+
+        # As many as other tests have here just now.
+        assert re.fullmatch(r"mpirt-sessions \d+ \d+\n", done.stdout)
+        assert done.returncode == 0
 
 
 def session(architecture: str, command: str) -> list[Frame]:
