@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from tests.e2e.elastic.steps import line_of
 from tests.e2e.ground import Namespace
@@ -54,17 +54,13 @@ class LastWords:
 @contextmanager
 def following(namespace: Namespace, workers: Sequence[str]) -> Iterator[dict[str, LastWords]]:
     """Follow the logs of these workers, until they are gone or the block is left."""
-    logs = {
-        worker: subprocess.Popen(
-            namespace.kubectl.argv("logs", "--follow", "--timestamps", worker), stdout=subprocess.PIPE, text=True
-        )
-        for worker in workers
-    }
-    try:
-        yield (words := {worker: LastWords(log) for worker, log in logs.items()})
+    with ExitStack() as stack:
+        words = {}
+        for worker in workers:
+            argv = namespace.kubectl.argv("logs", "--follow", "--timestamps", worker)
+            log = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+            stack.callback(log.kill)
+            words[worker] = LastWords(log)
+        yield words
         for one in words.values():
             one.join()
-    finally:
-        for log in logs.values():
-            log.kill()
-            log.wait()
