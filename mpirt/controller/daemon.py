@@ -167,10 +167,12 @@ class Daemon:
         mine, pods = Where(options.namespace, selector(OPERATOR)), Where(options.namespace, ANY_OPERATOR)
         crds = (*self._jobs.values(), *self._scalers.values())
         watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in crds]
-        watched += [(Fixed(kinds.RESOURCES[kind]), mine) for kind in kinds.OWNED]
+        # An earlier version's Role has no permission for some kinds.
+        watched += [(Fixed(kinds.RESOURCES[kind], optional=kind in kinds.OPTIONAL), mine) for kind in kinds.OWNED]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
         for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
+        watched += [(Fixed(kinds.RESOURCES[kinds.NODE], optional=True), Where())]
         return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
 
     def _make_reconciler(

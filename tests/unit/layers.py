@@ -88,14 +88,15 @@ _CORE = (
 _CONTROLLER = (
     "options cluster/election "
     "decisions/bare_plan decisions/bare_workers decisions/cleanup decisions/deadlines decisions/decide "
-    "decisions/departures decisions/drift decisions/dry_runs "
+    "decisions/departures decisions/drift decisions/dry_runs decisions/node_drains "
     "decisions/launching decisions/lost_nodes decisions/plan decisions/replacements decisions/roster_steps "
     "decisions/scaler_statuses decisions/scaling decisions/special_plans decisions/takeover "
     "decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
     "dialects/scheduling dialects/status_fields dialects/template dialects/training_job dialects/training_status "
     "loop/edit_limits loop/queue loop/rejections "
-    "manifests/config_map manifests/event manifests/folders manifests/launcher manifests/meta manifests/pods "
+    "manifests/config_map manifests/disruptions manifests/event manifests/folders "
+    "manifests/launcher manifests/meta manifests/pods "
     "manifests/rbac "
     "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/worker_pod "
     "manifests/workers "
@@ -103,7 +104,8 @@ _CONTROLLER = (
     "messages/sentences messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/proofs model/reading model/records model/roster model/roster_records model/scalers model/spec "
-    "observed/deaths observed/facts observed/history observed/members observed/observe "
+    "observed/deaths observed/facts observed/going_nodes observed/history observed/members observed/nodes "
+    "observed/observe "
     "observed/pod_events observed/pods observed/rivals observed/store"
 )
 PURE = frozenset({

@@ -125,7 +125,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, keeper, launchenv, names, objects, podobjects, "
+                "controller may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
                 "values of mpirt, but not rsh",
                 id="controller and rsh",
             ),

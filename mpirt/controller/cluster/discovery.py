@@ -27,6 +27,10 @@ class BadAnswer(Exception):
         self.retry_after = retry_after
 
 
+class Forbidden(BadAnswer):
+    """This process may not read the resource."""
+
+
 class Unserved(BadAnswer):
     """The resource is not served: its CRD is missing, or no longer serves that version."""
 
@@ -34,10 +38,10 @@ class Unserved(BadAnswer):
 class Fixed:
     """A built-in resource, which every Kubernetes serves in the same version."""
 
-    optional = False
-
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: Resource, *, optional: bool = False) -> None:
+        """`optional`: whether this process may do without it if it may not read it."""
         self.resource = resource
+        self.optional = optional
 
     def find(self) -> Resource:
         """Return the resource."""

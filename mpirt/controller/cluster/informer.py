@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
-from mpirt.controller.cluster.discovery import BadAnswer, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, number, rows, table, text
@@ -142,12 +142,12 @@ class Informer:
             except Expired:
                 self._version = ""
                 self._pause("the resourceVersion has expired; listing again")
-            except Unserved as error:
+            except (Unserved, Forbidden) as error:
                 self._version = ""
                 if self.source.optional:
                     self._do_without(str(error))
                 else:
-                    self._pause(str(error))
+                    self._pause(str(error), at_least=error.retry_after)
             except Away as error:
                 self._pause(str(error))
             except BadAnswer as error:
@@ -163,9 +163,9 @@ class Informer:
         self._wait(pause(self._failures, self._chance(), at_least))
 
     def _do_without(self, why: str) -> None:
-        """There are no objects of this kind, as long as nobody installs it."""
+        """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
         if not self.synced.is_set():
-            self._log.info("kind not served; doing without it", kind=self.resource.kind, error=why)
+            self._log.info("doing without a kind", kind=self.resource.kind, error=why)
             self.synced.set()
         self._wait(_LOOKED_FOR * (0.5 + self._chance()))
 
@@ -276,6 +276,8 @@ def _bad_answer(answer: Answer) -> Exception:
             return Expired()
         case HTTPStatus.NOT_FOUND:
             return Unserved(answer.message)
+        case HTTPStatus.FORBIDDEN:
+            return Forbidden(answer.message, answer.retry_after)
         case _:
             return BadAnswer(answer.message, answer.retry_after)
 

@@ -14,6 +14,7 @@ from mpirt.controller.decisions.bare_workers import all_deletions, replicas_patc
 from mpirt.controller.decisions.departures import questions, wanted_replicas
 from mpirt.controller.decisions.roster_steps import next_step
 from mpirt.controller.decisions.scaler_statuses import scaler_actions
+from mpirt.controller.messages.scaling import drain_events
 from mpirt.controller.model.actions import Action
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Outcome, Roster
@@ -50,7 +51,7 @@ def bare_plan(
     if bare.roster is None:
         return plan
     told = scaler_actions(spec, bare.roster, observed, step, is_over=end is not None, now=now)
-    plan = replace(plan, scalers=tuple(told))
+    plan = replace(plan, scalers=(*told, *drain_events(spec.owner, bare.roster, step.roster, now=now)))
     if not wants:
         return replace(plan, pods=tuple(all_deletions(observed)))
     if end is not None:

@@ -68,9 +68,7 @@ def _mark(pod: Pod, roster: Roster) -> Patch | None:
     """Return the patch by which a worker becomes a host or stops being one; None if nothing changes."""
     if pod.deleted is not None or pod.is_over or pod.name not in roster.everybody:
         return None
-    change = roster.change
-    is_held = change is not None and pod.name in (*change.leaving, *change.joining)
-    wanted = str(change.source) if change is not None and is_held else ""
+    wanted = _mark_of(pod.name, roster)
     if pod.held == wanted or (pod.held and pod.held not in _OURS):
         # What somebody else has written there is left alone.
         return None
@@ -81,12 +79,23 @@ def _mark(pod: Pod, roster: Roster) -> Patch | None:
     return Patch(kinds.POD, pod.name, (guard, {"op": "remove", "path": _POINTER}), "it is a host now")
 
 
+def _mark_of(name: str, roster: Roster) -> str:
+    """Return why a worker is no host; empty if it is one."""
+    change = roster.change
+    if change is not None and name in (*change.leaving, *change.joining):
+        return str(change.source)
+    return next((str(one.source) for one in roster.drains if one.name == name and not one.after), "")
+
+
 def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
     pods, change = pods_by_name(observed), roster.change
-    for name in change.leaving if change is not None and change.committed else ():
+    going = [one.name for one in roster.drains if one.committed]
+    if change is not None and change.committed:
+        going += change.leaving
+    for name in going:
         pod = pods.get(name)
         if pod is not None and pod.deleted is None:
-            yield _deletion(pod, "it leaves the job, and is not in use")
+            yield _deletion(pod, "it leaves the job")
     for name, pod in pods.items():
         if name not in roster.everybody and pod.deleted is None:
             yield _deletion(pod, "not a worker of the job any more")

@@ -15,14 +15,22 @@ from mpirt.controller.decisions.plan import make_plan
 from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Rejection
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
+from mpirt.controller.observed.facts import is_forgotten
+from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Cached, DepartedPods, observe
 from mpirt.errors import SpecError
 
 # Immutable fields: an error in one of them is final.
 _FIXED = frozenset({"metadata.name"})
+
+_FORGETFUL = (
+    "the installed CRD drops status.scaling, in which the controller keeps what it has begun; "
+    "install the one of this version: kubectl apply -k crds/"
+)
 
 
 def decide(
@@ -33,6 +41,7 @@ def decide(
     *,
     departed: DepartedPods = (),
     answers: Mapping[str, Answer] | None = None,
+    nodes: Mapping[str, Signal] | None = None,
     settings: Settings,
     now: datetime,
     heard: datetime | None = None,
@@ -47,7 +56,11 @@ def decide(
     status = dialect.read_status(body)
     observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)
     observed = replace(
-        observed, claimed=dialect.is_claimed(body), scalers=dialect.scalers(cached), answers=answers or {}
+        observed,
+        claimed=dialect.is_claimed(body),
+        scalers=dialect.scalers(cached),
+        answers=answers or {},
+        nodes=nodes or {},
     )
     try:
         spec = dialect.parse(body)
@@ -55,4 +68,6 @@ def decide(
         if error.field in _FIXED:
             return plan_of_impossible(dialect, str(error), observed, now=now)
         return plan_of_invalid(dialect, str(error), observed, now=now)
+    if is_forgotten(spec, observed):
+        return plan_of_invalid(dialect, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
     return make_plan(dialect, spec, observed, settings=settings, now=now)

@@ -83,13 +83,13 @@ def wanted_replicas(bare: BarePods, roster: Roster, observed: Observed) -> int |
 
 def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Question, ...]:
     """Return which workers to ask whether they are still in use."""
-    change = roster.change
-    if change is None or change.committed or not _may_leave(change, observed):
-        return ()
-    pods = pods_by_name(observed)
+    change, pods = roster.change, pods_by_name(observed)
+    asked = [one.name for one in roster.drains if not one.after and not one.committed]
+    if change is not None and not change.committed and _may_leave(change, observed):
+        asked += change.leaving
     return tuple(
         Question(pod.name, pod.uid, spec.workers.template.main)
-        for name in change.leaving
+        for name in asked
         if (pod := pods.get(name)) is not None and pod.held and not is_gone(pod)
     )
 
@@ -97,7 +97,7 @@ def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Questi
 def has_proof(change: Change, observed: Observed) -> bool:
     """Whether no worker that leaves is in use."""
     pods = pods_by_name(observed)
-    return all(is_gone(pods.get(name)) or _is_idle(pods[name], observed) for name in change.leaving)
+    return all(is_gone(pods.get(name)) or is_idle(pods[name], observed) for name in change.leaving)
 
 
 def in_use(change: Change, observed: Observed) -> list[str]:
@@ -105,7 +105,7 @@ def in_use(change: Change, observed: Observed) -> list[str]:
     pods, told = pods_by_name(observed), []
     for name in change.leaving:
         pod = pods.get(name)
-        if pod is None or is_gone(pod) or _is_idle(pod, observed):
+        if pod is None or is_gone(pod) or is_idle(pod, observed):
             continue
         answer = observed.answers.get(pod.uid)
         if answer is None or (answer.sessions is None and not answer.problem):
@@ -176,7 +176,8 @@ def _may_leave(change: Change, observed: Observed) -> bool:
     return not change.joining or all_usable(change.joining, observed)
 
 
-def _is_idle(pod: Pod, observed: Observed) -> bool:
+def is_idle(pod: Pod, observed: Observed) -> bool:
+    """Whether no command runs in a worker, as it has answered for some seconds."""
     if pod.phase == "Pending":
         # None of its containers has been started, or they are just being started: nobody has used it.
         return True

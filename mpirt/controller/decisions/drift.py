@@ -47,6 +47,10 @@ _SECTIONS: Mapping[str, _Sections] = {
         ),
         fixed=(("spec", "clusterIP"),),
     ),
+    kinds.DISRUPTION_BUDGET: _Sections(
+        # A server before Kubernetes 1.27 does not know unhealthyPodEvictionPolicy.
+        kept=(("spec", "minAvailable"), ("spec", "maxUnavailable"), ("spec", "selector")),
+    ),
     kinds.STATEFUL_SET: _Sections(
         # Ordinals change the pods' names. None are desired.
         kept=(("spec", "replicas"), ("spec", "ordinals")),

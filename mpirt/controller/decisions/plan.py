@@ -34,6 +34,7 @@ from mpirt.controller.decisions.takeover import is_taken_over
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
+from mpirt.controller.manifests.disruptions import disruption_budget
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
 from mpirt.controller.manifests.service import service
@@ -136,6 +137,7 @@ def _wanted(
         role(spec),
         role_binding(spec),
         service(spec),
+        *([disruption_budget(spec)] if has_workers and spec.workers.leave_cordoned else []),
         *([_workers(spec, observed, settings, end)] if has_workers and spec.workers.bare is None else []),
     ]
 

@@ -2,9 +2,9 @@
 What becomes of a roster: the next state, given what is observed.
 
 Owns: the order in which a job's workers change. Only one change is under way at a time: an edit of the number of
-replicas comes first, then the oldest ScaleIn or ScaleOut, then a new template. Workers that died are replaced at
-any time. Nothing here touches a pod: the roster is written to the status first, and bare_workers.py acts on what
-is written there.
+replicas comes first, then the oldest ScaleIn or ScaleOut, then a new template. Workers that died are replaced,
+and workers on nodes that are about to go are drained, at any time. Nothing here touches a pod: the roster is
+written to the status first, and bare_workers.py acts on what is written there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mpirt.controller.decisions.departures import continued, limit_of
+from mpirt.controller.decisions.node_drains import with_drains
 from mpirt.controller.decisions.replacements import with_replacements
 from mpirt.controller.decisions.scaling import scaler_change
 from mpirt.controller.model.actions import earliest
@@ -42,14 +43,16 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, 
         return Step(_first(spec, bare, observed))
     roster = roster.seen(frozenset(pods_by_name(observed)))
     if not runs:
-        return Step(replace(roster, change=None, replaced=0, replaced_at=None), outcome=_stopped(roster.change))
+        quiet = replace(roster, change=None, drains=(), replaced=0, replaced_at=None)
+        return Step(quiet, outcome=_stopped(roster.change))
     roster, replace_again = with_replacements(spec, bare, roster, observed, now=now)
+    roster, drain_again = with_drains(spec, roster, observed, now=now)
     outcome = None
     if roster.change is None:
         roster = _begun(spec, bare, roster, observed, now=now)
     else:
         roster, outcome = continued(bare, roster, roster.change, observed, now=now)
-    return Step(roster, earliest(replace_again, _limit(roster.change, now)), outcome)
+    return Step(roster, earliest(replace_again, drain_again, _limit(roster.change, now)), outcome)
 
 
 def _stopped(change: Change | None) -> Outcome | None:

@@ -49,6 +49,9 @@ SUSPENDED_ANNOTATION = "job-supervisor.kube-ai.io/job-suspended"
 MANAGER_ANNOTATION = f"{names.PREFIX}/managed-by"
 US = "mpirt.dev/controller"
 
+# "true": workers leave nodes that are cordoned.
+LEAVE_CORDONED_ANNOTATION = f"{names.PREFIX}/leave-cordoned-nodes"
+
 _REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
 _DEFAULT_RESTARTS = 6
 _MOST_WORKERS = 10_000
@@ -152,7 +155,8 @@ def _workers(worker: Fields, template: Template, body: Body, job: str) -> Worker
     roster = training_status.read_status(table(body, "status")).roster
     found = worker_names(job, replicas) if roster is None else roster.names
     bare = BarePods(replicas, _REPLICAS, worker.choice("restartPolicy", Restart, Restart.NEVER), roster)
-    return Workers(found, template, Elastic(least, most), bare)
+    leaves = text(table(body, "metadata", "annotations"), LEAVE_CORDONED_ANNOTATION) == "true"
+    return Workers(found, template, Elastic(least, most), bare, leave_cordoned=leaves)
 
 
 def _launcher(launcher: Fields) -> Launcher:

@@ -146,6 +146,7 @@ class Reconciler:
             self._rejections.of(key, now),
             departed=self._store.departed(key, now),
             answers=self._asked.answers(key),
+            nodes=self._store.going_nodes(),
             settings=self._settings,
             now=now,
             heard=self._heard(),

@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.controller.manifests.event import event
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.messages.status import Said, conditions
 from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Create
 from mpirt.controller.model.conditions import JobStatus, Reason, Type
+from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Observed
 
 _MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
@@ -71,6 +75,19 @@ def change_text(change: Change) -> str:
     who = f"{change.source} {change.name}" if change.name else _CAUSES[change.source]
     moves = (("leave", change.leaving), ("join", change.joining))
     return f"{who}: " + "; ".join(f"{', '.join(of)} will {verb}" for verb, of in moves if of)
+
+
+def drain_events(owner: Owner, before: Roster, after: Roster, *, now: datetime) -> list[Create]:
+    """Return the events about workers that begin to leave their nodes."""
+    known = {one.name for one in before.drains}
+    made = []
+    for drain in after.drains:
+        if drain.name not in known:
+            message = f"{drain.name} leaves: {drain.why}; another worker takes its place"
+            identity = digest(owner.uid, drain.name, drain.source)
+            body = event(owner, identity, warning=False, reason=drain.source, message=message, now=now)
+            made.append(Create(body, message, once=True))
+    return made
 
 
 def _ended(before: JobStatus, outcome: Outcome | None) -> dict[Type, Said]:

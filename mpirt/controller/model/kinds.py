@@ -38,6 +38,8 @@ SERVICE = "Service"
 STATEFUL_SET = "StatefulSet"
 JOB = "Job"
 POD = "Pod"
+NODE = "Node"
+DISRUPTION_BUDGET = "PodDisruptionBudget"
 EVENT = "Event"
 # Events as well, but watched separately: those in which a kubelet reports that it has evicted a pod.
 EVICTION = "Eviction"
@@ -56,10 +58,16 @@ RESOURCES: Mapping[str, Resource] = {
         Resource("apps/v1", STATEFUL_SET, "statefulsets"),
         Resource("batch/v1", JOB, "jobs"),
         Resource("v1", POD, "pods"),
+        # Each lists its images, which makes it some 20 kB long.
+        Resource("v1", NODE, "nodes", page=50),
+        Resource("policy/v1", DISRUPTION_BUDGET, "poddisruptionbudgets"),
         Resource("v1", EVENT, "events"),
         Resource("v1", EVICTION, "events"),
     )
 }
+
+# What the controller does without if it may not read it.
+OPTIONAL = frozenset({DISRUPTION_BUDGET})
 
 # The jobs whose workers are pods that this controller creates itself.
 WITH_BARE_WORKERS = frozenset({TRAINING_JOB})
@@ -69,4 +77,13 @@ SCALERS = (SCALE_IN, SCALE_OUT)
 
 # The objects that a job owns, in the order of their creation: each needs those before it. The launcher Job comes
 # last, with WaitForWorkersReady only once enough workers are Ready.
-OWNED = (CONFIG_MAP, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SERVICE, STATEFUL_SET, JOB)
+OWNED = (
+    CONFIG_MAP,
+    SERVICE_ACCOUNT,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE,
+    DISRUPTION_BUDGET,
+    STATEFUL_SET,
+    JOB,
+)

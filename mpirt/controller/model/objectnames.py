@@ -18,6 +18,7 @@ _SUFFIX: Mapping[str, str] = {
     kinds.ROLE: "-launcher",
     kinds.ROLE_BINDING: "-launcher",
     kinds.SERVICE: "",
+    kinds.DISRUPTION_BUDGET: "-worker",
     kinds.STATEFUL_SET: "-worker",
     kinds.JOB: "-launcher",
 }

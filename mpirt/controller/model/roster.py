@@ -24,6 +24,10 @@ class Source(StrEnum):
     """The number of replicas in the job's spec was changed: an edit, `kubectl scale`, an autoscaler."""
     TEMPLATE = "Template"
     """The workers' template was changed."""
+    NODE_TAINT = "NodeTaint"
+    """The node is about to go, by one of its taints."""
+    NODE_CORDONED = "NodeCordoned"
+    """The node is unschedulable, and the job says that its workers leave such nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,27 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Drain:
+    """A worker that leaves because of its node; another one takes its place among the wanted workers."""
+
+    name: str
+    source: Source
+    why: str
+    """The node, and what is wrong with it."""
+    until: datetime
+    """When the worker goes even if it is in use: time for its grace period is left then."""
+    after: str = ""
+    """The worker that must be Ready first, because too few would be left otherwise; it stays a host until then."""
+    committed: bool = False
+    """Whether it goes now: it is not in use, or the time is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Roster:
     """The workers that a job wants."""
 
     names: tuple[str, ...] = ()
-    """The wanted workers in the order of their numbers, those included that are about to leave."""
+    """The wanted workers in the order of their numbers, those included that a change is about to remove."""
     highest: int = -1
     """The highest number ever used: a new worker gets a higher one."""
     replicas: int = 0
@@ -62,23 +82,35 @@ class Roster:
     pending: tuple[str, ...] = ()
     """Those, and those about to join, whose pods have not been seen yet. Only these are ever created."""
     change: Change | None = None
+    drains: tuple[Drain, ...] = ()
     replaced: int = 0
     """How many workers were replaced in short succession: each time the next one has to wait longer."""
     replaced_at: datetime | None = None
 
     @property
     def everybody(self) -> tuple[str, ...]:
-        """The wanted workers, and those about to join."""
-        return (*self.names, *(self.change.joining if self.change else ()))
+        """All workers whose pods may exist: wanted, about to join, about to leave."""
+        return (*self.names, *(self.change.joining if self.change else ()), *(one.name for one in self.drains))
 
     @property
-    def leaving(self) -> tuple[str, ...]:
+    def removed(self) -> tuple[str, ...]:
+        """The wanted workers that a change is about to remove."""
         return self.change.leaving if self.change else ()
 
     @property
+    def leaving(self) -> tuple[str, ...]:
+        """All workers that are about to leave."""
+        return (*self.removed, *(one.name for one in self.drains))
+
+    @property
     def staying(self) -> tuple[str, ...]:
-        """The wanted workers without those about to leave."""
-        return tuple(name for name in self.names if name not in self.leaving)
+        """The wanted workers that stay."""
+        return tuple(name for name in self.names if name not in self.removed)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The workers that a launcher may use: those that wait for their successors are hosts, too."""
+        return (*self.staying, *(one.name for one in self.drains if one.after))
 
     def fresh(self, job: str, count: int) -> tuple[str, ...]:
         """Return names with numbers that were never used."""

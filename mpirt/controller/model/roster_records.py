@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.model.reading import Body, moment, number, table, text, write_time
-from mpirt.controller.model.roster import Change, Roster, Source
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.model.roster import Change, Drain, Roster, Source
 
 _NAMES, _REST = "targetWorkers", "scaling"
 _SOURCES = frozenset(Source)
@@ -23,6 +23,8 @@ def write_roster(roster: Roster) -> dict[str, Any]:
         rest["pending"] = list(roster.pending)
     if roster.change is not None:
         rest["change"] = _change(roster.change)
+    if roster.drains:
+        rest["drains"] = [_drain(one) for one in roster.drains]
     if roster.replaced:
         rest["replaced"] = roster.replaced
     if roster.replaced_at is not None:
@@ -41,6 +43,7 @@ def read_roster(status: Body) -> Roster | None:
         replicas=number(rest, "replicas"),
         pending=_texts(rest, "pending"),
         change=_read_change(table(rest, "change")),
+        drains=tuple(one for row in rows(rest, "drains") if (one := _read_drain(row)) is not None),
         replaced=number(rest, "replaced"),
         replaced_at=moment(rest, "replacedTime"),
     )
@@ -71,6 +74,24 @@ def _read_change(row: Body) -> Change | None:
         joining=_texts(row, "joining"),
         committed=row.get("committed") is True,
     )
+
+
+def _drain(drain: Drain) -> dict[str, Any]:
+    row: dict[str, Any] = {"worker": drain.name, "source": str(drain.source), "why": drain.why}
+    row["until"] = write_time(drain.until)
+    if drain.after:
+        row["after"] = drain.after
+    if drain.committed:
+        row["committed"] = True
+    return row
+
+
+def _read_drain(row: Body) -> Drain | None:
+    source, until = text(row, "source"), moment(row, "until")
+    if source not in _SOURCES or until is None:
+        return None
+    committed = row.get("committed") is True
+    return Drain(text(row, "worker"), Source(source), text(row, "why"), until, text(row, "after"), committed)
 
 
 def _texts(body: Body, name: str) -> tuple[str, ...]:

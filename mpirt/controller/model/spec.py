@@ -133,6 +133,8 @@ class Workers:
     elastic: Elastic | None = None
     bare: BarePods | None = None
     """None if a StatefulSet creates the pods."""
+    leave_cordoned: bool = False
+    """Whether workers leave nodes that are cordoned; until they have, a PodDisruptionBudget keeps them."""
 
     @property
     def replicas(self) -> int:
@@ -152,7 +154,7 @@ class Workers:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The workers that a launcher may use: those that are about to leave are no hosts any more."""
-        return self.names if self.roster is None else self.roster.staying
+        return self.names if self.roster is None else self.roster.hosts
 
     @property
     def reachable(self) -> tuple[str, ...]:

@@ -97,6 +97,12 @@ def is_finished(status: JobStatus) -> bool:
     return status.is_true(Type.SUCCEEDED) or has_failed
 
 
+def is_forgotten(spec: JobSpec, observed: Observed) -> bool:
+    """Whether a roster that was written is not in the status: the CRD has no field for it."""
+    was_written = observed.status.written is not None and bool(observed.status.conditions)
+    return spec.workers.bare is not None and was_written and observed.status.roster is None
+
+
 def is_behind(workers: Live) -> bool:
     """Whether a StatefulSet's status is behind its spec. In old Kubernetes it is while a pod can't be created."""
     return number(table(workers.body, "status"), "observedGeneration") < workers.generation

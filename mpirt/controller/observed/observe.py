@@ -35,6 +35,7 @@ from mpirt.controller.model.reading import Body, moment, number, rows, table, te
 from mpirt.controller.model.records import load_history
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, Owner
+from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
 from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
 
@@ -113,6 +114,8 @@ class Observed:
     """The objects that ask for a change of the job's workers, the oldest first."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """What workers that are about to leave have answered, by the uids of their pods."""
+    nodes: Mapping[str, Signal] = field(default_factory=dict)
+    """The nodes that are about to go, by their names."""
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 
@@ -223,6 +226,8 @@ def job_key(body: Body) -> JobKey | None:
 _UNREAD_METADATA = frozenset({"managedFields", "selfLink"})
 _UNREAD_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _READ_OF_EVENT = frozenset({"involvedObject", "message", "lastTimestamp", "eventTime"})
+_READ_OF_NODE = ("name", "uid", "resourceVersion")
+_READ_OF_NODE_SPEC = ("taints", "unschedulable")
 _READ_OF_POD_SPEC = frozenset({"nodeName", "readinessGates"})
 _READ_POD_LABELS = (
     names.KUBEFLOW_JOB_LABEL,
@@ -241,6 +246,10 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
         metadata["annotations"] = kept
     if kind in (kinds.EVENT, kinds.EVICTION):
         return {"metadata": metadata, **{name: body[name] for name in _READ_OF_EVENT if name in body}}
+    if kind == kinds.NODE:
+        spec = table(body, "spec")
+        kept = {name: metadata[name] for name in _READ_OF_NODE if name in metadata}
+        return {"metadata": kept, "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec}}
     slimmed = {**body, "metadata": metadata}
     if kind == kinds.CONFIG_MAP and "binaryData" in body:
         slimmed["binaryData"] = {name: _shared(value) for name, value in body["binaryData"].items()}

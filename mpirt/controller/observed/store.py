@@ -22,6 +22,8 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.departed import Departed
+from mpirt.controller.observed.going_nodes import GoingNodes
+from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job, involved
 
@@ -53,12 +55,15 @@ class Store:
         # Objects that no watch delivers, each until a given time.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
         self._departed = Departed(clock)
+        self._nodes = GoingNodes()
 
     # -- from informers -------------------------------------------------------------------------------------------
 
     def replace(self, kind: str, bodies: Iterable[Body], version: str) -> set[JobKey]:
         """Take a list of all objects of a kind, slimmed, as of `version`. Return the jobs that have changed."""
         with self._lock:
+            if kind == kinds.NODE:
+                return self._on(self._nodes.replace(bodies))
             fresh = {_place(kind, body): body for body in bodies}
             changed: set[JobKey] = set()
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
@@ -74,11 +79,13 @@ class Store:
     def put(self, kind: str, body: Body) -> set[JobKey]:
         """Store an object that was created or changed. Return the jobs that it concerns; none if it was known."""
         with self._lock:
-            return self._put(kind, slim(kind, body))
+            return self._on(self._nodes.put(body)) if kind == kinds.NODE else self._put(kind, slim(kind, body))
 
     def remove(self, kind: str, body: Body) -> set[JobKey]:
         """Drop an object that is gone or has lost our labels. Return the jobs that it concerns; none if known."""
         with self._lock:
+            if kind == kinds.NODE:
+                return self._on(self._nodes.remove(body))
             place, uid = _place(kind, body), _uid(body)
             self._deleted.pop(uid, None)
             self._removed[uid] = _number(_version(body))
@@ -139,6 +146,11 @@ class Store:
         with self._lock:
             return self._departed.of(key, now)
 
+    def going_nodes(self) -> Mapping[str, Signal]:
+        """Return the nodes that are about to go, with their signals."""
+        with self._lock:
+            return self._nodes.signals()
+
     def lent_until(self, key: JobKey, now: datetime) -> datetime | None:
         """Return when the first object lent to a job expires, so that it is read again; None if there is none."""
         with self._lock:
@@ -148,6 +160,16 @@ class Store:
         """Return namespace and name of all objects of a kind."""
         with self._lock:
             return [(namespace, name) for known, namespace, name in self._of if known == kind]
+
+    def _on(self, nodes: set[str]) -> set[JobKey]:
+        """Return the jobs with pods on one of these nodes."""
+        if not nodes:
+            return set()
+        return {
+            key
+            for key, objects in self._jobs.items()
+            if any(text(table(pod, "spec"), "nodeName") in nodes for pod in objects.get(kinds.POD, {}).values())
+        }
 
     def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
         lent = self._lent.pop(key, {})

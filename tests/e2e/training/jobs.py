@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -120,21 +120,39 @@ class Scaler:
         return found
 
 
-def submit(namespace: Namespace, name: str, *, speaks_last: bool = False, **spec: Any) -> Job:
+def submit(
+    namespace: Namespace,
+    name: str,
+    *,
+    speaks_last: bool = False,
+    worker: Mapping[str, Any] | None = None,
+    launcher_on: str = "",
+    annotations: Mapping[str, str] | None = None,
+    spread: Mapping[str, Any] | None = None,
+) -> Job:
     """
-    Create the example's job under this name; `spec` goes over its own.
+    Create the example's job under this name.
 
-    `speaks_last`: workers that are told to end list their processes.
+    `speaks_last`: workers that are told to end list their processes. `worker` has the last word on the workers'
+    fields, `launcher_on` names the launcher's node, and `spread` is how workers are spread.
     """
     namespace.kubectl("create", "configmap", "train", f"--from-file={_TRAIN}", check=False)
     body = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
     body["metadata"]["name"] = name
-    body["spec"] |= spec
+    body["metadata"]["annotations"] = dict(annotations or {})
+    body["spec"]["etReplicaSpecs"]["worker"] |= worker or {}
+    if spread:
+        labels = {"matchLabels": {"training-job-name": name, "training-job-role": "worker"}}
+        pod = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]
+        pod["topologySpreadConstraints"] = [{**spread, "labelSelector": labels}]
+    if launcher_on:
+        on = {"kubernetes.io/hostname": launcher_on}
+        body["spec"]["etReplicaSpecs"]["launcher"]["template"]["spec"]["nodeSelector"] = on
     for replica in body["spec"]["etReplicaSpecs"].values():
         replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")
     if speaks_last:
-        worker = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
-        worker["command"] = list(lastwords.COMMAND)
+        main = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
+        main["command"] = list(lastwords.COMMAND)
     namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
     return Job(namespace, name)
 

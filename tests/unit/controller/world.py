@@ -19,6 +19,7 @@ from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Rejection, WriteStatus
 from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.spec import Settings
+from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
@@ -34,6 +35,8 @@ class World:
         self.dialect = dialect
         self.answers: dict[str, Answer] = {}
         """What pods say of their use, by their uids."""
+        self.nodes: dict[str, Signal] = {}
+        """The nodes that are about to go."""
         self.settings = settings
         self.objects: dict[tuple[str, str], Body] = {}
         self.events: list[tuple[str, str, str]] = []
@@ -70,6 +73,7 @@ class World:
             self.rejections,
             departed=self.departed,
             answers=self.answers,
+            nodes=self.nodes,
             settings=self.settings,
             now=self.now,
             heard=heard,

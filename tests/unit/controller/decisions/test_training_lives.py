@@ -217,3 +217,18 @@ class TestANewTemplate:
         world.settle()
 
         assert world.workers() == ["elastic-worker-2", "elastic-worker-3"]
+
+
+class TestACrdOfAnotherOperator:
+    def test_a_job_whose_roster_the_crd_drops_is_told_and_gets_no_pods(self) -> None:
+        world = TrainingWorld()
+        for action in world.plan().actions:
+            world.carry_out(action)
+        del world.status["scaling"]
+
+        done = world.settle()
+
+        assert writes(done) == ["tell TrainingJobRefused", "status"]
+        assert world.condition("Running")[2].startswith("the installed CRD drops status.scaling")
+        assert world.workers() == []
+        assert world.later(3600) == []
