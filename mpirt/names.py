@@ -26,6 +26,8 @@ WORKER = "worker"
 LAUNCHER = "launcher"
 SLOTS_ANNOTATION = f"{PREFIX}/slots"
 DRAINING_ANNOTATION = f"{PREFIX}/draining"
+# Since when, if the controller has written it.
+DRAINING_SINCE_ANNOTATION = f"{PREFIX}/draining-since"
 # On a job that is over: a value that was not there before runs it again; and so does, with "true", the deletion of
 # its launcher Job.
 RERUN_ANNOTATION = f"{PREFIX}/rerun"

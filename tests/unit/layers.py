@@ -87,11 +87,11 @@ _CORE = (
 )
 _CONTROLLER = (
     "options cluster/election "
-    "decisions/bare_plan decisions/bare_workers decisions/cleanup decisions/deadlines decisions/decide "
+    "decisions/bare_workers decisions/cleanup decisions/deadlines decisions/decide "
     "decisions/departures decisions/drift decisions/dry_runs decisions/node_drains "
     "decisions/launching decisions/lost_nodes decisions/plan decisions/replacements decisions/roster_steps "
-    "decisions/scaler_statuses decisions/scaling decisions/special_plans decisions/takeover "
-    "decisions/worker_pods "
+    "decisions/scale_down decisions/scaler_statuses decisions/scaling decisions/special_plans decisions/takeover "
+    "decisions/worker_plan decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
     "dialects/scheduling dialects/status_fields dialects/template dialects/training_job dialects/training_status "
     "loop/edit_limits loop/queue loop/rejections "

@@ -22,7 +22,7 @@ from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
 # How long workers may be in use that nobody set a limit for.
-_LIMITS: Mapping[Source, timedelta | None] = {
+LIMITS: Mapping[Source, timedelta | None] = {
     Source.REPLICAS: timedelta(minutes=5),
     Source.TEMPLATE: timedelta(minutes=5),
     Source.SCALE_IN: None,
@@ -34,7 +34,7 @@ IDLE_FOR = timedelta(seconds=2)
 
 def limit_of(change: Change) -> datetime | None:
     """Return when the time for a change is over."""
-    limit = _LIMITS[change.source] if change.seconds is None else timedelta(seconds=change.seconds)
+    limit = LIMITS[change.source] if change.seconds is None else timedelta(seconds=change.seconds)
     return None if limit is None else change.since + limit
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.bare_plan import bare_plan
 from mpirt.controller.decisions.cleanup import (
     expiry,
     launcher_cleanup,
@@ -22,6 +21,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.scale_down import replicas_now, superfluous
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     plan_of_anothers,
@@ -31,6 +31,7 @@ from mpirt.controller.decisions.special_plans import (
     plan_of_takeover,
 )
 from mpirt.controller.decisions.takeover import is_taken_over
+from mpirt.controller.decisions.worker_plan import worker_plan
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
@@ -92,7 +93,7 @@ def _plan_of_run(
     end = end if is_told else None
     seen = overlooking(observed, now=now)
     happened = history(spec, seen, now=now)
-    wanted = _wanted(spec, observed, settings, end, happened)
+    wanted = _wanted(spec, observed, settings, end, happened, now=now)
     rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
@@ -100,9 +101,9 @@ def _plan_of_run(
     obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
-    bare = bare_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
-    if bare.first:
-        return Plan(bare.first)
+    members = worker_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
+    if members.first:
+        return Plan(members.first)
     changes: list[Action] = []
     if obstacle is None:
         changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
@@ -112,38 +113,47 @@ def _plan_of_run(
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += launcher_cleanup(spec, observed, end)
-        changes += bare.pods
+        changes += members.pods
     if obstacle is None:
         changes += label_ranks(spec, observed)
     forced, force_again = forced_deletions(observed, now=now)
     if not is_told:
         return Plan((*changes, *forced), earliest(told_at, force_again, look))
     status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
-    status = with_scaling(status, bare.roster, bare.outcome, observed, workers, now=now)
+    status = with_scaling(status, members.roster, members.outcome, observed, workers, now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
-    again = earliest(force_again, write_again, look, bare.again)
-    return Plan((*changes, *forced, *bare.scalers, *said), again, bare.questions)
+    again = earliest(force_again, write_again, look, members.again)
+    return Plan((*changes, *forced, *members.scalers, *said), again, members.questions)
 
 
 def _wanted(
-    spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History
+    spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History, *, now: datetime
 ) -> list[Manifest]:
     """Return the desired objects, except for the launcher Job."""
     has_workers = wants_workers(spec, observed, end)
+    has_set = has_workers and spec.workers.bare is None
     return [
         # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
         _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
         *([] if own_account(spec) else [service_account(spec)]),
-        role(spec),
+        role(spec, [pod.name for pod in superfluous(spec, observed)]),
         role_binding(spec),
         service(spec),
         *([disruption_budget(spec)] if has_workers and spec.workers.leave_cordoned else []),
-        *([_workers(spec, observed, settings, end)] if has_workers and spec.workers.bare is None else []),
+        *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
     ]
 
 
-def _workers(spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None) -> Manifest:
-    return stateful_set(spec, settings, has_previous=bool(observed.previous_workers), over=end is not None)
+def _workers(
+    spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, *, now: datetime
+) -> Manifest:
+    return stateful_set(
+        spec,
+        settings,
+        replicas=replicas_now(spec, observed, now=now),
+        has_previous=bool(observed.previous_workers),
+        over=end is not None,
+    )
 
 
 def _with_history(manifest: Manifest, observed: Observed, happened: History) -> Manifest:

@@ -8,6 +8,7 @@ check create, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mpirt.controller.manifests.meta import head
@@ -34,9 +35,9 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
     return head(spec, kinds.SERVICE_ACCOUNT)
 
 
-def role(spec: JobSpec) -> dict[str, Any]:
-    """Return the Role with the launcher's permissions."""
-    workers = list(spec.workers.reachable)
+def role(spec: JobSpec, leaving: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the Role with the launcher's permissions, also in workers that are about to leave."""
+    workers = [*spec.workers.reachable, *leaving]
     start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
     look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     # Without resourceNames a rule would apply to all pods.

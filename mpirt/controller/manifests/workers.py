@@ -37,10 +37,17 @@ NO_PRIORITY_CLASS = "mpirt-job-is-over"
 
 
 def stateful_set(
-    spec: JobSpec, settings: Settings, *, has_previous: bool = False, over: bool = False
+    spec: JobSpec,
+    settings: Settings,
+    *,
+    replicas: int | None = None,
+    has_previous: bool = False,
+    over: bool = False,
 ) -> dict[str, Any]:
     """
     Return the job's StatefulSet, of a job that runs or, if `over`, of a finished job that keeps its workers.
+
+    `replicas`: how many, if not as many as the job wants, because some are about to leave.
 
     `has_previous`: pods of a deleted StatefulSet still have the names of its pods. Kubernetes backs off, up to
     five minutes, unless the object changes; so an annotation changes when those pods are gone.
@@ -58,7 +65,7 @@ def stateful_set(
     return {
         **head(spec, kinds.STATEFUL_SET, annotations=annotations),
         "spec": {
-            "replicas": spec.workers.replicas,
+            "replicas": spec.workers.replicas if replicas is None else replicas,
             "serviceName": object_name(kinds.SERVICE, spec.key.name),
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "OnDelete" if over else "RollingUpdate"},

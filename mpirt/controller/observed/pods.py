@@ -67,6 +67,8 @@ class Pod:
     revision: str
     held: str
     """The annotation mpirt.dev/draining: why it is no host now; empty if it may be one."""
+    held_since: datetime | None
+    """Since when, if the controller has written it."""
     template: str
     """The digest of the template that it was created from; empty if unknown."""
     phase: str
@@ -139,6 +141,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),
         held=podobjects.annotation(metadata, names.DRAINING_ANNOTATION),
+        held_since=moment(table(metadata, "annotations"), names.DRAINING_SINCE_ANNOTATION),
         template=podobjects.annotation(metadata, TEMPLATE_ANNOTATION),
         phase=text(status, "phase"),
         reason=reason,

@@ -1,8 +1,9 @@
 """
-The part of a plan that concerns workers without a StatefulSet.
+The part of a plan that concerns the set of workers.
 
-Owns: putting together what the roster asks for: actions on pods by the roster in the status, the next roster, and
-what ScaleIns and ScaleOuts report.
+Owns: putting together what is done about single workers. With a StatefulSet: how they leave it. Without one, what
+the roster asks for: actions on pods by the roster in the status, the next roster, and what ScaleIns and ScaleOuts
+report.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import datetime
 from mpirt.controller.decisions.bare_workers import all_deletions, replicas_patch, worker_actions
 from mpirt.controller.decisions.departures import questions, wanted_replicas
 from mpirt.controller.decisions.roster_steps import next_step
+from mpirt.controller.decisions.scale_down import leaving_questions, limit, marks
 from mpirt.controller.decisions.scaler_statuses import scaler_actions
 from mpirt.controller.messages.scaling import drain_events
 from mpirt.controller.model.actions import Action
@@ -24,8 +26,8 @@ from mpirt.controller.observed.observe import Observed
 
 
 @dataclass(frozen=True, slots=True)
-class BarePlan:
-    """What is done about a job's workers; nothing, if a StatefulSet has them."""
+class WorkerPlan:
+    """What is done about a job's workers."""
 
     roster: Roster | None = None
     """The next one; None if a StatefulSet has the workers."""
@@ -39,15 +41,15 @@ class BarePlan:
     questions: tuple[Question, ...] = ()
 
 
-def bare_plan(
+def worker_plan(
     spec: JobSpec, observed: Observed, settings: Settings, *, wants: bool, end: JobEnd | None, now: datetime
-) -> BarePlan:
+) -> WorkerPlan:
     """Return the plan for the workers. `wants`: whether the job should have any."""
     bare = spec.workers.bare
     if bare is None:
-        return BarePlan()
+        return _of_stateful_set(spec, observed, now=now)
     step = next_step(spec, bare, observed, runs=wants and end is None, now=now)
-    plan = BarePlan(step.roster, step.outcome, step.again)
+    plan = WorkerPlan(step.roster, step.outcome, step.again)
     if bare.roster is None:
         return plan
     told = scaler_actions(spec, bare.roster, observed, step, is_over=end is not None, now=now)
@@ -62,4 +64,12 @@ def bare_plan(
         first=() if wanted is None else (replicas_patch(spec, bare, observed, wanted),),
         pods=tuple(worker_actions(spec, bare.roster, observed, settings)),
         questions=questions(spec, bare.roster, observed),
+    )
+
+
+def _of_stateful_set(spec: JobSpec, observed: Observed, *, now: datetime) -> WorkerPlan:
+    return WorkerPlan(
+        again=limit(spec, observed),
+        pods=tuple(marks(spec, observed, now=now)),
+        questions=leaving_questions(spec, observed),
     )

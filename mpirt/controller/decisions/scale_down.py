@@ -1,0 +1,90 @@
+"""
+Workers of a StatefulSet that a smaller number of replicas makes superfluous.
+
+Owns: how they leave while the launcher runs: they stop being hosts, and the StatefulSet keeps its number of replicas
+until no command runs in any of them, or until the time limit. All that is remembered is on the pods themselves,
+so this works with every CRD.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from mpirt import names
+from mpirt.controller.decisions.departures import LIMITS, is_idle
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Operation, Patch
+from mpirt.controller.model.objectnames import worker_number
+from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.reading import number, table, write_time
+from mpirt.controller.model.roster import Source
+from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.facts import running_launcher
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+_POINTERS = tuple(
+    f"/metadata/annotations/{name.replace('/', '~1')}"
+    for name in (names.DRAINING_ANNOTATION, names.DRAINING_SINCE_ANNOTATION)
+)
+
+
+def superfluous(spec: JobSpec, observed: Observed) -> list[Pod]:
+    """Return the workers that have to leave with proof: those above the wanted number, while the launcher runs."""
+    live = observed.live(kinds.STATEFUL_SET)
+    if not spec.has_workers or live is None or running_launcher(observed) is None:
+        return []
+    beyond = range(spec.workers.replicas, number(table(live.body, "spec"), "replicas"))
+    # Without our annotation, it is a pod of an early version; there is no place for marks.
+    pods = (pod for pod in observed.workers if pod.template and pod.deleted is None)
+    return [pod for pod in pods if worker_number(pod.name) in beyond]
+
+
+def replicas_now(spec: JobSpec, observed: Observed, *, now: datetime) -> int:
+    """Return how many replicas the StatefulSet should have now."""
+    live, leaving = observed.live(kinds.STATEFUL_SET), superfluous(spec, observed)
+    if live is None or all(_may_go(pod, observed, now) for pod in leaving):
+        return spec.workers.replicas
+    return number(table(live.body, "spec"), "replicas")
+
+
+def marks(spec: JobSpec, observed: Observed, *, now: datetime) -> list[Patch]:
+    """Return the patches by which superfluous workers stop being hosts, and wanted ones are hosts again."""
+    leaving = {pod.uid for pod in superfluous(spec, observed)}
+    made = []
+    for pod in observed.workers:
+        guard: Operation = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
+        if pod.uid in leaving and not pod.held:
+            values = (str(Source.REPLICAS), write_time(now))
+            added = [{"op": "add", "path": path, "value": of} for path, of in zip(_POINTERS, values, strict=True)]
+            made.append(Patch(kinds.POD, pod.name, (guard, *added), "it is about to leave: no host any more"))
+        elif pod.held == Source.REPLICAS and pod.name in spec.workers.names and pod.deleted is None:
+            removed = [{"op": "remove", "path": path} for path in _POINTERS]
+            made.append(Patch(kinds.POD, pod.name, (guard, *removed), "it is wanted again: a host"))
+    return made
+
+
+def leaving_questions(spec: JobSpec, observed: Observed) -> tuple[Question, ...]:
+    """Return which workers to ask whether they are in use."""
+    main = spec.workers.template.main
+    return tuple(
+        Question(pod.name, pod.uid, main)
+        for pod in superfluous(spec, observed)
+        if pod.held and pod.phase == "Running"
+    )
+
+
+def limit(spec: JobSpec, observed: Observed) -> datetime | None:
+    """Return when superfluous workers go even if they are in use; None if there are none."""
+    ends = [end for pod in superfluous(spec, observed) if (end := _end(pod)) is not None]
+    return min(ends, default=None)
+
+
+def _may_go(pod: Pod, observed: Observed, now: datetime) -> bool:
+    end = _end(pod)
+    return pod.is_over or (bool(pod.held) and is_idle(pod, observed)) or (end is not None and end <= now)
+
+
+def _end(pod: Pod) -> datetime | None:
+    patience = LIMITS[Source.REPLICAS]
+    return None if pod.held_since is None or patience is None else pod.held_since + patience
