@@ -56,7 +56,8 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "manifests": frozenset({"model"}),
         "dialects": frozenset({"model", "manifests"}),
         "messages": frozenset({"model", "observed", "manifests"}),
-        "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages"}),
+        "scaling": frozenset({"model", "observed", "manifests", "dialects", "messages"}),
+        "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages", "scaling"}),
         "monitoring": frozenset({"model"}),
         "cluster": frozenset({"model", "monitoring"}),
         "loop": frozenset({"model", "observed", "dialects", "messages", "decisions", "monitoring"}),
@@ -87,26 +88,24 @@ _CORE = (
 )
 _CONTROLLER = (
     "options cluster/election "
-    "decisions/bare_workers decisions/cleanup decisions/deadlines decisions/decide "
-    "decisions/departures decisions/drift decisions/dry_runs decisions/node_drains "
-    "decisions/launching decisions/lost_nodes decisions/plan decisions/replacements decisions/roster_steps "
-    "decisions/scale_down decisions/scaler_statuses decisions/scaling decisions/special_plans decisions/takeover "
-    "decisions/worker_plan decisions/worker_pods "
+    "scaling/bare_workers scaling/departures scaling/node_drains scaling/replacements scaling/reports "
+    "scaling/requests scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
+    "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
+    "decisions/launching decisions/lost_nodes decisions/plan decisions/special_plans decisions/takeover "
+    "decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
-    "dialects/scheduling dialects/status_fields dialects/template dialects/training_job dialects/training_status "
+    "dialects/scheduling dialects/status_fields dialects/template dialects/training_job "
+    "dialects/training_status "
     "loop/edit_limits loop/queue loop/rejections "
-    "manifests/config_map manifests/disruptions manifests/event manifests/folders "
-    "manifests/launcher manifests/meta manifests/pods "
-    "manifests/rbac "
-    "manifests/replica_index manifests/service manifests/sshd manifests/tolerations manifests/worker_pod "
-    "manifests/workers "
-    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling "
-    "messages/sentences messages/status "
+    "manifests/config_map manifests/disruptions manifests/event manifests/folders manifests/launcher "
+    "manifests/meta manifests/pods manifests/rbac manifests/replica_index manifests/service manifests/sshd "
+    "manifests/tolerations manifests/worker_pod manifests/workers "
+    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling messages/sentences "
+    "messages/status "
     "model/actions model/attempts model/conditions model/digests model/kinds model/objectnames model/outcomes "
     "model/proofs model/reading model/records model/roster model/roster_records model/scalers model/spec "
     "observed/deaths observed/facts observed/going_nodes observed/history observed/members observed/nodes "
-    "observed/observe "
-    "observed/pod_events observed/pods observed/rivals observed/store"
+    "observed/observe observed/pod_events observed/pods observed/rivals observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",

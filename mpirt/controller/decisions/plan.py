@@ -21,7 +21,6 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
-from mpirt.controller.decisions.scale_down import replicas_now, superfluous
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     plan_of_anothers,
@@ -31,7 +30,6 @@ from mpirt.controller.decisions.special_plans import (
     plan_of_takeover,
 )
 from mpirt.controller.decisions.takeover import is_taken_over
-from mpirt.controller.decisions.worker_plan import worker_plan
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
@@ -57,6 +55,8 @@ from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished,
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
+from mpirt.controller.scaling.stateful_sets import replicas_now, superfluous
+from mpirt.controller.scaling.worker_plan import worker_plan
 
 # The characters kept of the API server's message; the rest repeats the object.
 _LONGEST_REJECTION = 1024

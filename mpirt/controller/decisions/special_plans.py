@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.bare_workers import all_deletions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
@@ -23,6 +22,7 @@ from mpirt.controller.observed.facts import RUN, is_finished
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
+from mpirt.controller.scaling.bare_workers import all_deletions
 
 # Objects of others are not watched, and no event tells when the reason of a rejection is gone.
 LOOK_AGAIN = timedelta(seconds=30)

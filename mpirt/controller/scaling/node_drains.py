@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.departures import is_idle
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Drain, Roster, Source
@@ -21,6 +20,7 @@ from mpirt.controller.observed.members import all_usable, is_dead, is_gone, pods
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
+from mpirt.controller.scaling.departures import is_idle
 
 # Kubernetes' own default.
 _GRACE = 30

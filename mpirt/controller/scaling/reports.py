@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from mpirt.controller.decisions.roster_steps import Step
-from mpirt.controller.decisions.scaling import leaving, next_scaler, refusal
 from mpirt.controller.dialects.scalers import write_scaler_status
 from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.meta import owner_reference
@@ -25,6 +23,8 @@ from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
+from mpirt.controller.scaling.requests import leaving, next_scaler, refusal
+from mpirt.controller.scaling.roster_steps import Step
 
 _REASONS = {
     (Source.SCALE_IN, True): Reason.SCALE_IN_SUCCEEDED,

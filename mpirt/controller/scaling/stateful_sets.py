@@ -1,9 +1,9 @@
 """
 Workers of a StatefulSet that a smaller number of replicas makes superfluous.
 
-Owns: how they leave while the launcher runs: they stop being hosts, and the StatefulSet keeps its number of replicas
-until no command runs in any of them, or until the time limit. All that is remembered is on the pods themselves,
-so this works with every CRD.
+Owns: how they leave while the launcher runs: they stop being hosts, and the StatefulSet keeps its number of
+replicas until no command runs in any of them, or until the time limit. All that is remembered is on the pods
+themselves, so this works with every CRD.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from mpirt import names
-from mpirt.controller.decisions.departures import LIMITS, is_idle
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Operation, Patch
 from mpirt.controller.model.objectnames import worker_number
@@ -22,6 +21,7 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
+from mpirt.controller.scaling.departures import LIMITS, is_idle
 
 _POINTERS = tuple(
     f"/metadata/annotations/{name.replace('/', '~1')}"

@@ -12,10 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mpirt.controller.decisions.departures import continued, limit_of
-from mpirt.controller.decisions.node_drains import with_drains
-from mpirt.controller.decisions.replacements import with_replacements
-from mpirt.controller.decisions.scaling import scaler_change
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
@@ -24,6 +20,10 @@ from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.members import is_dead, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
+from mpirt.controller.scaling.departures import continued, limit_of
+from mpirt.controller.scaling.node_drains import with_drains
+from mpirt.controller.scaling.replacements import with_replacements
+from mpirt.controller.scaling.requests import scaler_change
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mpirt.controller.decisions.bare_workers import all_deletions, replicas_patch, worker_actions
-from mpirt.controller.decisions.departures import questions, wanted_replicas
-from mpirt.controller.decisions.roster_steps import next_step
-from mpirt.controller.decisions.scale_down import leaving_questions, limit, marks
-from mpirt.controller.decisions.scaler_statuses import scaler_actions
 from mpirt.controller.messages.scaling import drain_events
 from mpirt.controller.model.actions import Action
 from mpirt.controller.model.proofs import Question
@@ -23,6 +18,11 @@ from mpirt.controller.model.roster import Outcome, Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import JobEnd
 from mpirt.controller.observed.observe import Observed
+from mpirt.controller.scaling.bare_workers import all_deletions, replicas_patch, worker_actions
+from mpirt.controller.scaling.departures import questions, wanted_replicas
+from mpirt.controller.scaling.reports import scaler_actions
+from mpirt.controller.scaling.roster_steps import next_step
+from mpirt.controller.scaling.stateful_sets import leaving_questions, limit, marks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Which workers a job has, and how they join and leave."""
