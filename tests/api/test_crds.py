@@ -110,7 +110,8 @@ def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_ver
         started.wait_until_ready()
         submit(started, version).wait_for_end()
 
-        said = [line for line in replica.log() if line["message"] == "version of the job resource"]
+        lines = [line for line in replica.log() if line["message"] == "version of the job resource"]
+        said = [line for line in lines if line["kind"] == "MPIJob"]
         assert [line["version"] for line in said] == [f"kubeflow.org/{version}"]
         assert replica.ends == []
     finally:

@@ -31,8 +31,8 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# About how often an optional kind is looked for.
-_LOOKED_FOR = 15.0
+# The pauses between two looks for an optional kind, which nobody may ever install.
+_FIRST_LOOK, _LONGEST_LOOK = 10.0, 300.0
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -109,6 +109,7 @@ class Informer:
         self._clock = clock
         self._version = ""
         self._failures = 0
+        self._looks = 0
         self._heard = self._clock()
         self._stopping = threading.Event()
         self._stream: Stream | None = None
@@ -164,10 +165,12 @@ class Informer:
 
     def _do_without(self, why: str) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
-        if not self.synced.is_set():
+        if not self.synced.is_set() or not self._looks:
             self._log.info("doing without a kind", kind=self.resource.kind, error=why)
             self.synced.set()
-        self._wait(_LOOKED_FOR * (0.5 + self._chance()))
+        longest = min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(self._looks, 32))
+        self._looks += 1
+        self._wait(longest * (0.5 + self._chance() / 2))
 
     def _wait(self, seconds: float) -> None:
         """Wait, and stay alive for the liveness check, however long the API server asks to wait."""
@@ -177,6 +180,7 @@ class Informer:
 
     def _well(self) -> None:
         self._heard = self._clock()
+        self._looks = 0
         if self._failures:
             self._failures = 0
             self._log.info("watch restored", kind=self.resource.kind)
