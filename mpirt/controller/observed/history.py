@@ -170,11 +170,9 @@ def _is_asked_to_go(spec: JobSpec, observed: Observed, pod: Pod) -> bool:
     if (roster := observed.status.roster) is not None:
         return pod.name in roster.leaving or pod.name not in roster.everybody
     workers = observed.mine.get(kinds.STATEFUL_SET)
-    if workers is None:
-        return False
     is_wanted = pod.name in spec.workers.names
     # A StatefulSet replaces its pods first, and only then reports that it has seen the change.
-    return is_behind(workers) or not is_wanted or not is_of_revision(workers, pod)
+    return workers is not None and (is_behind(workers) or not is_wanted or not is_of_revision(workers, pod))
 
 
 def _with_late_news(

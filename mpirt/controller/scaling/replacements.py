@@ -94,15 +94,11 @@ def _departed(name: str, observed: Observed) -> Pod | None:
 
 def _allows(restart: Restart, pod: Pod | None, main: str) -> bool:
     """Whether the policy replaces a worker that died; None: its pod is gone, and nothing is known of its end."""
-    match restart:
-        case Restart.ALWAYS:
-            return True
-        case Restart.NEVER:
-            return False
-        case Restart.ON_FAILURE:
-            return pod is not None and pod.phase == "Failed"
-        case Restart.EXIT_CODE:
-            return pod is not None and pod.phase == "Failed" and _code(pod, main) in _RETRYABLE
+    if restart is Restart.ALWAYS:
+        return True
+    if restart is Restart.NEVER or pod is None or pod.phase != "Failed":
+        return False
+    return restart is Restart.ON_FAILURE or _code(pod, main) in _RETRYABLE
 
 
 def _code(pod: Pod, main: str) -> int:
