@@ -1,4 +1,4 @@
-"""What a ScaleIn or ScaleOut has recorded counts, even if the controller was killed before the job's status had it."""
+"""What a ScaleIn or ScaleOut has recorded counts, whenever the controller was killed after that."""
 
 from __future__ import annotations
 
