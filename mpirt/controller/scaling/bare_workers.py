@@ -23,6 +23,8 @@ from mpirt.controller.observed.pods import Pod
 
 _POINTER = f"/metadata/annotations/{names.DRAINING_ANNOTATION.replace('/', '~1')}"
 _OURS = frozenset(Source)
+KEPT_FAILURES = 3
+"""How many pods are kept of workers that have failed and were replaced."""
 
 
 def all_deletions(observed: Observed) -> list[Action]:
@@ -96,8 +98,11 @@ def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
         pod = pods.get(name)
         if pod is not None and pod.deleted is None:
             yield _deletion(pod, "it leaves the job")
-    for name, pod in pods.items():
-        if name not in roster.everybody and pod.deleted is None:
+    others = [pod for name, pod in pods.items() if name not in roster.everybody and pod.deleted is None]
+    # A pod that has failed is kept for its logs; it takes nothing from anybody.
+    failed = [pod for pod in others if pod.phase == "Failed"]
+    for pod in others:
+        if pod not in failed[-KEPT_FAILURES:]:
             yield _deletion(pod, "not a worker of the job any more")
 
 

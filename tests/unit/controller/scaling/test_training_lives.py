@@ -118,7 +118,6 @@ class TestWorkersThatDie:
         world.settle()
 
         assert world.wanted() == ["1", "2"]
-        assert world.workers() == ["elastic-worker-1", "elastic-worker-2"]
 
     def test_one_that_dies_again_and_again_is_replaced_ever_later(self) -> None:
         world = TrainingWorld(training_job(restart="Always"))
@@ -144,7 +143,18 @@ class TestWorkersThatDie:
 
         [death] = world.status["attempts"][-1]["deaths"]
         assert (death["pod"], death["code"]) == ("elastic-worker-1", 137)
-        assert "elastic-worker-1" not in world.workers()
+        assert world.wanted() == ["0", "2"]
+
+    def test_the_pods_of_the_last_failures_are_kept_for_their_logs(self) -> None:
+        world = TrainingWorld(training_job(restart="Always"))
+        world.run()
+        for number in range(1, 6):
+            world.fails(f"elastic-worker-{number}")
+            world.later(700)
+            world.ready(f"elastic-worker-{number + 1}")
+            world.settle()
+
+        assert world.workers() == [f"elastic-worker-{number}" for number in (0, 3, 4, 5, 6)]
 
 
 class TestTheEnd:
