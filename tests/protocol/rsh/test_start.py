@@ -9,14 +9,14 @@ from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
-        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
+        "", ".answers", ".asks", ".channels", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
         ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
         "", ".direct", ".main", ".tasks", ".tasks.settings", ".tasks.task",
         ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
         ".invocation.seconds",
-        ".protocol", ".protocol.channels", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
+        ".protocol", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",
         ".protocol.markers",
         ".pod", ".pod.liveness",
         ".session", ".session.ending", ".session.events", ".session.holding", ".session.machine",
