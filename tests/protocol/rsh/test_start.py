@@ -9,8 +9,8 @@ from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
-        "", ".answers", ".asks", ".channels", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".execs",
-        ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
+        "", ".answers", ".asks", ".channels", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange",
+        ".execs", ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
         "", ".direct", ".main", ".tasks", ".tasks.settings", ".tasks.task",
