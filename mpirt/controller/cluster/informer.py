@@ -31,8 +31,9 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# About how often an optional kind is looked for.
-_LOOKED_FOR = 15.0
+# About how often an optional kind is looked for whose CRD is missing, and one that this process may not read. CRDs
+# are installed now and then; a Role is hardly ever changed, and that of one namespace never allows all kinds.
+_LOOKED_FOR, _ASKED_FOR = 15.0, 600.0
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -145,7 +146,7 @@ class Informer:
             except (Unserved, Forbidden) as error:
                 self._version = ""
                 if self.source.optional:
-                    self._do_without(str(error))
+                    self._do_without(str(error), _ASKED_FOR if isinstance(error, Forbidden) else _LOOKED_FOR)
                 else:
                     self._pause(str(error), at_least=error.retry_after)
             except Away as error:
@@ -162,12 +163,12 @@ class Informer:
         self._failures += 1
         self._wait(pause(self._failures, self._chance(), at_least))
 
-    def _do_without(self, why: str) -> None:
+    def _do_without(self, why: str, seconds: float) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
         if not self.synced.is_set():
             self._log.info("doing without a kind", kind=self.resource.kind, error=why)
             self.synced.set()
-        self._wait(_LOOKED_FOR * (0.5 + self._chance()))
+        self._wait(seconds * (0.5 + self._chance()))
 
     def _wait(self, seconds: float) -> None:
         """Wait, and stay alive for the liveness check, however long the API server asks to wait."""
