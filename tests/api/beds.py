@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 
 from tests.api import controllers
-from tests.api.apiproxy import ApiProxy
+from tests.api.apiproxy import ApiProxy, Hold
 from tests.api.controllers import Controller
 from tests.e2e.ground import Ground, Namespace
 from tests.plane.plane import Plane
 
 _REPLICAS = 2
+# A controller waits for an answer for as long.
+_GIVEN_UP_AFTER = 5.0
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,14 @@ class Bed:
     @property
     def namespace(self) -> Namespace:
         return self.controller.namespace
+
+    def kill_at(self, hold: Hold, *, within: float) -> None:
+        """Kill the controller when its write is held up, and let the write go on its way."""
+        write = hold.wait(within)
+        self.controller.replica(write.sender).process.kill()
+        # It would have given the write up by itself after a while.
+        assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
+        hold.release()
 
 
 @contextmanager
@@ -43,6 +55,24 @@ def beds(plane: Plane, cluster: Ground, folder: Path, count: int) -> Iterator[li
                 yield made
             finally:
                 list(pool.map(lambda bed: bed.controller.remove(), made))
+
+
+class FreeBeds:
+    """Beds that wait for their next job, which has one for itself."""
+
+    def __init__(self, made: Iterable[Bed]) -> None:
+        self._free: Queue[Bed] = Queue()
+        for bed in made:
+            self._free.put(bed)
+
+    @contextmanager
+    def one(self) -> Iterator[Bed]:
+        """The next free one, until the end of the block."""
+        bed = self._free.get()
+        try:
+            yield bed
+        finally:
+            self._free.put(bed)
 
 
 def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy) -> Bed:
