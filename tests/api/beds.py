@@ -23,7 +23,7 @@ _GIVEN_UP_AFTER = 5.0
 
 @dataclass(frozen=True)
 class Bed:
-    """One controller: two replicas, as its Deployment has them."""
+    """One controller, and the proxy on its way to the API server."""
 
     controller: Controller
     proxy: ApiProxy
@@ -42,15 +42,21 @@ class Bed:
 
 
 @contextmanager
-def beds(plane: Plane, cluster: Ground, folder: Path, count: int) -> Iterator[list[Bed]]:
-    """So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it."""
+def beds(
+    plane: Plane, cluster: Ground, folder: Path, count: int, *, replicas: int = _REPLICAS
+) -> Iterator[list[Bed]]:
+    """
+    So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it.
+
+    Each has two replicas, as its Deployment has them, or as many as are asked for.
+    """
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            made = list(pool.map(lambda proxy: _bed(plane, cluster, folder, proxy), proxies))
+            made = list(pool.map(lambda proxy: _bed(plane, cluster, folder, proxy, replicas), proxies))
             try:
                 yield made
             finally:
@@ -75,6 +81,6 @@ class FreeBeds:
             self._free.put(bed)
 
 
-def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy) -> Bed:
-    urls = [proxy.open(name) for name in controllers.names(_REPLICAS)]
-    return Bed(controllers.install(plane, cluster, folder, replicas=_REPLICAS, urls=urls), proxy)
+def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy, replicas: int) -> Bed:
+    urls = [proxy.open(name) for name in controllers.names(replicas)]
+    return Bed(controllers.install(plane, cluster, folder, replicas=replicas, urls=urls), proxy)
