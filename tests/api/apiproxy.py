@@ -3,7 +3,8 @@ An API server's doorstep: a proxy between controllers and the API server that se
 
 It speaks TLS on both sides, by the API server's own certificate, so controllers need no other credentials than the
 usual ones. Each has a door of its own, by which it is told from the others. Owns: the bytes, the record of the
-writes, and holding a chosen one up. What a write means and what is done to who sent it is others' matter.
+writes, and holding a chosen one up. What a write means and what is done to who sent it is others' matter. Execs
+don't get to the API server: nobody there could run them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -21,6 +22,7 @@ from functools import cached_property, partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.api import execs
 from tests.kube.commandlines import Site
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -129,6 +131,8 @@ class ApiProxy:
     """One proxy. start() and stop() frame its life; everything else may be called from any thread."""
 
     def __init__(self, site: Site) -> None:
+        self.busy: dict[str, int] = {}
+        """How many commands run in pods, by the pods' names, as they answer to an exec; none in all others."""
         self._site = site
         self._writes: list[Write] = []
         self._holds: list[Hold] = []
@@ -194,7 +198,7 @@ class ApiProxy:
                 self._site.address, self._site.api_port, ssl=self._trust
             )
             try:
-                await _Link(self._noted, sender, to_client, to_server).pass_on(client, server)
+                await _Link(self._noted, self.busy, sender, to_client, to_server).pass_on(client, server)
             finally:
                 to_server.transport.abort()
         except (OSError, asyncio.CancelledError):
@@ -215,11 +219,13 @@ class _Link:
     def __init__(
         self,
         noted: Callable[[Write], list[Hold]],
+        busy: Mapping[str, int],
         sender: str,
         to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
     ) -> None:
         self._noted = noted
+        self._busy = busy
         self._to_client = to_client
         self._to_server = to_server
         self._sender = sender
@@ -246,6 +252,10 @@ class _Link:
             head = await client.readuntil(b"\r\n\r\n")
             first, *fields = head.decode("latin-1").split("\r\n")
             method, target, _ = first.split(" ", 2)
+            if asked := execs.exec_in(method, target, fields):
+                self._to_client.write(execs.answer(asked, self._busy.get(execs.pod_of(asked), 0)))
+                await client.read()
+                return
             body = await client.readexactly(_length(fields))
             if method in _WRITING:
                 write = Write(time.monotonic(), self._sender, method, target, body)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 
 from tests.api import controllers
-from tests.api.apiproxy import ApiProxy
+from tests.api.apiproxy import ApiProxy, Hold
 from tests.api.controllers import Controller
 from tests.e2e.ground import Ground, Namespace
 from tests.plane.plane import Plane
 
 _REPLICAS = 2
+# A controller waits for an answer for as long.
+_GIVEN_UP_AFTER = 5.0
 
 
 @dataclass(frozen=True)
 class Bed:
-    """One controller: two replicas, as its Deployment has them."""
+    """One controller, and the proxy on its way to the API server."""
 
     controller: Controller
     proxy: ApiProxy
@@ -28,23 +32,55 @@ class Bed:
     def namespace(self) -> Namespace:
         return self.controller.namespace
 
+    def kill_at(self, hold: Hold, *, within: float) -> None:
+        """Kill the controller when its write is held up, and let the write go on its way."""
+        write = hold.wait(within)
+        self.controller.replica(write.sender).process.kill()
+        # It would have given the write up by itself after a while.
+        assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
+        hold.release()
+
 
 @contextmanager
-def beds(plane: Plane, cluster: Ground, folder: Path, count: int) -> Iterator[list[Bed]]:
-    """So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it."""
+def beds(
+    plane: Plane, cluster: Ground, folder: Path, count: int, *, replicas: int = _REPLICAS
+) -> Iterator[list[Bed]]:
+    """
+    So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it.
+
+    Each has two replicas, as its Deployment has them, or as many as are asked for.
+    """
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            made = list(pool.map(lambda proxy: _bed(plane, cluster, folder, proxy), proxies))
+            made = list(pool.map(lambda proxy: _bed(plane, cluster, folder, proxy, replicas), proxies))
             try:
                 yield made
             finally:
                 list(pool.map(lambda bed: bed.controller.remove(), made))
 
 
-def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy) -> Bed:
-    urls = [proxy.open(name) for name in controllers.names(_REPLICAS)]
-    return Bed(controllers.install(plane, cluster, folder, replicas=_REPLICAS, urls=urls), proxy)
+class FreeBeds:
+    """Beds that wait for their next job, which has one for itself."""
+
+    def __init__(self, made: Iterable[Bed]) -> None:
+        self._free: Queue[Bed] = Queue()
+        for bed in made:
+            self._free.put(bed)
+
+    @contextmanager
+    def one(self) -> Iterator[Bed]:
+        """The next free one, until the end of the block."""
+        bed = self._free.get()
+        try:
+            yield bed
+        finally:
+            self._free.put(bed)
+
+
+def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy, replicas: int) -> Bed:
+    urls = [proxy.open(name) for name in controllers.names(replicas)]
+    return Bed(controllers.install(plane, cluster, folder, replicas=replicas, urls=urls), proxy)

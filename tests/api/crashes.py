@@ -7,27 +7,18 @@ SIGKILL: it has changed the cluster, and nobody knows.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.api.apiproxy import Hold, Where, Write
 from tests.api.beds import Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
-from tests.api.states import (
-    State,
-    as_far_as_told,
-    difference,
-    has_workers,
-    is_settled,
-    made_again,
-    state,
-)
+from tests.api.likeness import lasting_difference, state_when
+from tests.api.states import State, has_workers, is_settled, made_again, state
 from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
 
@@ -65,9 +56,6 @@ ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
 
 # Several times what a life and a change of leaders take.
 _COMES_WITHIN = 180.0
-_SETTLES_WITHIN = 90.0
-# A controller waits for an answer for as long.
-_GIVEN_UP_AFTER = 5.0
 
 
 def words(write: Write) -> str:
@@ -140,10 +128,11 @@ class Course:
         """The same, for the job that others are compared with."""
         with self.peace.told():
             self.run()
-            self.peace.running.set_result(self._state_when(is_settled, "all of it as it will stay"))
+            self.peace.running.set_result(state_when(self._state, is_settled, "all of it as it will stay"))
             self.let_end()
             self._wait_for(LIFE[-1])
-            self.peace.ended.set_result(self._state_when(lambda state: not has_workers(state), "no workers left"))
+            ended = state_when(self._state, lambda state: not has_workers(state), "no workers left")
+            self.peace.ended.set_result(ended)
 
     def run(self) -> None:
         """Wait until it is said that the launcher runs."""
@@ -152,14 +141,6 @@ class Course:
     def end(self) -> None:
         """Wait until it is said that the job has succeeded."""
         self._wait_for(LIFE[ENDED], LIFE[-1])
-
-    def kill_at(self, hold: Hold) -> None:
-        """Kill the controller when its write is held up."""
-        write = hold.wait(_COMES_WITHIN)
-        self.bed.controller.replica(write.sender).process.kill()
-        # It would have given the write up by itself after a while.
-        assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
-        hold.release()
 
     def let_end(self) -> None:
         """Say the word that the launcher waits for."""
@@ -175,30 +156,7 @@ class Course:
         )
 
     def _difference(self, peace: Future[State]) -> str:
-        """What differs once everything has had its time to become equal."""
-        wanted = peace.result(_COMES_WITHIN)
-        with suppress(ClusterError):
-            until(lambda: self._is_equal(wanted), within=_SETTLES_WITHIN, what="the same state")
-        return self._differs(wanted)
-
-    def _is_equal(self, wanted: State) -> bool:
-        try:
-            return not self._differs(wanted)
-        except ClusterError:
-            # A look that failed says nothing; the one after the wait has to succeed.
-            return False
-
-    def _differs(self, wanted: State) -> str:
-        found = self._state()
-        return difference(wanted if self.all_is_told else as_far_as_told(wanted, found), found)
-
-    def _state_when(self, is_it: Callable[[State], bool], what: str) -> State:
-        return until(
-            lambda: found if is_it(found := self._state()) else (),
-            within=_SETTLES_WITHIN,
-            what=what,
-            instead=lambda: "\n".join(self._state()),
-        )
+        return lasting_difference(peace.result(_COMES_WITHIN), self._state, all_is_told=self.all_is_told)
 
     def _state(self) -> State:
         return state(self.bed.namespace, self.job.name)
@@ -240,7 +198,7 @@ def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
     hold = hold_up(bed, name, Where.AFTER, target)
     course = start(bed, peace, name)
     with ThreadPoolExecutor(1) as aside:
-        killed = aside.submit(course.kill_at, hold)
+        killed = aside.submit(bed.kill_at, hold, within=_COMES_WITHIN)
         course.live()
         killed.result()
     return course

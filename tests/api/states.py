@@ -23,7 +23,8 @@ State = tuple[str, ...]
 
 _OBJECTS = (
     "configmaps,serviceaccounts,secrets,roles,rolebindings,services,statefulsets,controllerrevisions,jobs,pods,"
-    "mpijobs.kubeflow.org"
+    "mpijobs.kubeflow.org,trainingjobs.kai.alibabacloud.com,scaleins.kai.alibabacloud.com,"
+    "scaleouts.kai.alibabacloud.com"
 )
 # Of what Kubernetes tells: the making and ending of pods, which tells a second one from the first. What nodes tell
 # comes late, and not always where the API server was away: see made_again().

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from queue import Queue
 
 import pytest
 
-from tests.api.beds import Bed, beds
+from tests.api.beds import FreeBeds, beds
 from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
@@ -29,29 +28,20 @@ def courses(
         beds(plane, cluster, tmp_path_factory.mktemp("crashes"), SIDE_BY_SIDE) as made,
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
-        free: Queue[Bed] = Queue()
-        for bed in made:
-            free.put(bed)
-        peace = Peace()
+        free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
         lives |= {write: pool.submit(disturbed, free, peace, write) for write in LIFE}
         yield {what: life.result() for what, life in lives.items()}
 
 
-def peaceful(free: Queue[Bed], peace: Peace) -> Course:
-    bed = free.get()
-    try:
+def peaceful(free: FreeBeds, peace: Peace) -> Course:
+    with free.one() as bed:
         return live_in_peace(bed, peace)
-    finally:
-        free.put(bed)
 
 
-def disturbed(free: Queue[Bed], peace: Peace, write: str) -> Course:
-    bed = free.get()
-    try:
+def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
+    with free.one() as bed:
         return live_disturbed(bed, peace, write)
-    finally:
-        free.put(bed)
 
 
 @pytest.mark.timeout(900)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.messages.sentences import listed
+from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.scalers import Scaler
@@ -142,7 +143,9 @@ def _completed(bare: BarePods, roster: Roster, change: Change) -> tuple[Roster, 
         # The spec is changed first.
         return roster, None
     without = roster.without(change.leaving)
-    done = replace(without, names=(*without.names, *change.joining), replicas=replicas, change=None)
+    # One that was replaced meanwhile has a successor with a higher number than those that join.
+    names = tuple(sorted((*without.names, *change.joining), key=worker_number))
+    done = replace(without, names=names, replicas=replicas, change=None)
     told = [f"{verb} {', '.join(of)}" for verb, of in _moves(change) if of]
     return done, Outcome(change, succeeded=True, message=" and ".join(told))
 

@@ -138,6 +138,19 @@ class TestScaleIn:
         assert pods_of(world.settle()) == ["delete elastic-worker-1", "delete elastic-worker-2"]
         assert world.wanted() == ["0", "3"]
 
+    def test_by_count_the_highest_numbers_go_in_whatever_order_they_came(self) -> None:
+        world = running(restart="Always")
+        world.scale_out(1)
+        world.vanishes("elastic-worker-0")
+        world.settle()
+        world.ready()
+        world.settle()
+        assert world.wanted() == ["1", "2", "3"]
+
+        world.scale_in(count=1)
+
+        assert world.held() == {"elastic-worker-3": "ScaleIn"}
+
     def test_workers_that_leave_go_together_or_not_at_all(self) -> None:
         world = running(4)
         world.scale_in(count=2, timeout=60)

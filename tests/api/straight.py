@@ -1,0 +1,98 @@
+"""
+An administrator's requests to a plane's API server, without a kubectl for each of them.
+
+For tests that make hundreds of them, or that have to hear of every change at once. Each request has a connection
+of its own, so every method may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from tests.kube import pki
+from tests.plane.plane import Plane
+
+Body = dict[str, Any]
+
+MERGE = "application/merge-patch+json"
+_WITHIN = 60.0
+
+
+class Denied(Exception):
+    """The API server has said no."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class Watching:
+    """A watch that somebody reads in a thread of its own, until another one hangs up."""
+
+    def __init__(self, connection: http.client.HTTPSConnection) -> None:
+        self._connection = connection
+        self._answer = connection.getresponse()
+
+    def lines(self) -> Iterator[bytes]:
+        """A line for each change, those objects first that are there."""
+        with suppress(OSError, http.client.HTTPException):
+            yield from self._answer
+
+    def hang_up(self) -> None:
+        """Let the reader come to the end: closing would leave it waiting."""
+        with suppress(OSError):
+            socket.socket.shutdown(self._connection.sock, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._answer.close()
+        self._connection.close()
+
+
+class Straight:
+    """The way to one plane's API server."""
+
+    def __init__(self, plane: Plane) -> None:
+        site = plane.site
+        self._address, self._port = site.address, site.api_port
+        self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
+        self._headers = {"Authorization": f"Bearer {site.secrets.token(pki.ADMIN)}"}
+
+    def get(self, path: str) -> Body:
+        return self._ask("GET", path)
+
+    def create(self, path: str, body: Body) -> Body:
+        return self._ask("POST", path, body)
+
+    def patch(self, path: str, body: Body) -> Body:
+        return self._ask("PATCH", path, body, content=MERGE)
+
+    def delete(self, path: str) -> Body:
+        return self._ask("DELETE", path)
+
+    def watch(self, path: str) -> Watching:
+        """Watch all objects there."""
+        connection = self._connected(timeout=None)
+        connection.request("GET", f"{path}?watch=1", headers=self._headers)
+        return Watching(connection)
+
+    def _ask(self, method: str, path: str, body: Body | None = None, content: str = "application/json") -> Body:
+        connection = self._connected(timeout=_WITHIN)
+        try:
+            headers = self._headers | {"Content-Type": content}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            found: Body = json.loads(answer.read())
+        finally:
+            connection.close()
+        if answer.status >= http.HTTPStatus.BAD_REQUEST:
+            raise Denied(answer.status, str(found.get("message")))
+        return found
+
+    def _connected(self, *, timeout: float | None) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self._address, self._port, context=self._trust, timeout=timeout)

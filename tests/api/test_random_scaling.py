@@ -1,0 +1,137 @@
+"""
+Many elastic jobs whose workers are changed at random, by everybody who may, in all ways at once: everything that
+was asked for comes to an end, all agree on the workers then, and no limit was ever broken on the way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from tests.api.apiproxy import Write
+from tests.api.beds import Bed, beds
+from tests.api.leadership import is_for_job, made_twice
+from tests.api.random_scaling import Crowd, Place
+from tests.api.recorder import Told, recording
+from tests.api.scaling_laws import broken_limits, numbers_used_twice, unasked_deletions, wrong_choices
+from tests.api.straight import Straight
+from tests.api.trainings import training_job
+from tests.e2e.ground import Ground
+from tests.kube.wait import until
+from tests.plane.plane import Plane
+
+SEED = "mpirt"
+JOBS, WORKERS, OPERATIONS = 50, 8, 10
+LEAST, MOST = 3, 12
+
+HOSTS_WITHIN = 30.0
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Run:
+    """All jobs after everything that was asked for."""
+
+    bed: Bed
+    crowds: list[Crowd]
+    told: list[Told]
+    writes: list[Write]
+    started: float
+    """Seconds until all jobs ran and had their workers."""
+    took: float
+    """Seconds from then on."""
+
+    @property
+    def killed(self) -> set[str]:
+        return {uid for crowd in self.crowds for uid in crowd.killed}
+
+
+@pytest.fixture(scope="module")
+def run(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    way, folder = Straight(plane), tmp_path_factory.mktemp("random")
+    with (
+        beds(plane, cluster, folder, 1, replicas=1) as [bed],
+        recording(way, bed.namespace.name) as recorder,
+        ThreadPoolExecutor(JOBS) as pool,
+    ):
+        place = Place(way, recorder, bed.namespace.name)
+        names = [f"random-{number}" for number in range(JOBS)]
+        crowds = [Crowd(place, name, Random(f"{SEED}-{name}"), LEAST, MOST) for name in names]
+        begun = time.monotonic()
+        for name in names:
+            body = training_job(name, replicas=WORKERS, least=LEAST, most=MOST, restart="Always")
+            way.create(place.path("trainingjobs"), body)
+        list(pool.map(Crowd.start, crowds))
+        all_run, before = time.monotonic(), len(bed.proxy.writes())
+        list(pool.map(lambda crowd: crowd.run(OPERATIONS), crowds))
+        took = time.monotonic() - all_run
+        writes = [write for write in bed.proxy.writes()[before:] if is_for_job(write)]
+        made = Run(bed, crowds, recorder.told(), writes, all_run - begun, took)
+        print(table(made))
+        yield made
+
+
+def test_every_scaler_that_is_left_has_an_outcome(run: Run) -> None:
+    phases = Counter(one["status"]["phase"] for crowd in run.crowds for one in crowd.scalers())
+
+    assert phases.keys() == {"ScaleSucceeded", "ScaleFailed"}
+
+
+def test_status_and_spec_and_pods_agree_on_the_workers(run: Run) -> None:
+    assert [crowd.job for crowd in run.crowds if not crowd.is_settled()] == []
+
+
+def test_launchers_are_told_of_these_hosts(run: Run) -> None:
+    wanted = {crowd.job: [f"{name}:1" for name in crowd.status()["targetWorkers"]] for crowd in run.crowds}
+
+    until(
+        lambda: hosts(run.bed) == wanted, within=HOSTS_WITHIN, what="these hosts", instead=lambda: hosts(run.bed)
+    )
+
+
+def test_no_job_ever_wants_fewer_or_more_workers_than_allowed(run: Run) -> None:
+    assert broken_limits(run.told, least=LEAST, most=MOST) == []
+
+
+def test_no_number_is_used_twice(run: Run) -> None:
+    assert numbers_used_twice(run.told) == []
+    assert made_twice(run.bed.proxy.writes()) == []
+
+
+def test_a_scaler_means_the_workers_that_it_asks_for(run: Run) -> None:
+    assert wrong_choices(run.told) == []
+
+
+def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: Run) -> None:
+    assert unasked_deletions(run.told, run.killed) == []
+
+
+def test_as_much_was_asked_for_as_is_promised(run: Run) -> None:
+    assert sum(len(crowd.asked) for crowd in run.crowds) == JOBS * OPERATIONS
+
+
+def hosts(bed: Bed) -> dict[str, list[str]]:
+    """The hosts in all ConfigMaps, by the jobs."""
+    found = bed.namespace.kubectl.get("configmaps", "--selector=training.kubeflow.org/job-name")
+    return {each["metadata"]["name"].removesuffix("-config"): each["data"]["hostfile"].split() for each in found}
+
+
+def table(run: Run) -> str:
+    """What it took, and what was asked for."""
+    outcomes = Counter(one["status"]["phase"] for crowd in run.crowds for one in crowd.scalers())
+    asked = Counter(kind for crowd in run.crowds for kind in crowd.asked)
+    operations = asked.total()
+    rows = [
+        (f"seconds until {JOBS} jobs of {WORKERS} workers ran", f"{run.started:.0f}"),
+        (f"seconds for {operations} operations", f"{run.took:.0f}"),
+        ("writes per operation", f"{len(run.writes) / operations:.1f}"),
+        *((kind, str(count)) for kind, count in [*asked.items(), *outcomes.items()]),
+    ]
+    return "\n".join(f"{what:<55}{figure:>8}" for what, figure in rows)

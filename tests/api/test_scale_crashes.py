@@ -1,0 +1,98 @@
+"""
+Crash consistency of elastic jobs: wherever in a change of its workers the controller is killed, a job comes to the
+same end, no pod is made twice, and no number is used twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from tests.api.beds import FreeBeds, beds
+from tests.api.recorder import Recorder, recording
+from tests.api.scale_crashes import CHANGES, Change, Course, live
+from tests.api.states import State
+from tests.api.straight import Straight
+from tests.e2e.ground import Ground
+from tests.plane.plane import Plane
+
+# Each has its own controller, and a life is mostly waiting: for a lease to run out.
+SIDE_BY_SIDE = 8
+PEACE = ""
+
+Courses = dict[tuple[str, str], Course]
+KILLS = [(what, write) for what, change in CHANGES.items() for write in change.writes]
+
+
+@pytest.fixture(scope="module")
+def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
+    """A change for every kill, and one of each kind without."""
+    with ExitStack() as stack:
+        made = stack.enter_context(beds(plane, cluster, tmp_path_factory.mktemp("scaling"), SIDE_BY_SIDE))
+        way = Straight(plane)
+        recorders = {bed.namespace.name: stack.enter_context(recording(way, bed.namespace.name)) for bed in made}
+        pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
+        peace = {what: Future[State]() for what in CHANGES}
+        wanted = [*((what, PEACE) for what in CHANGES), *KILLS]
+        lives = {
+            (what, write): pool.submit(in_a_bed, free, recorders, CHANGES[what], peace[what], write)
+            for what, write in wanted
+        }
+        yield {which: life.result() for which, life in lives.items()}
+
+
+def in_a_bed(
+    free: FreeBeds, recorders: dict[str, Recorder], change: Change, peace: Future[State], write: str
+) -> Course:
+    with free.one() as bed:
+        return live(bed, recorders[bed.namespace.name], change, peace, write)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("what", "write"), KILLS)
+def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
+    courses: Courses, what: str, write: str
+) -> None:
+    course = courses[what, write]
+
+    assert not course.difference, course.difference
+
+
+@pytest.mark.parametrize(("what", "write"), KILLS)
+def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what: str, write: str) -> None:
+    course, change = courses[what, write], CHANGES[what]
+
+    assert course.made_twice() == []
+    assert course.pods() == {course.job.worker(number): 1 for number in range(change.highest + 1)}
+
+
+@pytest.mark.parametrize(("what", "write"), KILLS)
+def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str) -> None:
+    course, change = courses[what, write], CHANGES[what]
+    worker = course.job.worker
+
+    assert course.wanted() == [
+        (worker(0), worker(1), worker(2)),
+        tuple(worker(number) for number in change.hosts),
+    ]
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
+    course, change = courses[what, PEACE], CHANGES[what]
+    job = course.job
+    workers = [job.worker(number) for number in change.hosts]
+
+    assert job.status()["targetWorkers"] == workers
+    assert job.replicas() == change.replicas
+    assert sorted(job.workers()) == workers
+    assert job.hosts() == [f"{name}:1" for name in workers]
+    assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
+    assert tuple(courses[what, PEACE].writes()) == CHANGES[what].writes
