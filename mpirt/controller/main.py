@@ -19,6 +19,7 @@ from importlib.metadata import version
 from mpirt import names
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
+from mpirt.controller.decisions.planner import JobPlanner
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.keepers import keeper_files, report_missing
@@ -54,7 +55,8 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     keepers = keeper_files()
     report_missing(keepers, log)
     chosen = replace(options, settings=replace(options.settings, keepers=keepers))
-    daemon = Daemon([MPI_JOB, TRAINING], chosen, link, metrics, log, identity=_identity(environment))
+    planners = [JobPlanner(MPI_JOB), JobPlanner(TRAINING)]
+    daemon = Daemon(planners, chosen, link, metrics, log, identity=_identity(environment))
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),
