@@ -76,6 +76,13 @@ class Task:
             instead=self.body,
         )
 
+    def wait_for_run(self, *, after: str = "") -> str:
+        """Wait until its status says that it runs in a pod that is not the one of that uid; return the pod's."""
+        status = self.wait_until(
+            lambda one: one.get("phase") == "Running" and one.get("podUID") != after, f"{self.name} to run"
+        )
+        return str(status["podUID"])
+
     def wait_until(self, is_so: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         """Wait until that is true of its status, and return that."""
         return until(
