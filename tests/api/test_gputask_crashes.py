@@ -21,7 +21,7 @@ import pytest
 from tests.api.apiproxy import Hold, Where, Write
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
-from tests.api.gputasks import MODEL, Task, gpu_plane, ground_of, manifest
+from tests.api.gputasks import Task, gpu_plane, ground_of, manifest
 
 SIDE_BY_SIDE = 6
 PEACE = "no kill"
@@ -29,11 +29,10 @@ PODS = 3
 
 LIFE = (
     "POST pods",
-    "POST events GPUTaskPending",
-    "PATCH status GPUTaskPending",
+    "POST events GPUTaskPodCreated",
     "POST events GPUTaskUnschedulable",
     "PATCH status GPUTaskUnschedulable",
-    "PATCH status GPUTaskPending, again",
+    "PATCH status GPUTaskPending",
     "DELETE pods",
     "POST pods, again",
     "POST events GPUTaskRunning",
@@ -48,6 +47,9 @@ LIFE = (
     "PATCH status GPUTaskSucceeded",
 )
 """All writes of an undisturbed task's life, in their order."""
+
+HELD_BACK = {"spec": {"schedulingGates": [{"name": "mpirt-test/held-back"}]}}
+"""A template whose pod is known to be unschedulable as soon as it is there."""
 
 _COMES_WITHIN = 120.0
 # A controller waits for an answer for as long.
@@ -131,16 +133,15 @@ def live(free: Queue[Bed], target: str) -> Course:
 
 def see_through(bed: Bed, name: str) -> Course:
     """Have the task wait, be changed, run, be evicted, run again and succeed."""
-    bed.namespace.kubectl.apply(manifest(name, gpu="nobody-has-it"))
+    bed.namespace.kubectl.apply(manifest(name, template=HELD_BACK))
     task = Task(bed.namespace, name)
     task.wait_for("GPUTaskUnschedulable")
-    task.change(gpu=MODEL)
+    task.change(template=None)
     before = task.wait_for_run()
     evict(task)
     task.wait_for_run(after=before)
     task.ends(0)
     task.wait_for("GPUTaskSucceeded", kind="Succeeded")
-    # Its last write is the status, whose answer a dead controller does not get.
     return Course(bed, task, task.status(), task.events())
 
 

@@ -76,7 +76,7 @@ def test_the_example_runs_on_a_node_of_its_model_and_succeeds(tasks: Namespace) 
     assert status["nodeName"] == pod["spec"]["nodeName"]
     assert status["nodeName"] in ("gpu-1", "gpu-2")
     assert {"startTime", "completionTime"} <= task.status().keys()
-    assert task.events() == ["GPUTaskPending", "GPUTaskRunning", "GPUTaskSucceeded"]
+    assert task.events() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskSucceeded"]
 
 
 def test_a_task_of_a_higher_priority_displaces_one_of_a_lower_which_runs_again(
@@ -99,7 +99,7 @@ def test_a_task_of_a_higher_priority_displaces_one_of_a_lower_which_runs_again(
 
     assert [one.status()["restarts"] for one in (low, middle, high)] == [1, 1, 0]
     assert low.events() == [
-        "GPUTaskPending",
+        "GPUTaskPodCreated",
         "GPUTaskRunning",
         "GPUTaskPreempted",
         "GPUTaskUnschedulable",
@@ -177,7 +177,7 @@ def test_a_task_whose_pod_somebody_deletes_runs_again(tasks: Namespace) -> None:
     status = task.wait_until(lambda one: one.get("restarts") == 1 and one["phase"] == "Running", "another pod")
 
     assert status["podUID"] == task.uid() != before
-    assert task.events() == ["GPUTaskPending", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
+    assert task.events() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
 
 
 def test_a_task_that_waits_may_be_changed_and_one_that_runs_is_left_alone(tasks: Namespace) -> None:

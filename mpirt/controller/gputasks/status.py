@@ -27,6 +27,7 @@ class Phase(StrEnum):
 class Reason(StrEnum):
     """Why a task runs or doesn't: the reasons of its conditions and events."""
 
+    CREATED = "GPUTaskPodCreated"
     PENDING = "GPUTaskPending"
     UNSCHEDULABLE = "GPUTaskUnschedulable"
     NOT_STARTING = "GPUTaskNotStarting"

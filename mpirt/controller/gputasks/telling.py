@@ -17,7 +17,7 @@ from mpirt.controller.model.actions import Action, Create, WriteStatus
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import Owner
 
-_NORMAL = frozenset({Reason.PENDING, Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})
+_NORMAL = frozenset({Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})
 
 
 def status_actions(
@@ -27,9 +27,11 @@ def status_actions(
     due = _due(before, status, now)
     if due is None or due > now:
         return [], due
-    events = [_event(owner, before, kind, status, now) for kind in _transitions(before, status)]
+    events = [_transition(owner, before, kind, status, now) for kind in _transitions(before, status)]
+    first = [] if before.uid or not status.uid else [_first(owner, status, now)]
     name = owner.key.name
     return [
+        *first,
         *events,
         WriteStatus(owner.kind, name, owner.uid, write_status(status), "the status has changed"),
     ], None
@@ -65,8 +67,7 @@ def _transitions(before: TaskStatus, status: TaskStatus) -> Iterator[Type]:
     for kind, one in new.items():
         is_told = not status.is_over or kind is not Type.RUNNING
         has_changed = kind not in old or _essence(old[kind], before) != _essence(one, status)
-        is_quiet = one.reason == Reason.PENDING and before.running is not None
-        if is_told and has_changed and not is_quiet:
+        if is_told and has_changed and one.reason != Reason.PENDING:
             yield kind
 
 
@@ -75,7 +76,14 @@ def _essence(condition: Condition, status: TaskStatus) -> tuple[bool, str, str]:
     return condition.status, condition.reason, status.uid if condition.reason in LOSSES else ""
 
 
-def _event(owner: Owner, before: TaskStatus, kind: Type, status: TaskStatus, now: datetime) -> Create:
+def _first(owner: Owner, status: TaskStatus, now: datetime) -> Create:
+    """Return the event about the first pod of the task."""
+    message = f"created pod {status.pod}"
+    body = event(owner, digest(owner.uid, message), warning=False, reason=Reason.CREATED, message=message, now=now)
+    return Create(body, message, once=True)
+
+
+def _transition(owner: Owner, before: TaskStatus, kind: Type, status: TaskStatus, now: datetime) -> Create:
     old, new = before.conditions.get(kind), status.conditions[kind]
     last = old and [*_essence(old, before), old.changed.isoformat()]
     identity = digest(owner.uid, kind, *_essence(new, status), last)

@@ -24,7 +24,7 @@ class TestAnUndisturbedTask:
     def test_its_pod_is_created_then_this_is_told(self) -> None:
         world = TaskWorld()
 
-        assert writes(world.settle()) == ["create Pod", "tell GPUTaskPending", "status"]
+        assert writes(world.settle()) == ["create Pod", "tell GPUTaskPodCreated", "status"]
         assert world.why() == ("Pending", "GPUTaskPending")
 
     def test_it_costs_seven_writes(self) -> None:
@@ -34,7 +34,7 @@ class TestAnUndisturbedTask:
         world.settle()
 
         assert world.writes == 7
-        assert world.told() == ["GPUTaskPending", "GPUTaskRunning", "GPUTaskSucceeded"]
+        assert world.told() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskSucceeded"]
 
     def test_nothing_is_written_while_nothing_happens(self) -> None:
         world = TaskWorld()
@@ -348,7 +348,7 @@ class TestALostPod:
 
         assert (world.status["restarts"], world.status["podUID"]) == (1, "uid-of-Pod-2")
         assert world.status["startTime"] == time(70)
-        assert world.told() == ["GPUTaskPending", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
+        assert world.told() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
 
     def test_a_node_that_is_unreachable_may_come_back(self) -> None:
         world = TaskWorld()
