@@ -76,17 +76,21 @@ class Task:
             instead=self.body,
         )
 
-    def wait_for_run(self, *, after: str = "") -> str:
+    def wait_for_run(self, *, after: str = "", within: float = WITHIN) -> str:
         """Wait until its status says that it runs in a pod that is not the one of that uid; return the pod's."""
         status = self.wait_until(
-            lambda one: one.get("phase") == "Running" and one.get("podUID") != after, f"{self.name} to run"
+            lambda one: one.get("phase") == "Running" and one.get("podUID") != after,
+            f"{self.name} to run",
+            within=within,
         )
         return str(status["podUID"])
 
-    def wait_until(self, is_so: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    def wait_until(
+        self, is_so: Callable[[dict[str, Any]], bool], what: str, *, within: float = WITHIN
+    ) -> dict[str, Any]:
         """Wait until that is true of its status, and return that."""
         return until(
-            lambda: found if is_so(found := self.status()) else {}, within=WITHIN, what=what, instead=self.body
+            lambda: found if is_so(found := self.status()) else {}, within=within, what=what, instead=self.body
         )
 
     def pod(self) -> dict[str, Any]:
@@ -112,7 +116,7 @@ class Task:
         """The reasons of the events about it, in order."""
         selector = f"--field-selector=involvedObject.name={self.name},involvedObject.kind=GPUTask"
         found = self.namespace.kubectl.get("events", selector)
-        ordered = sorted(found, key=lambda one: (one["firstTimestamp"], one["metadata"]["resourceVersion"]))
+        ordered = sorted(found, key=lambda one: (one["firstTimestamp"], int(one["metadata"]["resourceVersion"])))
         return [one["reason"] for one in ordered]
 
 
@@ -122,17 +126,16 @@ def example() -> dict[str, Any]:
     return found
 
 
-def manifest(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def manifest(name: str, **spec: Any) -> dict[str, Any]:
     """The same with another name; `spec` goes over it."""
     found = example()
-    metadata = {"name": name, "annotations": annotations or {}}
-    return {**found, "metadata": metadata, "spec": {**found["spec"], **spec}}
+    return {**found, "metadata": {"name": name}, "spec": {**found["spec"], **spec}}
 
 
-def submit(namespace: Namespace, prefix: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Task:
+def submit(namespace: Namespace, prefix: str, **spec: Any) -> Task:
     """Create a task with a name of its own."""
     name = job_name(prefix)
-    namespace.kubectl.apply(manifest(name, annotations=annotations, **spec))
+    namespace.kubectl.apply(manifest(name, **spec))
     return Task(namespace, name)
 
 

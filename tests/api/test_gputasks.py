@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
@@ -29,12 +31,16 @@ from tests.api.gputasks import (
 from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.e2e.ground import Ground, Namespace
 from tests.e2e.manifests import pod as plain_pod
+from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.plane import nodes
 from tests.plane.plane import Plane
 
 # Mere words in a status may be kept back for ten seconds.
 QUIET_SECONDS = 12.0
 WRITES_OF_A_LIFE = 7
+# Kubernetes finds a node unreachable after 50 s; nothing is forced within 90 s of the controller's start.
+LOST_WITHIN = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +58,17 @@ def ground(own: Plane) -> Ground:
 def installed(own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     with controllers.passing(own, ground, tmp_path_factory.mktemp("controller")) as made:
         yield made
+
+
+@pytest.fixture
+def sees_nodes(installed: Controller) -> None:
+    """The controller may read nodes, as one for all namespaces may."""
+    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
+    ours = [each for each in found if each["metadata"]["name"] == "mpirt-controller-nodes"]
+    for each in ours:
+        for subject in each.get("subjects", ()):
+            subject["namespace"] = installed.namespace.name
+    installed.namespace.ground.kubectl.apply(*ours)
 
 
 @pytest.fixture
@@ -218,7 +235,9 @@ def test_a_priority_that_does_not_exist_is_told(tasks: Namespace) -> None:
 def test_a_field_that_can_not_be_is_refused_in_words(
     tasks: Namespace, field: str, value: object, said: str
 ) -> None:
-    answer = refused(tasks, manifest("refused", **{field: value}))
+    wrong: dict[str, Any] = {field: value}
+
+    answer = refused(tasks, manifest("refused", **wrong))
 
     assert f"spec.{field}: Invalid value: " in answer
     assert said in answer
@@ -230,13 +249,50 @@ def test_a_name_that_is_too_long_is_refused_in_words(tasks: Namespace) -> None:
 
 def test_numbers_are_taken_and_fields_of_a_newer_kubernetes_are_kept(tasks: Namespace) -> None:
     template = {"spec": {"tomorrow": {"field": 1}, "containers": [{"name": "gpu-task", "tomorrow": "x"}]}}
-    numbers = {"cpu": 2, "memory": 1000000000, "gpu-amount": 1}
+    numbers: dict[str, Any] = {"cpu": 2, "memory": 1000000000, "gpu-amount": 1}
     task = submit(tasks, "numbers", template=template, **numbers)
 
     task.wait_for("GPUTaskRunning")
 
     assert task.body()["spec"]["template"] == template
     assert task.pod()["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "1G", GPU: "1"}
+
+
+def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_stay(
+    own: Plane, tasks: Namespace, sees_nodes: None
+) -> None:
+    add_gpus(own.kubectl, "spot", "spot-1", each=2)
+    moving, staying = submit(tasks, "moving", gpu="spot"), submit(tasks, "staying", gpu="spot")
+    before = {one.name: one.wait_for_run() for one in (moving, staying)}
+    tasks.kubectl("annotate", TASKS, moving.name, "mpirt.dev/checkpointable=true")
+    add_gpus(own.kubectl, "spot", "spot-2", each=2)
+
+    own.kubectl("taint", "node", "spot-1", "mpirt.dev/node-going=soon:NoSchedule")
+    moving.wait_for_run(after=before[moving.name])
+
+    assert moving.status()["nodeName"] == "spot-2"
+    assert moving.events() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskMoved", "GPUTaskRunning"]
+    assert (staying.uid(), staying.status()["nodeName"]) == (before[staying.name], "spot-1")
+
+
+@pytest.mark.timeout(400)
+def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Namespace) -> None:
+    add_gpus(own.kubectl, "fragile", "fragile-1")
+    soon = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}]
+    task = submit(
+        tasks,
+        "fragile",
+        gpu="fragile",
+        template={"spec": {"tolerations": soon, "terminationGracePeriodSeconds": 1}},
+    )
+    before = task.wait_for_run()
+    add_gpus(own.kubectl, "fragile", "fragile-2")
+
+    nodes.lose(own.kubectl, "fragile-1")
+    task.wait_for_run(after=before, within=LOST_WITHIN)
+
+    assert task.status()["nodeName"] == "fragile-2"
+    assert task.events()[-2:] == ["GPUTaskNodeLost", "GPUTaskRunning"]
 
 
 def test_a_task_costs_seven_writes_and_in_peace_none(
@@ -253,6 +309,24 @@ def test_a_task_costs_seven_writes_and_in_peace_none(
         until(lambda: over.seconds() > QUIET_SECONDS, within=60, what=f"{QUIET_SECONDS:g} s without a request")
 
         assert scrape(alone).writes() == WRITES_OF_A_LIFE
+
+
+def test_a_controller_without_the_crd_is_ready_and_runs_tasks_once_there_is_one(
+    own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The last test: all tasks go with the CRD."""
+    own.kubectl("delete", "crd", TASKS, "--timeout=60s")
+    with controllers.passing(own, ground, tmp_path_factory.mktemp("without")) as without:
+        [replica] = without.replicas
+        said = [line for line in replica.log() if line.get("kind") == "GPUTask"]
+        problems = replica.problems()
+        own.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
+        own.kubectl("wait", "crd", TASKS, "--for=condition=Established", "--timeout=60s")
+        task = submit(without.namespace, "later")
+        task.wait_for("GPUTaskRunning")
+
+    assert problems == ""
+    assert [(line["level"], line["message"]) for line in said] == [("info", "doing without a kind")]
 
 
 def scrape(controller: Controller) -> Scrape:
