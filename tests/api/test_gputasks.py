@@ -57,18 +57,8 @@ def ground(own: Plane) -> Ground:
 @pytest.fixture(scope="module")
 def installed(own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     with controllers.passing(own, ground, tmp_path_factory.mktemp("controller")) as made:
+        let_it_see_nodes(made)
         yield made
-
-
-@pytest.fixture
-def sees_nodes(installed: Controller) -> None:
-    """The controller may read nodes, as one for all namespaces may."""
-    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
-    ours = [each for each in found if each["metadata"]["name"] == "mpirt-controller-nodes"]
-    for each in ours:
-        for subject in each.get("subjects", ()):
-            subject["namespace"] = installed.namespace.name
-    installed.namespace.ground.kubectl.apply(*ours)
 
 
 @pytest.fixture
@@ -259,7 +249,7 @@ def test_numbers_are_taken_and_fields_of_a_newer_kubernetes_are_kept(tasks: Name
 
 
 def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_stay(
-    own: Plane, tasks: Namespace, sees_nodes: None
+    own: Plane, tasks: Namespace
 ) -> None:
     add_gpus(own.kubectl, "spot", "spot-1", each=2)
     moving, staying = submit(tasks, "moving", gpu="spot"), submit(tasks, "staying", gpu="spot")
@@ -327,6 +317,16 @@ def test_a_controller_without_the_crd_is_ready_and_runs_tasks_once_there_is_one(
 
     assert problems == ""
     assert [(line["level"], line["message"]) for line in said] == [("info", "doing without a kind")]
+
+
+def let_it_see_nodes(controller: Controller) -> None:
+    """Let it read nodes, as the controller for all namespaces may."""
+    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
+    documents = [each for each in found if each["metadata"]["name"] == "mpirt-controller-nodes"]
+    for each in documents:
+        for subject in each.get("subjects", ()):
+            subject["namespace"] = controller.namespace.name
+    controller.namespace.ground.kubectl.apply(*documents)
 
 
 def scrape(controller: Controller) -> Scrape:
