@@ -122,7 +122,7 @@ def _acts(
 
 
 def _deletion(pod: Pod, seen: Seen, state: State, wish: Wish) -> list[Action]:
-    if state.is_lost:
+    if state.is_lost and state.pod is not None:
         return [Delete(kinds.POD, pod.name, pod.uid, state.message)]
     if not has_begun(pod) and is_outdated(pod, wish):
         # Not if it begins in this moment.

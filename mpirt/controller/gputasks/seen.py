@@ -6,6 +6,7 @@ Owns: whose a pod is. It is the task's if, and only if, the uid in its controlle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,7 +28,7 @@ class Seen:
     version: str = ""
     """Its resourceVersion."""
     departed: Pod | None = None
-    """The last pod of the task that was deleted a moment ago; None while it has one."""
+    """The task's last pod, if that went a moment ago and was being deleted or had ended; None while it has one."""
     other: Live | None = None
     """A pod that has the name and belongs to somebody else."""
 
@@ -50,14 +51,21 @@ def see(owner: Owner, cached: Cached, departed: DepartedPods) -> Seen:
     found = [body for body in cached.get(kinds.POD, ()) if _has_name(body, owner)]
     mine = next((body for body in found if _is_of(body, owner)), None)
     other = next((read_live(kinds.POD, body) for body in found if not _is_of(body, owner)), None)
-    gone: list[tuple[Body, datetime]] = [(body, at) for body, at in departed if _is_of(body, owner)]
-    last = max(gone, key=lambda each: each[1], default=None)
     return Seen(
         pod=None if mine is None else read_pod(mine, evicted=evicted),
         version="" if mine is None else text(table(mine, "metadata"), "resourceVersion"),
-        departed=None if last is None or mine is not None else read_pod(last[0], evicted=evicted, gone=last[1]),
+        departed=_departed(owner, departed, evicted) if mine is None else None,
         other=other if mine is None else None,
     )
+
+
+def _departed(owner: Owner, departed: DepartedPods, evicted: Mapping[str, str]) -> Pod | None:
+    gone: list[tuple[Body, datetime]] = [(body, at) for body, at in departed if _is_of(body, owner)]
+    if not gone:
+        return None
+    body, at = max(gone, key=lambda each: each[1])
+    pod = read_pod(body, evicted=evicted, gone=at)
+    return pod if pod.deleted is not None or pod.is_over else None
 
 
 def _has_name(body: Body, owner: Owner) -> bool:

@@ -55,8 +55,11 @@ class State:
 def state_of(before: TaskStatus, seen: Seen, wish: Wish) -> State:
     """Return the state of a task that has not ended before."""
     pod = seen.last
-    if pod is not None and before.uid == pod.uid and before.reason in LOSSES:
+    if _is_told(before, seen):
         return _as_told(before, pod)
+    if _has_vanished(before, seen):
+        words = f"pod {before.pod} is gone, and nothing shows how it ended; the task runs again"
+        return State(Phase.PENDING, Reason.POD_DELETED, words)
     found = fate(pod) if pod is not None and not _is_replaced(seen, wish) else None
     if isinstance(found, Ended):
         phase = Phase.SUCCEEDED if found.succeeded else Phase.FAILED
@@ -78,15 +81,33 @@ def has_begun(pod: Pod) -> bool:
     return pod.phase not in ("", "Pending")
 
 
+def _is_told(before: TaskStatus, seen: Seen) -> bool:
+    """Whether the status says that this pod is lost, and it is on its way out or is to be."""
+    pod = seen.last
+    if pod is None or before.uid != pod.uid or before.reason not in LOSSES:
+        return False
+    return pod.was_deleted or before.reason == Reason.MOVED
+
+
+def _has_vanished(before: TaskStatus, seen: Seen) -> bool:
+    """
+    Whether the pod in which the task ran has a successor, and nobody has seen it end.
+
+    Only the successor proves that it is gone: a pod without its labels vanishes from the cache, but keeps its name.
+    """
+    return before.phase == Phase.RUNNING and seen.pod is not None and seen.pod.uid != before.uid
+
+
 def _is_replaced(seen: Seen, wish: Wish) -> bool:
     """Whether the pod was deleted only because the task was changed before it began."""
     pod = seen.last
     return pod is not None and pod.was_deleted and not has_begun(pod) and is_outdated(pod, wish)
 
 
-def _as_told(before: TaskStatus, pod: Pod) -> State:
+def _as_told(before: TaskStatus, pod: Pod | None = None) -> State:
     message = before.running.message if before.running is not None else ""
-    return State(Phase.PENDING, before.reason, message, pod)
+    outdated = before.outdated.message if before.outdated is not None else ""
+    return State(Phase(before.phase), before.reason, message, pod, outdated)
 
 
 def _without_pod(before: TaskStatus, seen: Seen, wish: Wish) -> State:
@@ -98,10 +119,8 @@ def _without_pod(before: TaskStatus, seen: Seen, wish: Wish) -> State:
         return State(Phase.PENDING, Reason.EXISTS, words)
     if seen.other is not None:
         return State(Phase.PENDING, Reason.PENDING, f"waiting for the previous pod {seen.other.name} to terminate")
-    if before.reason in LOSSES:
-        return State(Phase.PENDING, before.reason, before.running.message if before.running else "")
-    if before.phase == Phase.RUNNING:
-        return State(Phase.PENDING, Reason.POD_DELETED, f"pod {before.pod} is gone; the task runs again")
+    if before.reason in LOSSES or before.phase == Phase.RUNNING:
+        return _as_told(before)
     return State(Phase.PENDING, Reason.PENDING, "waiting for its pod to be created")
 
 

@@ -334,12 +334,29 @@ class TestALostPod:
         world.goes()
         world.forget()
 
-        assert writes(world.settle()) == ["tell GPUTaskPodDeleted", "status", "create Pod"]
-        assert world.condition("Running")[2] == "pod train is gone; the task runs again"
+        assert writes(world.settle()) == ["create Pod", "tell GPUTaskPodDeleted", "status"]
+        assert world.condition("Running")[2] == (
+            "pod train is gone, and nothing shows how it ended; the task runs again"
+        )
+
+    def test_a_pod_that_is_only_out_of_sight_runs_on(self) -> None:
+        """Somebody has removed its labels. That it is there is told by the answer to the creation of another."""
+        world = TaskWorld()
+        world.start()
+        world.change(cpu="7")
+        world.settle()
+        pod = world.objects.pop(("Pod", "train"))
+        world.departed.append((pod, world.now))
+
+        assert writes(world.plan().actions) == ["create Pod"]
+        world.objects["Pod", "train"] = pod
+        assert world.settle() == []
 
     def test_its_losses_are_counted_and_its_next_pod_is_another(self) -> None:
         world = TaskWorld()
         world.start()
+        world.is_to_go()
+        world.settle()
         world.goes()
         world.settle()
         world.seconds += 5
@@ -397,6 +414,7 @@ class TestALostPod:
         world.start()
         for _ in range(12):
             world.seconds += 400
+            world.is_to_go()
             world.goes()
             assert "create Pod" in writes(world.settle())
             world.runs()
