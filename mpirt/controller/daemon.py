@@ -24,7 +24,7 @@ from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.questions import Questions
 from mpirt.controller.cluster.writes import Writer
-from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.decisions.planner import Kind, Planner
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
@@ -77,7 +77,7 @@ class Daemon:
 
     def __init__(
         self,
-        dialects: Sequence[Dialect],
+        planners: Sequence[Planner],
         options: Options,
         link: Link,
         metrics: Metrics,
@@ -89,7 +89,7 @@ class Daemon:
         self._metrics = metrics
         clock = partial(datetime.now, UTC)
         self._made = clock()
-        self._jobs = {one.resource.kind: _discovery(one, link, log) for one in dialects}
+        self._jobs = {one.kind.resource.kind: _discovery(one.kind, link, log) for one in planners}
         self._scalers = _scalers(link, log)
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
@@ -101,7 +101,7 @@ class Daemon:
         )
         executor = PodExecutor(partial(_endpoint, options.kubeconfig))
         self._questions = Questions(executor, clock=clock, answered=lambda key: self._queue.add([key]))
-        self._reconciler = self._make_reconciler(dialects, options, link, clock)
+        self._reconciler = self._make_reconciler(planners, options, link, clock)
         self._workers = [
             threading.Thread(target=self._work, name=f"worker {n}", daemon=True) for n in range(options.workers)
         ]
@@ -176,11 +176,11 @@ class Daemon:
         return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]
 
     def _make_reconciler(
-        self, dialects: Sequence[Dialect], options: Options, link: Link, clock: Callable[[], datetime]
+        self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
         jobs = {kind: one.now for kind, one in (self._jobs | self._scalers).items()}
         return Reconciler(
-            dialects,
+            planners,
             options.settings,
             store=self._store,
             cluster=Writer(link, kinds.RESOURCES, jobs, within=options.terms.write_within),
@@ -241,9 +241,9 @@ def _scalers(link: Link, log: Log) -> dict[str, Discovery]:
     return {one.kind: Discovery(link, (one,), log, remedy="apply its CRD", optional=True) for one in SCALERS}
 
 
-def _discovery(dialect: Dialect, link: Link, log: Log) -> Discovery:
-    remedy = f"{dialect.remedy}; waiting until it is served"
-    return Discovery(link, dialect.versions, log, remedy=remedy, optional=dialect.optional)
+def _discovery(kind: Kind, link: Link, log: Log) -> Discovery:
+    remedy = f"{kind.remedy}; waiting until it is served"
+    return Discovery(link, kind.versions, log, remedy=remedy, optional=kind.optional)
 
 
 def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:

@@ -1,5 +1,5 @@
 """
-mpirt-controller: MPIJobs and TrainingJobs in, running MPI jobs out.
+mpirt-controller: MPIJobs and TrainingJobs in, running MPI jobs out; and GPUTasks in, pods out.
 
 Owns: the assembly, the signals, and the one place where an error becomes a message and an exit code.
 """
@@ -19,8 +19,10 @@ from importlib.metadata import version
 from mpirt import names
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.daemon import Daemon
+from mpirt.controller.decisions.planner import JobPlanner, Planner
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
+from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.keepers import keeper_files, report_missing
 from mpirt.controller.monitoring.logs import FORMS, LineLog, Log
 from mpirt.controller.monitoring.metrics import CONTENT_TYPE, Metrics
@@ -54,7 +56,8 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     keepers = keeper_files()
     report_missing(keepers, log)
     chosen = replace(options, settings=replace(options.settings, keepers=keepers))
-    daemon = Daemon([MPI_JOB, TRAINING], chosen, link, metrics, log, identity=_identity(environment))
+    planners: list[Planner] = [JobPlanner(MPI_JOB), JobPlanner(TRAINING), GPU_TASKS]
+    daemon = Daemon(planners, chosen, link, metrics, log, identity=_identity(environment))
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),

@@ -64,7 +64,12 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
     if found.workers < 1:
         raise UsageError(f"--workers: must be at least 1, got {found.workers}")
     try:
-        settings = Settings(runtime_image=found.runtime_image, cluster_domain=found.cluster_domain)
+        settings = Settings(
+            runtime_image=found.runtime_image,
+            cluster_domain=found.cluster_domain,
+            gpu_label=found.gpu_label,
+            gpu_resource=found.gpu_resource,
+        )
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
     except SpecError as error:
         raise UsageError(str(error)) from error
@@ -91,6 +96,8 @@ def usage(environment: Mapping[str, str]) -> str:
 _OPTIONS = (
     "runtime-image",
     "cluster-domain",
+    "gpu-label",
+    "gpu-resource",
     "namespace",
     "kubeconfig",
     "lease-name",
@@ -114,7 +121,8 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=names.CONTROLLER,
         usage=f"{names.CONTROLLER} [options]",
-        description="Runs MPIJobs (kubeflow.org v1 and v2beta1) and TrainingJobs (kai.alibabacloud.com v1alpha1).",
+        description="Runs MPIJobs (kubeflow.org v1 and v2beta1), TrainingJobs (kai.alibabacloud.com v1alpha1)\n"
+        "and GPUTasks (falldio.com v1).",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -132,6 +140,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         metavar="DOMAIN",
         help="DNS domain of the cluster (cluster.local)",
     )
+    _add_gpus(add)
     add("--namespace", default="", metavar="NAME", help="watch only this namespace (all)")
     add(
         "--kubeconfig",
@@ -146,6 +155,22 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--log-format", choices=sorted(FORMS), default="logfmt", help="format of the log (logfmt)")
     add("--version", action="store_true", help=argparse.SUPPRESS)
     return parser
+
+
+def _add_gpus(add: Callable[..., object]) -> None:
+    none = Settings(runtime_image="")
+    add(
+        "--gpu-label",
+        default=none.gpu_label,
+        metavar="KEY",
+        help=f"node label with the GPU model, for GPUTasks ({none.gpu_label}); for example nvidia.com/gpu.product",
+    )
+    add(
+        "--gpu-resource",
+        default=none.gpu_resource,
+        metavar="NAME",
+        help=f"resource that their GPUs are ({none.gpu_resource}); for example nvidia.com/gpu",
+    )
 
 
 def _add_lease(add: Callable[..., object], environment: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.wait import until
@@ -20,10 +20,22 @@ _READY_WITHIN = 60.0
 _PODS = 2000
 
 
-def add(kubectl: Kubectl, names: Iterable[str], *, pods: int = _PODS, alone: bool = False) -> None:
-    """Add nodes, for the pods alone that tolerate them or for all; returns when they are Ready and take pods."""
+def add(
+    kubectl: Kubectl,
+    names: Iterable[str],
+    *,
+    pods: int = _PODS,
+    alone: bool = False,
+    labels: Mapping[str, str] | None = None,
+    room: Mapping[str, str] | None = None,
+) -> None:
+    """
+    Add nodes, for the pods alone that tolerate them or for all; returns when they are Ready and take pods.
+
+    `labels` and `room`, such as GPUs, come on top of those of every node.
+    """
     wanted = set(names)
-    kubectl.apply(*(_node(name, pods, alone=alone) for name in sorted(wanted)))
+    kubectl.apply(*(_node(name, pods, labels or {}, room or {}, alone=alone) for name in sorted(wanted)))
     until(lambda: _usable(kubectl) >= wanted, within=_READY_WITHIN, what=f"{len(wanted)} nodes that take pods")
 
 
@@ -45,12 +57,12 @@ def _usable(kubectl: Kubectl) -> set[str]:
     }
 
 
-def _node(name: str, pods: int, *, alone: bool) -> Manifest:
-    room = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": str(pods)}
+def _node(name: str, pods: int, labels: Mapping[str, str], more: Mapping[str, str], *, alone: bool) -> Manifest:
+    room = {"cpu": "1000", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": str(pods), **more}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {ALIVE: "yes", "kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {ALIVE: "yes", "kubernetes.io/hostname": name, **labels}},
         "spec": {"taints": [{"key": ALONE, "effect": "NoSchedule"}]} if alone else {},
         "status": {"capacity": room, "allocatable": room},
     }

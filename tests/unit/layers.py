@@ -58,6 +58,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "messages": frozenset({"model", "observed", "manifests"}),
         "scaling": frozenset({"model", "observed", "manifests", "dialects", "messages"}),
         "decisions": frozenset({"model", "observed", "manifests", "dialects", "messages", "scaling"}),
+        "gputasks": frozenset({"model", "observed", "manifests", "dialects", "messages", "decisions"}),
         "monitoring": frozenset({"model"}),
         "cluster": frozenset({"model", "monitoring"}),
         "loop": frozenset({"model", "observed", "dialects", "messages", "decisions", "monitoring"}),
@@ -91,11 +92,13 @@ _CONTROLLER = (
     "scaling/bare_workers scaling/departures scaling/node_drains scaling/replacements scaling/reports "
     "scaling/requests scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
     "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
-    "decisions/launching decisions/lost_nodes decisions/plan decisions/special_plans decisions/takeover "
-    "decisions/worker_pods "
+    "decisions/launching decisions/lost_nodes decisions/plan decisions/planner decisions/special_plans "
+    "decisions/takeover decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
     "dialects/scheduling dialects/status_fields dialects/template dialects/training_job "
     "dialects/training_status "
+    "gputasks/decide gputasks/fate gputasks/pod gputasks/reading gputasks/seen gputasks/spec gputasks/states "
+    "gputasks/status gputasks/telling "
     "loop/edit_limits loop/queue loop/rejections "
     "manifests/config_map manifests/disruptions manifests/event manifests/folders manifests/launcher "
     "manifests/meta manifests/pods manifests/rbac manifests/replica_index manifests/service manifests/sshd "

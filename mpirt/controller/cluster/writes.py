@@ -100,13 +100,17 @@ class Writer:
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": {"uid": action.uid},
+            "preconditions": {"uid": action.uid} | _version(action),
             "propagationPolicy": "Foreground" if action.foreground else "Background",
         }
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
         return Request("delete", "DELETE", where, resource.plural, body=options, within=self._within)
+
+
+def _version(action: Delete) -> dict[str, str]:
+    return {"resourceVersion": action.version} if action.version else {}
 
 
 def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
-Owns: the reaction to each outcome. decide.py makes the plan; cluster/ carries out its actions and is passed in, as
+Owns: the reaction to each outcome. A planner makes the plan; cluster/ carries out its actions and is passed in, as
 are the clock and the permission to write (the lease is held).
 """
 
@@ -14,8 +14,7 @@ from enum import Enum, auto
 from typing import Protocol
 from zlib import crc32
 
-from mpirt.controller.decisions.decide import decide
-from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.decisions.planner import Around, Planner
 from mpirt.controller.loop.edit_limits import EditLimits
 from mpirt.controller.loop.rejections import Rejections
 from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
@@ -105,7 +104,7 @@ class Reconciler:
 
     def __init__(
         self,
-        dialects: Iterable[Dialect],
+        planners: Iterable[Planner],
         settings: Settings,
         *,
         store: Store,
@@ -117,7 +116,7 @@ class Reconciler:
         heard: Callable[[], datetime],
         may_act: Callable[[], bool],
     ) -> None:
-        self._dialects = {one.resource.kind: one for one in dialects}
+        self._planners = {one.kind.resource.kind: one for one in planners}
         self._settings = settings
         self._store = store
         self._cluster = cluster
@@ -139,18 +138,15 @@ class Reconciler:
         if body is None:
             return Turn(Result.SETTLED)
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
-        plan = decide(
-            self._dialects[key.kind],
-            body,
-            seen.objects,
-            self._rejections.of(key, now),
+        around = Around(
+            self._settings,
+            now,
             departed=self._store.departed(key, now),
             answers=self._asked.answers(key),
             nodes=self._store.going_nodes(),
-            settings=self._settings,
-            now=now,
             heard=self._heard(),
         )
+        plan = self._planners[key.kind].decide(body, seen.objects, self._rejections.of(key, now), around)
         delays = [self._delay(key, action, now) for action in plan.actions]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
         result, retry_after = self._execute(due, seen)
@@ -217,7 +213,7 @@ class Reconciler:
             return None
         found = self._cluster.read(action.kind, seen.key.namespace, action.name)
         [job] = seen.objects[seen.key.kind]
-        return edit_undone(self._dialects[seen.key.kind].owner(job), action, found or {}, now=now)
+        return edit_undone(self._planners[seen.key.kind].kind.owner(job), action, found or {}, now=now)
 
     def _remember_done(self, action: Action, key: JobKey, came: Done) -> None:
         kind = action.kind

@@ -73,6 +73,9 @@ class Delete:
 
     `foreground`: the object stays visible until everything that it owns is gone. `grace`: the grace period in
     seconds; None uses the object's own, 0 does not wait for the node to confirm termination.
+
+    `version`: only if it still has this resourceVersion. Otherwise the answer is 409, and a new plan is made, with
+    back-off, from what the watch reports meanwhile.
     """
 
     kind: str
@@ -81,6 +84,7 @@ class Delete:
     why: str
     foreground: bool = False
     grace: int | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) 
 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
-    if isinstance(action, Delete):
+    if isinstance(action, Delete) and not (action.version and code == _CONFLICT):
         # The object with that uid no longer exists.
         return Done()
     if code == _NOT_FOUND:

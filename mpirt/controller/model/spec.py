@@ -7,6 +7,7 @@ that, no code reads fields of the user's dictionaries, except of pod templates, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +18,8 @@ from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Roster
 from mpirt.errors import SpecError
 from mpirt.hosts import Form
+
+_QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 class Implementation(StrEnum):
@@ -265,7 +268,14 @@ class Settings:
     cluster_domain: str = "cluster.local"
     keepers: Mapping[str, str] = field(default_factory=dict)
     """The keeper's files for the workers, by name, in base64; one copy for all jobs."""
+    gpu_label: str = "falldio.com/gpu"
+    """The node label whose value is the model of a node's GPUs, for GPUTasks."""
+    gpu_resource: str = "falldio.com/gpu"
+    """The resource that a GPUTask's GPUs are, in its pod's limits."""
 
     def __post_init__(self) -> None:
         if not self.cluster_domain or self.cluster_domain != self.cluster_domain.strip("."):
             raise SpecError("cluster domain", f"not a domain: {self.cluster_domain!r}")
+        for option, name in (("GPU label", self.gpu_label), ("GPU resource", self.gpu_resource)):
+            if not _QUALIFIED.fullmatch(name):
+                raise SpecError(option, f"not a name such as nvidia.com/gpu: {name!r}")

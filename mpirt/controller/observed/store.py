@@ -183,7 +183,7 @@ class Store:
     def _put(self, kind: str, body: Body) -> set[JobKey]:
         place, key = _place(kind, body), self._key(kind, body)
         known = self._of.get(place)
-        if _uid(body) in self._deleted or _number(_version(body)) < self._removed.get(_uid(body), 0):
+        if _uid(body) in self._deleted or _number(_version(body)) <= self._removed.get(_uid(body), -1):
             return set()
         if known is not None and self._is_known(place, body):
             return set()

@@ -30,9 +30,22 @@ def test_but_words_win() -> None:
     assert (found.namespace, found.lease) == ("ml", False)
 
 
+def test_gpus_have_the_names_of_the_first_controller_unless_told_otherwise() -> None:
+    words = ["--gpu-label=nvidia.com/gpu.product", "--gpu-resource=nvidia.com/gpu"]
+
+    found = [read_options(words, {}).settings for words in ([], words)]
+
+    assert [(one.gpu_label, one.gpu_resource) for one in found] == [
+        ("falldio.com/gpu", "falldio.com/gpu"),
+        ("nvidia.com/gpu.product", "nvidia.com/gpu"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--gpu-label=a b"], "GPU label: not a name such as nvidia.com/gpu: 'a b'"),
+        (["--gpu-resource=/gpu"], "GPU resource: not a name such as nvidia.com/gpu: '/gpu'"),
         (["--frobnicate"], "unrecognized arguments: --frobnicate"),
         (["--names", "ml"], "unrecognized arguments: --names ml"),
         (["--metrics-port=65536"], "invalid port 65536 (0 to 65535)"),

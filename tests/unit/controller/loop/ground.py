@@ -8,6 +8,7 @@ from typing import Any
 
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import Output, Questions
+from mpirt.controller.decisions.planner import JobPlanner
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.loop.reconcile import Reconciler, Turn
 from mpirt.controller.model.actions import Action, WriteStatus
@@ -43,7 +44,7 @@ class Ground:
         self.metrics = Metrics()
         self._store = Store(["MPIJob"], clock=self._clock)
         self._reconciler = Reconciler(
-            [MPI_JOB],
+            [JobPlanner(MPI_JOB)],
             SETTINGS,
             store=self._store,
             cluster=self,

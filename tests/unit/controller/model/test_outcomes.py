@@ -13,6 +13,7 @@ OBJECT = {"kind": "Service", "metadata": {"name": "train"}}
 CREATE = Create(OBJECT, "why")
 PATCH = Patch("Service", "train", (), "why")
 DELETE = Delete("Service", "train", "uid", "why")
+AS_SEEN = Delete("Pod", "train", "uid", "why", version="7")
 STATUS = WriteStatus("MPIJob", "train", "uid", {}, "why")
 
 
@@ -99,6 +100,8 @@ def no(reason: str = "", *, field: str = "") -> dict[str, Any]:
         pytest.param(DELETE, 202, OBJECT, Done(OBJECT), id="on its way out"),
         pytest.param(DELETE, 404, no(), Done(), id="deleted by somebody else"),
         pytest.param(DELETE, 409, no("Conflict"), Done(), id="its name is taken by another"),
+        pytest.param(AS_SEEN, 409, no("Conflict"), Conflict("no"), id="not deleted because it has changed"),
+        pytest.param(AS_SEEN, 404, no("NotFound"), Done(), id="nothing to delete, changed or not"),
     ],
 )
 def test_an_answer_means(action: Action, code: int, body: dict[str, Any], expected: Outcome) -> None:

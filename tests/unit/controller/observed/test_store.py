@@ -72,6 +72,14 @@ class TestAnAnswerThatComesLate:
         assert store.put("ConfigMap", thing(version="6")) == set()
         assert store.around(KEY, NOON) == {}
 
+    def test_of_a_deletion_that_was_complete_at_once_brings_nothing_back(self, store: Store) -> None:
+        """Such an answer holds the pod, with the version at which the watch has told its end."""
+        store.put("Pod", pod(version="5"))
+        store.remove("Pod", pod(version="7"))
+
+        assert store.put("Pod", pod(version="7")) == set()
+        assert store.around(KEY, NOON) == {}
+
     def test_is_taken_if_it_is_later_than_that(self, store: Store) -> None:
         store.put("ConfigMap", thing(version="5"))
         store.remove("ConfigMap", thing(version="7"))

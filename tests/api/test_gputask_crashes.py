@@ -1,0 +1,179 @@
+"""
+A GPUTask comes to the same end, and no pod of it is made twice, at whichever write its controller is killed.
+
+The write is carried out, its answer is kept back, and the process that waits for it gets SIGKILL. In its life the
+task is changed while it waits, is evicted while it runs, and succeeds: it has three pods.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from tests.api.apiproxy import Hold, Where, Write
+from tests.api.beds import Bed, beds
+from tests.api.controllers import job_name
+from tests.api.gputasks import Task, gpu_plane, ground_of, manifest
+
+SIDE_BY_SIDE = 6
+PEACE = "no kill"
+PODS = 3
+
+LIFE = (
+    "POST pods",
+    "POST events GPUTaskPodCreated",
+    "POST events GPUTaskUnschedulable",
+    "PATCH status GPUTaskUnschedulable",
+    "PATCH status GPUTaskPending",
+    "DELETE pods",
+    "POST pods, again",
+    "POST events GPUTaskRunning",
+    "PATCH status GPUTaskRunning",
+    "POST events GPUTaskEvicted",
+    "PATCH status GPUTaskEvicted",
+    "DELETE pods, again",
+    "POST pods, again, again",
+    "POST events GPUTaskRunning, again",
+    "PATCH status GPUTaskRunning, again",
+    "POST events GPUTaskSucceeded",
+    "PATCH status GPUTaskSucceeded",
+)
+"""All writes of an undisturbed task's life, in their order."""
+
+HELD_BACK = {"spec": {"schedulingGates": [{"name": "mpirt-test/held-back"}]}}
+"""A template whose pod is known to be unschedulable as soon as it is there."""
+
+_COMES_WITHIN = 120.0
+# A controller waits for an answer for as long.
+_GIVEN_UP_AFTER = 5.0
+
+
+def words() -> Callable[[Write], str]:
+    """What a task's writes are called in LIFE, asked in their order."""
+    before: Counter[str] = Counter()
+
+    def word(write: Write) -> str:
+        found = f"{write.method} {write.kind}"
+        if write.kind == "events":
+            found = f"POST events {write.content['reason']}"
+        elif write.kind == "gputasks/status":
+            found = f"PATCH status {write.content[-1]['value']['conditions'][0]['reason']}"
+        before[found] += 1
+        return found + ", again" * (before[found] - 1)
+
+    return word
+
+
+@dataclass(frozen=True)
+class Course:
+    """One task's life, and what is to be said of it."""
+
+    bed: Bed
+    task: Task
+    status: dict[str, Any]
+    events: list[str]
+
+    def writes(self) -> list[Write]:
+        return [write for write in self.bed.proxy.writes() if self.task.name in write.name]
+
+    def life(self) -> list[str]:
+        word = words()
+        return [word(write) for write in self.writes() if write.is_good]
+
+    def pods_made(self) -> int:
+        """How many pods came into being."""
+        return len([write for write in self.writes() if write.kind == "pods" and write.made_it])
+
+    def outcome(self) -> dict[str, Any]:
+        """What its status says in the end, without what differs from one task to another."""
+        kept = {name: self.status[name] for name in ("phase", "restarts", "observedGeneration")}
+        return kept | {"conditions": [(row["type"], row["reason"]) for row in self.status["conditions"]]}
+
+
+@pytest.fixture(scope="module")
+def courses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Course]]:
+    """A task's life for every kill, and one without."""
+    folder = tmp_path_factory.mktemp("gputask-crashes")
+    with (
+        gpu_plane(folder) as own,
+        beds(own, ground_of(own), folder, SIDE_BY_SIDE) as made,
+        ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
+    ):
+        free: Queue[Bed] = Queue()
+        for bed in made:
+            free.put(bed)
+        lives = {target: pool.submit(live, free, target) for target in (PEACE, *LIFE)}
+        yield {target: life.result() for target, life in lives.items()}
+
+
+def live(free: Queue[Bed], target: str) -> Course:
+    """A life in which the controller is killed at a write; in that called PEACE, at none."""
+    bed, name = free.get(), job_name("crash")
+    word = words()
+    try:
+        hold = bed.proxy.hold(Where.AFTER, lambda write: name in write.name and word(write) == target)
+        with ThreadPoolExecutor(1) as aside:
+            killed = aside.submit(kill_at, bed, hold) if target != PEACE else None
+            course = see_through(bed, name)
+            if killed is not None:
+                killed.result()
+        return course
+    finally:
+        hold.release()
+        free.put(bed)
+
+
+def see_through(bed: Bed, name: str) -> Course:
+    """Have the task wait, be changed, run, be evicted, run again and succeed."""
+    bed.namespace.kubectl.apply(manifest(name, template=HELD_BACK))
+    task = Task(bed.namespace, name)
+    task.wait_for("GPUTaskUnschedulable")
+    task.change(template=None)
+    before = task.wait_for_run()
+    evict(task)
+    task.wait_for_run(after=before)
+    task.ends(0)
+    task.wait_for("GPUTaskSucceeded", kind="Succeeded")
+    return Course(bed, task, task.status(), task.events())
+
+
+def evict(task: Task) -> None:
+    """Have its node evict its pod, which stays."""
+    status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    patch = json.dumps({"status": status})
+    task.namespace.kubectl("patch", "pod", task.name, "--subresource=status", "--type=merge", f"--patch={patch}")
+
+
+def kill_at(bed: Bed, hold: Hold) -> None:
+    """Kill the controller when its write is held up."""
+    write = hold.wait(_COMES_WITHIN)
+    bed.controller.replica(write.sender).process.kill()
+    # It would have given the write up by itself after a while.
+    assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
+    hold.release()
+
+
+def test_the_life_of_a_task_is_these_writes(courses: dict[str, Course]) -> None:
+    assert tuple(courses[PEACE].life()) == LIFE
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("target", LIFE)
+def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: dict[str, Course], target: str) -> None:
+    course, peace = courses[target], courses[PEACE]
+
+    assert course.outcome() == peace.outcome()
+    assert course.events == peace.events
+
+
+@pytest.mark.parametrize("target", LIFE)
+def test_no_pod_is_made_twice(courses: dict[str, Course], target: str) -> None:
+    assert courses[target].pods_made() == PODS
