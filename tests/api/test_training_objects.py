@@ -11,12 +11,10 @@ import pytest
 from tests.api import trainings
 from tests.api.beds import Bed, beds
 from tests.api.controllers import NAME, job_name
-from tests.api.trainings import CRDS, WITHIN, Training
+from tests.api.trainings import CRDS, GROUP, WITHIN, Training
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
-
-GROUP = "/apis/kai.alibabacloud.com/v1alpha1"
 
 # Newer than the schema that et-operator's CRD has: it would drop them.
 NEW_FIELDS: dict[str, Any] = {
