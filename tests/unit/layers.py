@@ -89,7 +89,7 @@ _CORE = (
 )
 _CONTROLLER = (
     "options cluster/election "
-    "scaling/bare_workers scaling/departures scaling/node_drains scaling/replacements scaling/reports "
+    "scaling/bare_workers scaling/departures scaling/drains scaling/replacements scaling/reports "
     "scaling/requests scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
     "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
     "decisions/launching decisions/lost_nodes decisions/plan decisions/planner decisions/special_plans "

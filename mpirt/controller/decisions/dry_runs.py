@@ -3,7 +3,7 @@ Dry runs of the pod templates, made before anything is created, changed or delet
 
 Owns: which templates are tried, and which field of the job a rejection refers to. A template is tried inside the
 object that will hold it, a Job or a StatefulSet, with its name and all its labels, so that policies judge the same
-object as later.
+object as later. A changed template of bare workers is not: a worker leaves only after its successor was created.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Crea
     asked: list[Manifest] = []
     if is_new or _is_another(job, spec.launcher_digest):
         asked.append(launcher_job(spec, settings))
-    if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest) or _are_others(spec, observed)):
+    if spec.has_workers and (is_new or _is_another(workers, spec.worker_digest)):
         asked.append(_workers(spec, settings))
     return [Create(one, "dry-run of the pod template", _digest(one), dry_run=True) for one in asked]
 
@@ -46,12 +46,6 @@ def _workers(spec: JobSpec, settings: Settings) -> Manifest:
     if spec.workers.bare is None:
         return stateful_set(spec, settings)
     return worker_pod(spec, settings, worker_name(spec.key.name, 0), Roster())
-
-
-def _are_others(spec: JobSpec, observed: Observed) -> bool:
-    """Whether all bare workers are of another template: once one is of the current one, that was accepted."""
-    templates = {pod.template for pod in observed.workers}
-    return spec.workers.bare is not None and bool(templates) and spec.worker_digest not in templates
 
 
 def _digest(tried: Manifest) -> str:

@@ -16,17 +16,12 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create
 from mpirt.controller.model.conditions import JobStatus, Reason, Type
 from mpirt.controller.model.digests import digest
-from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Observed
 
 _MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
-_CAUSES = {
-    Source.SCALE_IN: "",
-    Source.SCALE_OUT: "",
-    Source.REPLICAS: "the number of replicas was changed",
-    Source.TEMPLATE: "the workers' template was changed",
-}
+_EDITED = "the number of replicas was changed"
 
 
 def with_scaling(
@@ -72,9 +67,9 @@ def _under_way(before: JobStatus, change: Change | None) -> dict[Type, Said]:
 
 def change_text(change: Change) -> str:
     """Return a sentence about a change."""
-    who = f"{change.source} {change.name}" if change.name else _CAUSES[change.source]
-    moves = (("leave", change.leaving), ("join", change.joining))
-    return f"{who}: " + "; ".join(f"{', '.join(of)} will {verb}" for verb, of in moves if of)
+    who = f"{change.source} {change.name}" if change.name else _EDITED
+    verb = "join" if change.joining else "leave"
+    return f"{who}: {', '.join(change.joining or change.leaving)} will {verb}"
 
 
 def drain_events(owner: Owner, before: Roster, after: Roster, *, now: datetime) -> list[Create]:
@@ -99,7 +94,7 @@ def _ended(before: JobStatus, outcome: Outcome | None) -> dict[Type, Said]:
     if outcome is None:
         return said
     change = outcome.change
-    grows = bool(change.joining) and not change.leaving
+    grows = bool(change.joining)
     reasons = {
         (True, True): Reason.SCALE_OUT_SUCCEEDED,
         (True, False): Reason.SCALE_OUT_FAILED,
@@ -107,5 +102,5 @@ def _ended(before: JobStatus, outcome: Outcome | None) -> dict[Type, Said]:
         (False, False): Reason.SCALE_IN_FAILED,
     }
     kind = Type.SCALE_SUCCEEDED if outcome.succeeded else Type.SCALE_FAILED
-    who = f"{change.source} {change.name}" if change.name else _CAUSES[change.source]
+    who = f"{change.source} {change.name}" if change.name else _EDITED
     return said | {kind: (True, reasons[grows, outcome.succeeded], f"{who}: {outcome.message}")}

@@ -55,16 +55,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """A worker that leaves because of its node; another one takes its place among the wanted workers."""
+    """A worker that leaves because of its node or its template; another one has its place among the wanted."""
 
     name: str
     source: Source
     why: str
-    """The node, and what is wrong with it."""
-    until: datetime
-    """When the worker goes even if it is in use: time for its grace period is left then."""
+    until: datetime | None
+    """When the worker goes even if it is in use; None while it waits for another one, however long that takes."""
     after: str = ""
-    """The worker that must be Ready first, because too few would be left otherwise; it stays a host until then."""
+    """The worker that must be Ready first; this one stays a host until then."""
     committed: bool = False
     """Whether it goes now: it is not in use, or the time is over."""
 

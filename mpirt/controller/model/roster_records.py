@@ -78,7 +78,8 @@ def _read_change(row: Body) -> Change | None:
 
 def _drain(drain: Drain) -> dict[str, Any]:
     row: dict[str, Any] = {"worker": drain.name, "source": str(drain.source), "why": drain.why}
-    row["until"] = write_time(drain.until)
+    if drain.until is not None:
+        row["until"] = write_time(drain.until)
     if drain.after:
         row["after"] = drain.after
     if drain.committed:
@@ -87,10 +88,10 @@ def _drain(drain: Drain) -> dict[str, Any]:
 
 
 def _read_drain(row: Body) -> Drain | None:
-    source, until = text(row, "source"), moment(row, "until")
-    if source not in _SOURCES or until is None:
+    source = text(row, "source")
+    if source not in _SOURCES:
         return None
-    committed = row.get("committed") is True
+    until, committed = moment(row, "until"), row.get("committed") is True
     return Drain(text(row, "worker"), Source(source), text(row, "why"), until, text(row, "after"), committed)
 
 

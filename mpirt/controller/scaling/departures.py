@@ -8,35 +8,28 @@ the time limit a ScaleIn is undone, unless it says that workers go by force; oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.messages.sentences import listed
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.proofs import Question
-from mpirt.controller.model.roster import Change, Outcome, Roster, Source
+from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import BarePods, JobSpec
 from mpirt.controller.observed.members import all_gone, all_usable, is_gone, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
-# How long workers may be in use that nobody set a limit for.
-LIMITS: Mapping[Source, timedelta | None] = {
-    Source.REPLICAS: timedelta(minutes=5),
-    Source.TEMPLATE: timedelta(minutes=5),
-    Source.SCALE_IN: None,
-    Source.SCALE_OUT: None,
-}
+# How long workers may be in use for whose departure nobody has set a limit.
+DEFAULT_LIMIT = timedelta(minutes=5)
 # A launcher lists its hosts every second, and may be about to start a command on one that it has just listed.
 IDLE_FOR = timedelta(seconds=2)
 
 
-def limit_of(change: Change) -> datetime | None:
+def limit_of(change: Change) -> datetime:
     """Return when the time for a change is over."""
-    limit = LIMITS[change.source] if change.seconds is None else timedelta(seconds=change.seconds)
-    return None if limit is None else change.since + limit
+    return change.since + (DEFAULT_LIMIT if change.seconds is None else timedelta(seconds=change.seconds))
 
 
 def continued(
@@ -49,10 +42,8 @@ def continued(
         return _completed(bare, roster, change)
     if change.committed:
         return roster, None
-    limit = limit_of(change)
-    is_over = limit is not None and limit <= now
-    may_leave = bool(change.leaving) and _may_leave(change, observed)
-    if may_leave and (has_proof(change, observed) or (is_over and not _is_undone_late(change))):
+    is_over = limit_of(change) <= now
+    if change.leaving and (has_proof(change, observed) or (is_over and not _is_undone_late(change))):
         return replace(roster, change=replace(change, committed=True)), None
     if not is_over:
         return roster, None
@@ -86,7 +77,7 @@ def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Questi
     """Return which workers to ask whether they are still in use."""
     change, pods = roster.change, pods_by_name(observed)
     asked = [one.name for one in roster.drains if not one.after and not one.committed]
-    if change is not None and not change.committed and _may_leave(change, observed):
+    if change is not None and not change.committed:
         asked += change.leaving
     return tuple(
         Question(pod.name, pod.uid, spec.workers.template.main)
@@ -127,10 +118,8 @@ def _withdrawn(bare: BarePods, roster: Roster, change: Change, observed: Observe
     """Return why a change is no longer wanted; empty if it is, or if it can't be undone any more."""
     if change.committed:
         return ""
-    if change.source is Source.REPLICAS:
-        return "the number of replicas was changed again" if bare.replicas != roster.replicas else ""
     if not change.is_by_scaler:
-        return ""
+        return "the number of replicas was changed again" if bare.replicas != roster.replicas else ""
     scaler = scaler_of(change, observed)
     if scaler is None:
         return f"{change.source} {change.name} was deleted"
@@ -146,12 +135,8 @@ def _completed(bare: BarePods, roster: Roster, change: Change) -> tuple[Roster, 
     # One that was replaced meanwhile has a successor with a higher number than those that join.
     names = tuple(sorted((*without.names, *change.joining), key=worker_number))
     done = replace(without, names=names, replicas=replicas, change=None)
-    told = [f"{verb} {', '.join(of)}" for verb, of in _moves(change) if of]
-    return done, Outcome(change, succeeded=True, message=" and ".join(told))
-
-
-def _moves(change: Change) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return ("removed", change.leaving), ("added", change.joining)
+    verb = "added" if change.joining else "removed"
+    return done, Outcome(change, succeeded=True, message=f"{verb} {', '.join(change.joining or change.leaving)}")
 
 
 def _is_undone_late(change: Change) -> bool:
@@ -161,9 +146,8 @@ def _is_undone_late(change: Change) -> bool:
 
 def _too_late(change: Change, observed: Observed) -> str:
     """Return why a change has not happened in time."""
-    limit = limit_of(change)
-    seconds = 0 if limit is None else int((limit - change.since).total_seconds())
-    if change.joining and not all_usable(change.joining, observed):
+    seconds = int((limit_of(change) - change.since).total_seconds())
+    if change.joining:
         pods = pods_by_name(observed)
         missing = [name for name in change.joining if name not in pods or not pods[name].is_usable]
         return f"after {seconds} s not Ready: {', '.join(missing)}; removed again"
@@ -172,11 +156,6 @@ def _too_late(change: Change, observed: Observed) -> str:
 
 def _growth(change: Change) -> int:
     return len(change.joining) - len(change.leaving)
-
-
-def _may_leave(change: Change, observed: Observed) -> bool:
-    """Whether those that take the places of others are there."""
-    return not change.joining or all_usable(change.joining, observed)
 
 
 def is_idle(pod: Pod, observed: Observed) -> bool:

@@ -3,7 +3,8 @@ Workers that died, and who takes their place.
 
 Owns: which dead workers are replaced, and how soon. A replacement has a number that was never used: launchers
 remember the names of hosts on which something failed. While no launcher runs, every dead worker is replaced,
-because the job can't start without it; while one runs, the worker's restartPolicy decides.
+because the job can't start without it; while one runs, the worker's restartPolicy decides. A successor that is
+still waited for is replaced if the template was changed again.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def with_replacements(
             hired,
             names=(*names, *(instead[name] for name in roster.names if name in instead)),
             change=_with_joining(hired.change, tuple(instead.get(name, name) for name in joining)),
+            drains=tuple(replace(one, after=instead.get(one.after, one.after)) for one in hired.drains),
             replaced=roster.replaced + 1 if not _is_quiet(roster, now) else 1,
             replaced_at=now,
         ),
@@ -79,9 +81,12 @@ def _due(roster: Roster, now: datetime) -> datetime:
 
 def _is_replaced(name: str, spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> bool:
     pod = pods_by_name(observed).get(name)
+    is_outdated = pod is not None and pod.template != spec.worker_digest
     if running_launcher(observed) is None:
-        is_outdated = pod is not None and pod.template != spec.worker_digest
         return is_dead(pod) or is_outdated
+    if is_outdated and any(one.after == name for one in roster.drains):
+        # Nobody uses it yet, and perhaps it never becomes Ready: its template was changed again.
+        return True
     if not is_dead(pod):
         return False
     is_joining = name not in roster.names

@@ -19,9 +19,8 @@ from mpirt.controller.model.spec import BarePods, JobSpec
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.members import is_dead, pods_by_name
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import continued, limit_of
-from mpirt.controller.scaling.node_drains import with_drains
+from mpirt.controller.scaling.drains import with_drains, with_new_template
 from mpirt.controller.scaling.replacements import with_replacements
 from mpirt.controller.scaling.requests import scaler_change
 
@@ -60,8 +59,9 @@ def _stopped(change: Change | None) -> Outcome | None:
 
 
 def _limit(change: Change | None, now: datetime) -> datetime | None:
-    limit = None if change is None or change.committed else limit_of(change)
-    return limit if limit is not None and limit > now else None
+    if change is None or change.committed or (limit := limit_of(change)) <= now:
+        return None
+    return limit
 
 
 def _first(spec: JobSpec, bare: BarePods, observed: Observed) -> Roster:
@@ -88,18 +88,4 @@ def _begun(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *,
     change = scaler_change(spec, roster, observed, now=now)
     if change is not None:
         return replace(roster.hired(change.joining), change=change)
-    return _with_new_template(spec, roster, observed, now=now)
-
-
-def _with_new_template(spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime) -> Roster:
-    """Return the roster in which one worker of an earlier template is about to be replaced."""
-    pods = pods_by_name(observed)
-    old = next((name for name in roster.names if _is_outdated(spec, pods.get(name))), None)
-    if old is None:
-        return roster
-    fresh = roster.fresh(spec.key.name, 1)
-    return replace(roster.hired(fresh), change=Change(Source.TEMPLATE, now, leaving=(old,), joining=fresh))
-
-
-def _is_outdated(spec: JobSpec, pod: Pod | None) -> bool:
-    return pod is not None and not is_dead(pod) and pod.template != spec.worker_digest
+    return with_new_template(spec, roster, observed)

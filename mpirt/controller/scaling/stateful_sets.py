@@ -21,7 +21,7 @@ from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
-from mpirt.controller.scaling.departures import LIMITS, is_idle
+from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle
 
 _POINTERS = tuple(
     f"/metadata/annotations/{name.replace('/', '~1')}"
@@ -87,5 +87,4 @@ def _may_go(pod: Pod, observed: Observed, now: datetime) -> bool:
 
 
 def _end(pod: Pod) -> datetime | None:
-    patience = LIMITS[Source.REPLICAS]
-    return None if pod.held_since is None or patience is None else pod.held_since + patience
+    return None if pod.held_since is None else pod.held_since + DEFAULT_LIMIT

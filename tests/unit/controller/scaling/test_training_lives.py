@@ -204,10 +204,13 @@ class TestANewTemplate:
         assert world.job is not None
         world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
 
-        world.settle()
-        assert world.held() == {"elastic-worker-0": "Template", "elastic-worker-2": "Template"}
-        assert world.hosts() == ["elastic-worker-1:1"]
+        world.later(3600)
+        assert world.held() == {}
+        assert world.hosts() == [f"elastic-worker-{number}:1" for number in (1, 2, 0)]
         world.ready("elastic-worker-2")
+        world.settle()
+        assert world.held() == {"elastic-worker-0": "Template"}
+        assert world.hosts() == [f"elastic-worker-{number}:1" for number in (1, 2)]
         world.idle("elastic-worker-0")
         world.settle()
         world.ready("elastic-worker-3")
@@ -217,6 +220,37 @@ class TestANewTemplate:
         assert world.workers() == ["elastic-worker-2", "elastic-worker-3"]
         assert world.held() == {}
         assert world.status["phase"] == "Running"
+
+    def test_a_worker_that_stays_in_use_goes_five_minutes_after_its_successor_is_ready(self) -> None:
+        world = TrainingWorld()
+        world.run()
+        assert world.job is not None
+        world.job["spec"]["etReplicaSpecs"]["worker"]["template"] = template(container("worker", env=[]))
+        world.settle()
+        world.ready("elastic-worker-2")
+        world.settle()
+        world.busy("elastic-worker-0")
+        assert pods_of(world.later(290)) == []
+
+        assert "delete elastic-worker-0" in pods_of(world.later(20))
+
+    def test_a_template_that_does_not_work_costs_no_worker(self) -> None:
+        world = TrainingWorld()
+        world.run()
+        assert world.job is not None
+        worker = world.job["spec"]["etReplicaSpecs"]["worker"]
+        worker["template"] = template(container("worker", image="no/such:1"))
+        world.settle()
+        world.later(3600)
+        assert world.workers() == [f"elastic-worker-{number}" for number in (0, 1, 2)]
+
+        worker["template"] = template(container("worker", image="fine:1"))
+        done = world.settle()
+
+        assert pods_of(done) == ["create elastic-worker-3", "delete elastic-worker-2"]
+        world.ready("elastic-worker-3")
+        world.settle()
+        assert world.held() == {"elastic-worker-0": "Template"}
 
     def test_before_it_runs_they_are_replaced_at_once(self) -> None:
         world = TrainingWorld()
