@@ -20,7 +20,7 @@ from tests.api.straight import Denied, Straight
 from tests.api.trainings import GROUP, PLURALS, Body, scaler
 
 # Several times what the longest way takes: workers that died are replaced after a while, which grows.
-WITHIN = 170.0
+WITHIN = 300.0
 OVER = ("ScaleSucceeded", "ScaleFailed")
 
 # How often the next one asks only when the one before has got an outcome.

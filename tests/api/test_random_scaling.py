@@ -32,7 +32,7 @@ LEAST, MOST = 3, 12
 
 HOSTS_WITHIN = 30.0
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 
 @dataclass(frozen=True)
