@@ -15,9 +15,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from tests.api.recorder import GROUP, Recorder, is_worker
+from tests.api.recorder import Recorder, is_worker
 from tests.api.straight import Denied, Straight
-from tests.api.trainings import PLURALS, Body, scaler
+from tests.api.trainings import GROUP, PLURALS, Body, scaler
 
 # Several times what the longest way takes: workers that died are replaced after a while, which grows.
 WITHIN = 170.0

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tests.api.straight import Straight
+from tests.api.trainings import GROUP
 from tests.kube.errors import ClusterError
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")
 
-GROUP = "/apis/kai.alibabacloud.com/v1alpha1"
 _WATCHED = (("/api/v1", "pods"), (GROUP, "trainingjobs"), (GROUP, "scaleins"), (GROUP, "scaleouts"))
 _ENDS_WITHIN = 10.0
 

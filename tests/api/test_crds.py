@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import controllers
+from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
 from tests.e2e.controller.mpijobs import MpiJob, manifest
@@ -110,9 +110,8 @@ def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_ver
         started.wait_until_ready()
         submit(started, version).wait_for_end()
 
-        lines = [line for line in replica.log() if line["message"] == "version of the job resource"]
-        said = [line for line in lines if line["kind"] == "MPIJob"]
-        assert [line["version"] for line in said] == [f"kubeflow.org/{version}"]
+        said = [line for line in replica.log() if line["message"] == "version of the job resource"]
+        assert [line["version"] for line in said if line["kind"] == "MPIJob"] == [f"kubeflow.org/{version}"]
         assert replica.ends == []
     finally:
         started.remove()
@@ -242,6 +241,34 @@ def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
             what="the version that is served",
             instead=lambda: (owners(ended), owners(waiting)),
         )
+
+
+def test_a_controller_does_without_the_crds_of_elastic_jobs_until_they_are_installed(
+    own: Plane, ground: Ground, tmp_path: Path
+) -> None:
+    ground.kubectl("apply", "--kustomize", OURS)
+    ground.kubectl("delete", "crd", *trainings.CRDS, "--timeout=60s")
+    until(lambda: not serves_trainings(own.kubectl), within=NOTICED_WITHIN, what="an API server without them")
+    with controllers.passing(own, ground, tmp_path) as installed:
+        [replica] = installed.replicas
+        submit(installed, "v2beta1").wait_for_end()
+        assert (replica.page("/readyz"), replica.page("/healthz")) == ("ok\n", "ok\n")
+
+        ground.kubectl("apply", "--kustomize", OURS)
+        until(lambda: serves_trainings(own.kubectl), within=NOTICED_WITHIN, what="elastic jobs to be served")
+        job = trainings.submit(installed.namespace, job_name("elastic"), replicas=1)
+        job.wait_for("Running")
+        outcome = job.scale_out(f"{job.name}-out", 1).outcome()
+
+        assert outcome == ("ScaleSucceeded", f"added {job.worker(1)}")
+        assert replica.ends == []
+
+
+def serves_trainings(kubectl: Kubectl) -> bool:
+    said = kubectl("get", "--raw", trainings.GROUP, check=False)
+    return said.returncode == 0 and {"trainingjobs", "scaleins", "scaleouts"} <= {
+        each["name"] for each in json.loads(said.stdout)["resources"]
+    }
 
 
 def all_of(job: MpiJob) -> list[Any]:

@@ -14,6 +14,7 @@ from tests.plane.stages import ENDS, NEVER
 Body = dict[str, Any]
 
 API_VERSION = "kai.alibabacloud.com/v1alpha1"
+GROUP = f"/apis/{API_VERSION}"
 CRDS = tuple(f"{plural}.kai.alibabacloud.com" for plural in ("trainingjobs", "scaleins", "scaleouts"))
 PLURALS = {"ScaleIn": "scaleins", "ScaleOut": "scaleouts"}
 

@@ -154,6 +154,6 @@ def launcher_counts(observed: Observed) -> Counts:
 
 
 def worker_counts(observed: Observed) -> Counts:
-    """Return how many workers are usable, and how many have failed."""
+    """Return how many workers are usable, and how many have failed; one that is told to end may fail on that."""
     active = sum(pod.is_usable for pod in observed.workers)
-    return Counts(active, 0, sum(pod.phase == "Failed" for pod in observed.workers))
+    return Counts(active, 0, sum(pod.phase == "Failed" and pod.deleted is None for pod in observed.workers))

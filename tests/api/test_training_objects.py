@@ -1,0 +1,176 @@
+"""TrainingJobs and what the API server makes of them: the scale subresource, new fields, quotas, and deletion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.api import trainings
+from tests.api.beds import Bed, beds
+from tests.api.controllers import NAME, job_name
+from tests.api.trainings import CRDS, GROUP, WITHIN, Training
+from tests.e2e.ground import Ground
+from tests.kube.wait import until
+from tests.plane.plane import Plane
+
+# Newer than the schema that et-operator's CRD has: it would drop them.
+NEW_FIELDS: dict[str, Any] = {
+    "hostUsers": False,
+    "schedulingGates": [{"name": "example.org/gate"}],
+    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
+}
+
+
+@pytest.fixture(scope="module")
+def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    with beds(plane, cluster, tmp_path_factory.mktemp("trainings"), 1, replicas=1) as [made]:
+        yield made
+
+
+def running(bed: Bed, **fields: Any) -> Training:
+    job = trainings.submit(bed.namespace, job_name("train"), **{"replicas": 2, **fields})
+    job.wait_for("Running")
+    return job
+
+
+def wait_for_workers(job: Training, *numbers: int) -> None:
+    wanted = [job.worker(number) for number in numbers]
+    until(lambda: sorted(job.workers()) == wanted, within=WITHIN, what=f"{wanted}", instead=job.around)
+
+
+class TestTheScaleSubresource:
+    def test_kubectl_scale_adds_and_removes_workers(self, bed: Bed) -> None:
+        job = running(bed)
+
+        job.scale(4)
+        wait_for_workers(job, 0, 1, 2, 3)
+        job.scale(1)
+        wait_for_workers(job, 0)
+
+        until(lambda: job.hosts() == [f"{job.worker(0)}:1"], within=WITHIN, what="one host", instead=job.hosts)
+        until(lambda: job.phase() == "Running", within=WITHIN, what="the end of it", instead=job.around)
+        assert job.status()["targetWorkers"] == [job.worker(0)]
+
+    def test_its_selector_selects_the_workers_and_no_other_pods(self, bed: Bed) -> None:
+        job, _ = running(bed), running(bed)
+
+        found = scale_of(job)
+
+        until(lambda: scale_of(job)["status"]["replicas"] == 2, within=WITHIN, what="two Ready workers")
+        selected = bed.namespace.kubectl.get("pods", f"--selector={found['status']['selector']}")
+        assert sorted(pod["metadata"]["name"] for pod in selected) == [job.worker(0), job.worker(1)]
+        assert found["spec"]["replicas"] == 2
+
+    def test_a_scaler_changes_what_it_says(self, bed: Bed) -> None:
+        job = running(bed)
+
+        outcome = job.scale_out(f"{job.name}-out", 1).outcome()
+
+        assert outcome == ("ScaleSucceeded", f"added {job.worker(2)}")
+        assert scale_of(job)["spec"]["replicas"] == 3
+
+    def test_a_worker_in_use_does_not_leave_before_the_limit_and_then_stays(self, bed: Bed) -> None:
+        job = running(bed)
+        bed.proxy.busy[job.worker(1)] = 2
+
+        outcome = job.scale_in(f"{job.name}-in", toDelete={"count": 1}, timeout=5).outcome()
+
+        assert outcome == (
+            "ScaleFailed",
+            f"after 5 s still in use, and they stay: {job.worker(1)} is in use by 2 commands",
+        )
+        wait_for_workers(job, 0, 1)
+        assert job.replicas() == 2
+        wanted = [f"{job.worker(0)}:1", f"{job.worker(1)}:1"]
+        until(lambda: job.hosts() == wanted, within=WITHIN, what="both hosts", instead=job.hosts)
+
+
+def test_the_controllers_role_allows_it_to_ask_workers(bed: Bed) -> None:
+    """The proxy answers for the API server, which would ask this first."""
+    account = f"--as=system:serviceaccount:{bed.namespace.name}:{NAME}"
+
+    said = [
+        bed.namespace.kubectl("auth", "can-i", verb, "pods/exec", account).stdout for verb in ("get", "create")
+    ]
+
+    assert said == ["yes\n", "yes\n"]
+
+
+def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
+    job = trainings.submit(bed.namespace, job_name("new"), replicas=1, worker=NEW_FIELDS)
+
+    pods = until(job.pods, within=WITHIN, what="its worker", instead=job.around)
+
+    kept = job.body()["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]
+    assert {name: kept.get(name) for name in NEW_FIELDS} == NEW_FIELDS
+    assert {name: pods[0]["spec"].get(name) for name in NEW_FIELDS} == NEW_FIELDS
+
+
+def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed: Bed) -> None:
+    name = job_name("quota")
+    bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=1))
+    until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
+    job = trainings.submit(bed.namespace, name, replicas=2, worker={"priorityClassName": name})
+
+    until(
+        lambda: f"exceeded quota: {name}" in job.condition("Running").get("message", ""),
+        within=WITHIN,
+        what="the quota in Running",
+        instead=job.around,
+    )
+    assert job.workers() == [job.worker(0)]
+    bed.namespace.kubectl.apply(quota(name, pods=2))
+
+    job.wait_for("Running")
+    wait_for_workers(job, 0, 1)
+    bed.namespace.ground.kubectl("delete", "priorityclass", name)
+
+
+def test_scalers_go_with_their_job(bed: Bed) -> None:
+    job = running(bed)
+    done = job.scale_out(f"{job.name}-out", 1)
+    done.outcome()
+    refused = job.scale_in(f"{job.name}-in", toDelete={"count": 9})
+    refused.outcome()
+    kubectl = bed.namespace.kubectl
+
+    kubectl("delete", CRDS[0], job.name)
+
+    def left() -> list[str]:
+        found = kubectl.get(",".join(CRDS[1:]))
+        return [each["metadata"]["name"] for each in found if each["spec"]["selector"]["name"] == job.name]
+
+    until(lambda: not left(), within=WITHIN, what="no scaler of the job", instead=left)
+
+
+def scale_of(job: Training) -> Any:
+    path = f"{GROUP}/namespaces/{job.namespace.name}/trainingjobs/{job.name}/scale"
+    return json.loads(job.namespace.kubectl("get", "--raw", path).stdout)
+
+
+def priority_class(name: str) -> dict[str, Any]:
+    """By it the quota is for one job alone."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": 1,
+        "preemptionPolicy": "Never",
+    }
+
+
+def quota(name: str, *, pods: int) -> dict[str, Any]:
+    these = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": name},
+        "spec": {"hard": {"pods": str(pods)}, "scopeSelector": {"matchExpressions": [these]}},
+    }
+
+
+def has_status(bed: Bed, name: str) -> bool:
+    return "used" in bed.namespace.kubectl.get("resourcequota", name).get("status", {})
