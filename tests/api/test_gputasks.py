@@ -248,6 +248,20 @@ def test_numbers_are_taken_and_fields_of_a_newer_kubernetes_are_kept(tasks: Name
     assert task.pod()["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "1G", GPU: "1"}
 
 
+def test_kubectl_shows_what_it_asks_for_and_why_it_waits(tasks: Namespace) -> None:
+    amount: dict[str, Any] = {"gpu-amount": 2}
+    task = submit(tasks, "shown", gpu="nobody-has-it", **amount)
+    task.wait_for("GPUTaskUnschedulable")
+
+    words = tasks.kubectl("get", "gputask", task.name, "--output=wide", "--no-headers").stdout.split(maxsplit=7)
+
+    # It has no node yet, and the column is blank.
+    name, phase, model, count, priority, _, restarts, message = words
+    assert (name, phase, model, count) == (task.name, "Pending", "nobody-has-it", "2")
+    assert (priority, restarts) == ("gpu-low-priority", "0")
+    assert message.startswith(f"pod {task.name} is not scheduled: Unschedulable: 0/")
+
+
 def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_stay(
     own: Plane, tasks: Namespace
 ) -> None:

@@ -93,7 +93,7 @@ def _has_vanished(before: TaskStatus, seen: Seen) -> bool:
     """
     Whether the pod in which the task ran has a successor, and nobody has seen it end.
 
-    Only the successor proves that it is gone: a pod without its labels vanishes from the cache, but not its name.
+    Only the successor proves that it is gone: a pod that loses its labels vanishes from the cache, too.
     """
     return before.phase == Phase.RUNNING and seen.pod is not None and seen.pod.uid != before.uid
 
