@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 
 COMMIT_EVERY = 5
 
@@ -123,6 +124,12 @@ def digest(lines: Sequence[Line]) -> list[str]:
         for line, before, here, after in neighbours
         if here is None or not before == here == after
     ]
+
+
+def repeated(steps: Sequence[Step]) -> list[int]:
+    """The steps that were done again."""
+    numbers = [step.number for step in steps]
+    return [number for before, number in pairwise(numbers) if number <= before]
 
 
 def worlds(steps: Sequence[Step]) -> list[int]:

@@ -136,8 +136,7 @@ def submit(
     `speaks_last`: workers that are told to end list their processes. `worker` has the last word on the workers'
     fields, `launcher_on` names the launcher's node, and `spread` is how workers are spread.
     """
-    namespace.kubectl("create", "configmap", "train", f"--from-file={_TRAIN}", check=False)
-    body = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
+    body = example(namespace)
     body["metadata"]["name"] = name
     body["metadata"]["annotations"] = dict(annotations or {})
     body["spec"]["etReplicaSpecs"]["worker"] |= worker or {}
@@ -148,13 +147,20 @@ def submit(
     if launcher_on:
         on = {"kubernetes.io/hostname": launcher_on}
         body["spec"]["etReplicaSpecs"]["launcher"]["template"]["spec"]["nodeSelector"] = on
-    for replica in body["spec"]["etReplicaSpecs"].values():
-        replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")
     if speaks_last:
         main = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
         main["command"] = list(lastwords.COMMAND)
     namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
     return Job(namespace, name)
+
+
+def example(namespace: Namespace) -> dict[str, Any]:
+    """The example's job with this cluster's image; what it trains is in the namespace."""
+    namespace.kubectl("create", "configmap", "train", f"--from-file={_TRAIN}", check=False)
+    body: dict[str, Any] = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
+    for replica in body["spec"]["etReplicaSpecs"].values():
+        replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")
+    return body
 
 
 @contextmanager

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 
 import pytest
 
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.elastic.steps import broken_promises
+from tests.e2e.elastic.steps import broken_promises, repeated
 from tests.e2e.elastic.training import Training
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.training import jobs
@@ -62,12 +61,6 @@ def left(job: Job) -> None:
     until(lambda: not on(job, GOES), within=WITHIN, what=f"no worker on {GOES}", instead=job.surroundings)
 
 
-def repeated(run: Training) -> list[int]:
-    """The steps that were done twice."""
-    numbers = [step.number for step in run.steps()]
-    return [number for before, number in pairwise(numbers) if number <= before]
-
-
 def test_kubectl_drain_waits_until_the_training_has_let_go(controller: Deployed, healed: Namespace) -> None:
     with training(controller, leaves_cordoned=True) as (job, run):
         assert on(job, GOES)
@@ -78,7 +71,7 @@ def test_kubectl_drain_waits_until_the_training_has_let_go(controller: Deployed,
         print(f"drained after {time.time() - begun:.1f} s")
         left(job)
 
-    assert repeated(run) == []
+    assert repeated(run.steps()) == []
     assert broken_promises(run.lines()) == []
 
 
@@ -93,7 +86,7 @@ def test_a_spot_node_is_left_before_it_is_gone(controller: Deployed, healed: Nam
         run.settled(run.world(2, since=time.time(), within=WITHIN))
         fault.node_back(GOES)
 
-    assert repeated(run) == []
+    assert repeated(run.steps()) == []
     assert broken_promises(run.lines()) == []
 
 
@@ -104,5 +97,5 @@ def test_a_worker_that_is_only_deleted_takes_uncommitted_steps_along(controller:
         controller.namespace.kubectl("delete", "pod", worker, "--wait=false")
         run.world(2, since=run.next_world(since=begun, within=WITHIN, at_most=1).at, within=WITHIN)
 
-    print(f"steps done twice: {repeated(run)}")
+    print(f"steps done twice: {repeated(run.steps())}")
     assert broken_promises(run.lines()) == []
