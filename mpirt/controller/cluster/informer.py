@@ -31,9 +31,9 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-# The pauses between two looks for an optional kind, which nobody may ever install; and for one that may not be
-# read: a Role is hardly ever changed, and that of one namespace never allows all kinds.
-_FIRST_LOOK, _LONGEST_LOOK, _FORBIDDEN_LOOK = 10.0, 300.0, 600.0
+# The pauses between two looks for an optional kind, which nobody may ever install, or allow this process to read.
+# They soon become long: a cluster in peace is asked for nothing.
+_FIRST_LOOK, _LONGEST_LOOK, _GROWTH = 10.0, 300.0, 4.0
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -147,7 +147,7 @@ class Informer:
             except (Unserved, Forbidden) as error:
                 self._version = ""
                 if self.source.optional:
-                    self._do_without(str(error), forbidden=isinstance(error, Forbidden))
+                    self._do_without(str(error))
                 else:
                     self._pause(str(error), at_least=error.retry_after)
             except Away as error:
@@ -164,13 +164,12 @@ class Informer:
         self._failures += 1
         self._wait(pause(self._failures, self._chance(), at_least))
 
-    def _do_without(self, why: str, *, forbidden: bool) -> None:
+    def _do_without(self, why: str) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
         if not self.synced.is_set() or not self._looks:
             self._log.info("doing without a kind", kind=self.resource.kind, error=why)
             self.synced.set()
-        growing = min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(self._looks, 32))
-        longest = _FORBIDDEN_LOOK if forbidden else growing
+        longest = min(_LONGEST_LOOK, _FIRST_LOOK * _GROWTH ** min(self._looks, 32))
         self._looks += 1
         self._wait(longest * (0.5 + self._chance() / 2))
 
