@@ -24,7 +24,8 @@ from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.questions import Questions
 from mpirt.controller.cluster.writes import Writer
-from mpirt.controller.decisions.planner import Kind, Planner
+from mpirt.controller.decisions.planner import Planner
+from mpirt.controller.dialects.base import Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn

@@ -7,48 +7,19 @@ object is its own matter; jobs of all dialects share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from mpirt.controller.decisions.decide import decide
-from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.dialects.base import Dialect, Kind
 from mpirt.controller.model.actions import Plan, Rejection
-from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.reading import Body
-from mpirt.controller.model.spec import Owner, Settings
+from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Cached, DepartedPods
-
-
-class Kind(Protocol):
-    """A kind of object in the API."""
-
-    @property
-    def resource(self) -> Resource:
-        """Its resource in the preferred version."""
-        ...
-
-    @property
-    def versions(self) -> Sequence[Resource]:
-        """All versions that can be read, the preferred one first."""
-        ...
-
-    @property
-    def remedy(self) -> str:
-        """What the user can do if the API server serves none of them."""
-        ...
-
-    @property
-    def optional(self) -> bool:
-        """Whether the controller runs without it if the API server does not serve it."""
-        ...
-
-    def owner(self, body: Body) -> Owner:
-        """Return an object as owner references and events refer to it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,17 @@ from typing import Protocol
 
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.reading import Body
+from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 
 
-class Dialect(Protocol):
-    """Reads and writes one kind of job object."""
+class Kind(Protocol):
+    """A kind of object in the API."""
 
     @property
     def resource(self) -> Resource:
-        """The job object's resource in the preferred version."""
+        """Its resource in the preferred version."""
         ...
 
     @property
@@ -40,8 +40,12 @@ class Dialect(Protocol):
         ...
 
     def owner(self, body: Body) -> Owner:
-        """Return the job object as owner references and events refer to it."""
+        """Return an object as owner references and events refer to it."""
         ...
+
+
+class Dialect(Kind, Protocol):
+    """Reads and writes one kind of job object."""
 
     def is_ours(self, body: Body) -> bool:
         """Whether this controller may act on the job."""
@@ -71,3 +75,10 @@ class Dialect(Protocol):
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
         """Return the status in the form of the job object."""
         ...
+
+
+def owner_of(body: Body, resource: Resource) -> Owner:
+    """Return an object of that kind for owner references and events, in the version in which it was read."""
+    metadata = table(body, "metadata")
+    key = JobKey(resource.kind, text(metadata, "namespace"), text(metadata, "name"))
+    return Owner(text(body, "apiVersion") or resource.api_version, resource.kind, key, text(metadata, "uid"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
+from mpirt.controller.dialects.base import owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling, scheduling_notices
@@ -22,7 +23,7 @@ from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import worker_names
-from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     NO_WORKERS,
@@ -79,10 +80,7 @@ class MpiJob:
 
     def owner(self, body: Body) -> Owner:
         """Return the job for owner references and events, in the served version in which it was read."""
-        metadata = table(body, "metadata")
-        key = JobKey(self.resource.kind, text(metadata, "namespace"), text(metadata, "name"))
-        api_version = text(body, "apiVersion") or self.resource.api_version
-        return Owner(api_version, self.resource.kind, key, text(metadata, "uid"))
+        return owner_of(body, self.resource)
 
     def is_ours(self, body: Body) -> bool:
         """Whether the job's manager is this controller, one whose jobs it runs, or not set."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects import training_status
+from mpirt.controller.dialects.base import owner_of
 from mpirt.controller.dialects.fields import Fields
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
@@ -87,9 +88,7 @@ class TrainingJob:
 
     def owner(self, body: Body) -> Owner:
         """Return the job for owner references and events."""
-        metadata = table(body, "metadata")
-        key = JobKey(TRAINING_JOB, text(metadata, "namespace"), text(metadata, "name"))
-        return Owner(text(body, "apiVersion") or API_VERSION, TRAINING_JOB, key, text(metadata, "uid"))
+        return owner_of(body, self.resource)
 
     def is_ours(self, body: Body) -> bool:
         """Whether the job's manager is this controller or not set."""

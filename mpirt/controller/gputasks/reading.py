@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from mpirt import podobjects
+from mpirt.controller.dialects.base import owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.gputasks.spec import (
     API_VERSION,
@@ -21,8 +22,8 @@ from mpirt.controller.gputasks.spec import (
     TaskSpec,
 )
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.spec import JobKey, Owner
+from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.spec import Owner
 from mpirt.errors import SpecError
 
 
@@ -70,9 +71,7 @@ class GpuTaskKind:
 
     def owner(self, body: Body) -> Owner:
         """Return the task for owner references and events."""
-        metadata = table(body, "metadata")
-        key = JobKey(GPU_TASK, text(metadata, "namespace"), text(metadata, "name"))
-        return Owner(text(body, "apiVersion") or API_VERSION, GPU_TASK, key, text(metadata, "uid"))
+        return owner_of(body, self.resource)
 
 
 KIND = GpuTaskKind()
