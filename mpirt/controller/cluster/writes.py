@@ -6,12 +6,12 @@ Owns: the request for each kind of action. Decides nothing: the caller reacts to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mpirt import names
 from mpirt.controller.cluster.link import JSON_PATCH, Away, Link, Request, path
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
+from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, WriteStatus, is_object
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
@@ -68,7 +68,7 @@ class Writer:
             case Patch():
                 resource = self._resource(action.kind)
                 where = path(resource, key.namespace, action.name)
-                return self._patch(where, resource.plural, [dict(each) for each in action.operations])
+                return self._patch(where, resource.plural, action.operations)
             case WriteStatus():
                 resource = self._resource(action.kind)
                 where = path(resource, key.namespace, action.name, below="status")
@@ -83,14 +83,14 @@ class Writer:
         where, body = path(resource, key.namespace), dict(action.manifest)
         return Request("create", "POST", where, resource.plural, query=query, body=body, within=self._within)
 
-    def _patch(self, where: str, plural: str, operations: list[dict[str, Any]]) -> Request:
+    def _patch(self, where: str, plural: str, operations: Iterable[Operation]) -> Request:
         return Request(
             "patch",
             "PATCH",
             where,
             plural,
             query=_MANAGER,
-            body=operations,
+            body=[dict(each) for each in operations],
             content=JSON_PATCH,
             within=self._within,
         )
@@ -113,14 +113,14 @@ def _version(action: Delete) -> dict[str, str]:
     return {"resourceVersion": action.version} if action.version else {}
 
 
-def _status_patch(action: WriteStatus) -> list[dict[str, Any]]:
+def _status_patch(action: WriteStatus) -> list[Operation]:
     """
     Return the patch of a status.
 
     The resourceVersion in it is a precondition: if the object has another one by now, the answer is 409.
     """
     return [
-        {"op": "test", "path": "/metadata/uid", "value": action.uid},
+        is_object(action.uid),
         {"op": "add", "path": "/metadata/resourceVersion", "value": action.version},
         {"op": "add", "path": "/status", "value": dict(action.status)},
     ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch
+from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch, is_object, pointer
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import rows, table
@@ -91,9 +91,8 @@ def owner_correction(owner: Mapping[str, Any], live: Live) -> Patch | None:
 
 def _patch(live: Live, operations: Sequence[Operation], wanted: str) -> Patch:
     changed = ", ".join(str(operation["path"]) for operation in operations if operation["op"] != "test")
-    guard: Operation = {"op": "test", "path": "/metadata/uid", "value": live.uid}
     why = f"{live.kind} {live.name} has drifted: {changed}"
-    return Patch(live.kind, live.name, (guard, *operations), why, wanted)
+    return Patch(live.kind, live.name, (is_object(live.uid), *operations), why, wanted)
 
 
 def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
@@ -101,9 +100,9 @@ def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Itera
         if (value := _at(wanted, path)) == _at(live.body, path):
             continue
         if value is None:
-            yield {"op": "remove", "path": _pointer(path)}
+            yield {"op": "remove", "path": pointer(*path)}
         else:
-            yield {"op": "add", "path": _pointer(path), "value": value}
+            yield {"op": "add", "path": pointer(*path), "value": value}
 
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
@@ -121,7 +120,7 @@ def _deadline_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
     value = _at(wanted, path)
     if value != _at(live.body, path):
         change = {"op": "remove"} if value is None else {"op": "add", "value": value}
-        yield {**change, "path": _pointer(path)}
+        yield {**change, "path": pointer(*path)}
 
 
 def _with_generation(wanted: Manifest, live: Live, operations: list[Operation]) -> Manifest:
@@ -143,7 +142,7 @@ def _metadata_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
             yield {"op": "add", "path": f"/metadata/{field}", "value": missing}
         elif missing:
             for name, text in missing.items():
-                yield {"op": "add", "path": _pointer(("metadata", field, name)), "value": text}
+                yield {"op": "add", "path": pointer("metadata", field, name), "value": text}
 
 
 def _owner_changes(owner: Mapping[str, Any], live: Live) -> Iterator[Operation]:
@@ -170,7 +169,3 @@ def _at(body: Mapping[str, Any], path: _Path) -> Any:
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
-
-
-def _pointer(path: _Path) -> str:
-    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from mpirt import names
 from mpirt.controller.manifests.replica_index import worker_indices
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus
+from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus, is_object, pointer
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.reading import table, text
 from mpirt.controller.model.spec import JobSpec
@@ -58,15 +58,12 @@ def label_ranks(spec: JobSpec, observed: Observed) -> list[Patch]:
     if any(rejection.digest == _QUESTION for rejection in observed.rejections):
         return []
     wanted = worker_indices(spec)
-    path = f"/metadata/labels/{names.KUBEFLOW_INDEX_LABEL.replace('/', '~1')}"
+    path = pointer("metadata", "labels", names.KUBEFLOW_INDEX_LABEL)
     return [
         Patch(
             kinds.POD,
             pod.name,
-            (
-                {"op": "test", "path": "/metadata/uid", "value": pod.uid},
-                {"op": "add", "path": path, "value": wanted[pod.name]},
-            ),
+            (is_object(pod.uid), {"op": "add", "path": path, "value": wanted[pod.name]}),
             "Kueue places ranks by this label",
             _QUESTION,
         )

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from mpirt import names
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
+
+# The manager that names this controller.
+US = f"{names.PREFIX}/controller"
+APPLY = "apply the CRD, for example with: kubectl apply -k crds/"
+"""The remedy for each kind whose CRD is one of ours."""
+# One ConfigMap and one Role hold the names of all workers; each may have a megabyte.
+MOST_WORKERS = 10_000
 
 
 class Kind(Protocol):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
-from mpirt.controller.dialects.base import owner_of
+from mpirt.controller.dialects.base import APPLY, MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling, scheduling_notices
@@ -44,15 +44,10 @@ from mpirt.errors import SpecError
 # mpi-operator's CRD serves only the first one, training-operator's only the second, ours both.
 VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
 
-# The value of spec.runPolicy.managedBy that names this controller.
-US = "mpirt.dev/controller"
 # The managers whose jobs this controller runs: itself, and the operators whose jobs run here unchanged.
 _MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
 
 _DEFAULT_RETRIES = 6
-
-# One ConfigMap and one Role hold all of their names; each may have a megabyte.
-_MOST_WORKERS = 10_000
 
 
 class _Restart(StrEnum):
@@ -71,7 +66,7 @@ class MpiJob:
     versions: tuple[Resource, ...] = VERSIONS
     claim: str = f"spec.runPolicy.managedBy to {US}"
     optional: bool = False
-    remedy: str = "apply the CRD, for example with: kubectl apply -k crds/"
+    remedy: str = APPLY
 
     @property
     def resource(self) -> Resource:
@@ -139,7 +134,7 @@ def _workers(spec: Fields, worker: Fields, job: str) -> Workers:
     if main and template.main != main:
         problem = f"no container of the workers is named {shown(main)}"
         raise SpecError(spec.at("mainContainer"), problem)
-    replicas = _or(worker.number("replicas", least=1, most=_MOST_WORKERS), 1)
+    replicas = _or(worker.number("replicas", least=1, most=MOST_WORKERS), 1)
     return Workers(worker_names(job, replicas), template, _elastic(spec, worker, replicas))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects import training_status
-from mpirt.controller.dialects.base import owner_of
+from mpirt.controller.dialects.base import APPLY, MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
@@ -48,14 +48,12 @@ SUSPENDED_ANNOTATION = "job-supervisor.kube-ai.io/job-suspended"
 
 # TrainingJobs have no field for a manager.
 MANAGER_ANNOTATION = f"{names.PREFIX}/managed-by"
-US = "mpirt.dev/controller"
 
 # "true": workers leave nodes that are cordoned.
 LEAVE_CORDONED_ANNOTATION = f"{names.PREFIX}/leave-cordoned-nodes"
 
 _REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
 _DEFAULT_RESTARTS = 6
-_MOST_WORKERS = 10_000
 
 
 class _AttachMode(StrEnum):
@@ -79,7 +77,7 @@ class TrainingJob:
     versions: tuple[Resource, ...] = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
     claim: str = f"the annotation {MANAGER_ANNOTATION} to {US}"
     optional: bool = True
-    remedy: str = "apply the CRD, for example with: kubectl apply -k crds/"
+    remedy: str = APPLY
 
     @property
     def resource(self) -> Resource:
@@ -144,9 +142,9 @@ def gpus(template: Template) -> int:
 
 
 def _workers(worker: Fields, template: Template, body: Body, job: str) -> Workers:
-    replicas = worker.number("replicas", least=1, most=_MOST_WORKERS) or 1
+    replicas = worker.number("replicas", least=1, most=MOST_WORKERS) or 1
     least = worker.number("minReplicas", least=1) or 1
-    most = worker.number("maxReplicas", least=1) or _MOST_WORKERS
+    most = worker.number("maxReplicas", least=1) or MOST_WORKERS
     if most < least:
         raise SpecError(worker.at("maxReplicas"), f"must not be below minReplicas={least}, got {most}")
     if not least <= replicas <= most:

@@ -15,6 +15,7 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
+from mpirt.controller.observed.members import pods_by_name
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pod_events import why_not_created
 from mpirt.controller.observed.pods import Pod
@@ -54,7 +55,7 @@ def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
     missing = _missing(names, observed, live)
     if is_behind(live) and not any(missing.values()):
         return Readiness(0, wanted, ())
-    pods, troubles = {pod.name: pod for pod in observed.workers}, []
+    pods, troubles = pods_by_name(observed), []
     for name in names:
         if name in missing:
             troubles.append(f"{name} {missing[name] or 'does not exist yet'}")
@@ -67,7 +68,7 @@ def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
 
 def _of_bare_workers(spec: JobSpec, roster: Roster, observed: Observed) -> Readiness:
     """Return the same for workers that the controller creates itself; those that leave are not counted."""
-    pods, troubles = {pod.name: pod for pod in observed.workers}, []
+    pods, troubles = pods_by_name(observed), []
     previous = {pod.name for pod in observed.previous_workers}
     refused = next((one.message for one in observed.rejections if one.kind == kinds.POD), "")
     for name in roster.staying:

@@ -14,7 +14,7 @@ from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.messages.status import Said, conditions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create
-from mpirt.controller.model.conditions import JobStatus, Reason, Type
+from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_reason
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.spec import Owner
@@ -67,9 +67,12 @@ def _under_way(before: JobStatus, change: Change | None) -> dict[Type, Said]:
 
 def change_text(change: Change) -> str:
     """Return a sentence about a change."""
-    who = f"{change.source} {change.name}" if change.name else _EDITED
     verb = "join" if change.joining else "leave"
-    return f"{who}: {', '.join(change.joining or change.leaving)} will {verb}"
+    return f"{_cause(change)}: {', '.join(change.workers)} will {verb}"
+
+
+def _cause(change: Change) -> str:
+    return f"{change.source} {change.name}" if change.name else _EDITED
 
 
 def drain_events(owner: Owner, before: Roster, after: Roster, *, now: datetime) -> list[Create]:
@@ -93,14 +96,6 @@ def _ended(before: JobStatus, outcome: Outcome | None) -> dict[Type, Said]:
     }
     if outcome is None:
         return said
-    change = outcome.change
-    grows = bool(change.joining)
-    reasons = {
-        (True, True): Reason.SCALE_OUT_SUCCEEDED,
-        (True, False): Reason.SCALE_OUT_FAILED,
-        (False, True): Reason.SCALE_IN_SUCCEEDED,
-        (False, False): Reason.SCALE_IN_FAILED,
-    }
     kind = Type.SCALE_SUCCEEDED if outcome.succeeded else Type.SCALE_FAILED
-    who = f"{change.source} {change.name}" if change.name else _EDITED
-    return said | {kind: (True, reasons[grows, outcome.succeeded], f"{who}: {outcome.message}")}
+    reason = scale_reason(grows=bool(outcome.change.joining), succeeded=outcome.succeeded)
+    return said | {kind: (True, reason, f"{_cause(outcome.change)}: {outcome.message}")}

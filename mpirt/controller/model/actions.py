@@ -22,6 +22,16 @@ Operation = Mapping[str, Any]
 """One operation of a JSON patch."""
 
 
+def pointer(*path: str) -> str:
+    """Return the JSON pointer to a field."""
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)
+
+
+def is_object(uid: str) -> Operation:
+    """Return the operation that lets a patch fail if its name belongs to another object by now."""
+    return {"op": "test", "path": "/metadata/uid", "value": uid}
+
+
 @dataclass(frozen=True, slots=True)
 class Create:
     """

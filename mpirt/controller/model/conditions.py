@@ -71,6 +71,13 @@ class Reason(StrEnum):
 _PREFIX = "MPIJob"
 
 
+def scale_reason(*, grows: bool, succeeded: bool) -> Reason:
+    """Return the reason for the end of a change of a job's workers."""
+    if grows:
+        return Reason.SCALE_OUT_SUCCEEDED if succeeded else Reason.SCALE_OUT_FAILED
+    return Reason.SCALE_IN_SUCCEEDED if succeeded else Reason.SCALE_IN_FAILED
+
+
 def reason_in(kind: str, reason: str) -> str:
     """Return the reason as jobs of that kind have it: with the kind in place of MPIJob."""
     return f"{kind}{reason.removeprefix(_PREFIX)}" if reason.startswith(_PREFIX) else reason

@@ -49,6 +49,11 @@ class Change:
     """Whether the workers that leave go now, and nothing undoes that: none is in use, or the time is over."""
 
     @property
+    def workers(self) -> tuple[str, ...]:
+        """Those that leave, or those that join: a change has only one of both."""
+        return self.leaving or self.joining
+
+    @property
     def is_by_scaler(self) -> bool:
         return self.source in (Source.SCALE_IN, Source.SCALE_OUT)
 

@@ -1,7 +1,7 @@
 """
 ScaleIn and ScaleOut: objects that ask for a change of a job's workers.
 
-Owns: the value that both are read into. What becomes of one is decided in decisions/; its status is the record of
+Owns: the value that both are read into. What becomes of one is decided in scaling/; its status is the record of
 its outcome.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt.controller.model.roster import Roster
+from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -28,6 +29,16 @@ def is_dead(pod: Pod | None) -> bool:
     return pod is None or pod.is_over or pod.deleted is not None
 
 
+def is_usable(pod: Pod | None) -> bool:
+    """Whether commands may be started in a worker."""
+    return pod is not None and pod.is_usable
+
+
+def is_outdated(pod: Pod | None, spec: JobSpec) -> bool:
+    """Whether it was created from an earlier template."""
+    return pod is not None and pod.template != spec.worker_digest
+
+
 def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:
     """Whether none of these workers is left; those never created count as gone."""
     pods = pods_by_name(observed)
@@ -37,4 +48,4 @@ def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:
 def all_usable(names: Iterable[str], observed: Observed) -> bool:
     """Whether commands may be started in all of these workers."""
     pods = pods_by_name(observed)
-    return all(name in pods and pods[name].is_usable for name in names)
+    return all(is_usable(pods.get(name)) for name in names)

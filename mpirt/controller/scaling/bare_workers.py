@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from mpirt import names
 from mpirt.controller.manifests.worker_pod import worker_pod
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch
+from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, is_object, pointer
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
@@ -21,7 +21,7 @@ from mpirt.controller.observed.members import pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
-_POINTER = f"/metadata/annotations/{names.DRAINING_ANNOTATION.replace('/', '~1')}"
+_POINTER = pointer("metadata", "annotations", names.DRAINING_ANNOTATION)
 _OURS = frozenset(Source)
 KEPT_FAILURES = 3
 """How many pods are kept of workers that have failed and were replaced."""
@@ -41,8 +41,7 @@ def worker_actions(spec: JobSpec, roster: Roster, observed: Observed, settings: 
     ]
 
 
-def creation(spec: JobSpec, roster: Roster, settings: Settings, name: str) -> Create:
-    """Return the creation of one worker."""
+def _creation(spec: JobSpec, roster: Roster, settings: Settings, name: str) -> Create:
     manifest = worker_pod(spec, settings, name, roster)
     return Create(manifest, "a worker of the job; creating", digest(manifest))
 
@@ -50,7 +49,7 @@ def creation(spec: JobSpec, roster: Roster, settings: Settings, name: str) -> Cr
 def replicas_patch(spec: JobSpec, bare: BarePods, observed: Observed, wanted: int) -> Patch:
     """Return the patch of the number of replicas in the job's spec; it fails if the job was edited meanwhile."""
     operations: tuple[Operation, ...] = (
-        {"op": "test", "path": "/metadata/uid", "value": spec.owner.uid},
+        is_object(spec.owner.uid),
         {"op": "add", "path": "/metadata/resourceVersion", "value": observed.version},
         {"op": "add", "path": bare.pointer, "value": wanted},
     )
@@ -62,7 +61,7 @@ def _creations(spec: JobSpec, roster: Roster, observed: Observed, settings: Sett
     taken = {pod.name for pod in (*observed.workers, *observed.previous_workers, *observed.bare)}
     refused = {rejection.digest for rejection in observed.rejections}
     for name in roster.pending:
-        if name not in taken and (made := creation(spec, roster, settings, name)).digest not in refused:
+        if name not in taken and (made := _creation(spec, roster, settings, name)).digest not in refused:
             yield made
 
 
@@ -74,17 +73,17 @@ def _mark(pod: Pod, roster: Roster) -> Patch | None:
     if pod.held == wanted or (pod.held and pod.held not in _OURS):
         # What somebody else has written there is left alone.
         return None
-    guard: Operation = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
     if wanted:
         write: Operation = {"op": "add", "path": _POINTER, "value": wanted}
-        return Patch(kinds.POD, pod.name, (guard, write), "it is about to leave: no host any more")
-    return Patch(kinds.POD, pod.name, (guard, {"op": "remove", "path": _POINTER}), "it is a host now")
+        return Patch(kinds.POD, pod.name, (is_object(pod.uid), write), "it is about to leave: no host any more")
+    remove: Operation = {"op": "remove", "path": _POINTER}
+    return Patch(kinds.POD, pod.name, (is_object(pod.uid), remove), "it is a host now")
 
 
 def _mark_of(name: str, roster: Roster) -> str:
     """Return why a worker is no host; empty if it is one."""
     change = roster.change
-    if change is not None and name in (*change.leaving, *change.joining):
+    if change is not None and name in change.workers:
         return str(change.source)
     return next((str(one.source) for one in roster.drains if one.name == name and not one.after), "")
 

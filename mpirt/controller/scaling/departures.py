@@ -17,7 +17,7 @@ from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import BarePods, JobSpec
-from mpirt.controller.observed.members import all_gone, all_usable, is_gone, pods_by_name
+from mpirt.controller.observed.members import all_gone, all_usable, is_gone, is_usable, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -136,7 +136,7 @@ def _completed(bare: BarePods, roster: Roster, change: Change) -> tuple[Roster, 
     names = tuple(sorted((*without.names, *change.joining), key=worker_number))
     done = replace(without, names=names, replicas=replicas, change=None)
     verb = "added" if change.joining else "removed"
-    return done, Outcome(change, succeeded=True, message=f"{verb} {', '.join(change.joining or change.leaving)}")
+    return done, Outcome(change, succeeded=True, message=f"{verb} {', '.join(change.workers)}")
 
 
 def _is_undone_late(change: Change) -> bool:
@@ -149,7 +149,7 @@ def _too_late(change: Change, observed: Observed) -> str:
     seconds = int((limit_of(change) - change.since).total_seconds())
     if change.joining:
         pods = pods_by_name(observed)
-        missing = [name for name in change.joining if name not in pods or not pods[name].is_usable]
+        missing = [name for name in change.joining if not is_usable(pods.get(name))]
         return f"after {seconds} s not Ready: {', '.join(missing)}; removed again"
     return f"after {seconds} s still in use, and they stay: {listed(in_use(change, observed))}"
 

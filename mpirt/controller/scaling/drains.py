@@ -9,7 +9,7 @@ its successor is Ready, however long that takes. Nothing is undone if the reason
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Drain, Roster, Source
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.members import all_usable, is_dead, is_gone, pods_by_name
+from mpirt.controller.observed.members import is_dead, is_gone, is_outdated, is_usable, pods_by_name
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
@@ -36,7 +36,7 @@ def with_drains(
     for name in roster.staying:
         pod = pods.get(name)
         if pod is not None and not is_dead(pod) and (signal := _signal(spec, observed, pod)) is not None:
-            is_enough = _left_without(pod, roster, observed) >= _least(spec, roster)
+            is_enough = _left_without(pod, roster, pods) >= _least(spec, roster)
             until, why = now + _time_left(spec, signal), f"node {pod.node} {signal.why}"
             roster = _begun(spec, roster, Drain(name, signal.source, why, until), waits=not is_enough)
     ends = (one.until for one in roster.drains if one.until is not None and not one.committed and one.until > now)
@@ -48,24 +48,20 @@ def with_new_template(spec: JobSpec, roster: Roster, observed: Observed) -> Rost
     if roster.drains:
         return roster
     pods = pods_by_name(observed)
-    outdated = (name for name in roster.names if _is_outdated(spec, pods.get(name)))
+    outdated = (name for name in roster.names if not is_dead(pod := pods.get(name)) and is_outdated(pod, spec))
     if (old := next(outdated, None)) is None:
         return roster
     drain = Drain(old, Source.TEMPLATE, "the workers' template was changed", None)
     return _begun(spec, roster, drain, waits=True)
 
 
-def _is_outdated(spec: JobSpec, pod: Pod | None) -> bool:
-    return pod is not None and not is_dead(pod) and pod.template != spec.worker_digest
-
-
 def _least(spec: JobSpec, roster: Roster) -> int:
     return spec.workers.elastic.least if spec.workers.elastic is not None else len(roster.names)
 
 
-def _left_without(pod: Pod, roster: Roster, observed: Observed) -> int:
+def _left_without(pod: Pod, roster: Roster, pods: Mapping[str, Pod]) -> int:
     """Return how many Ready workers there are besides this one."""
-    return sum(name != pod.name and all_usable((name,), observed) for name in roster.staying)
+    return sum(name != pod.name and is_usable(pods.get(name)) for name in roster.staying)
 
 
 def _signal(spec: JobSpec, observed: Observed, pod: Pod) -> Signal | None:
@@ -86,7 +82,7 @@ def _begun(spec: JobSpec, roster: Roster, drain: Drain, *, waits: bool) -> Roste
 
 
 def _time_left(spec: JobSpec, signal: Signal) -> timedelta:
-    """Return how long a worker may be in use before it is told to end; half of a notice at least."""
+    """Return how long a worker may be in use before it is asked to end; half of a notice at least."""
     grace = number(spec.workers.template.spec, "terminationGracePeriodSeconds", _GRACE)
     return timedelta(seconds=max(signal.notice - grace, signal.notice // 2))
 
@@ -100,7 +96,7 @@ def _carried_on(roster: Roster, observed: Observed, now: datetime) -> Iterator[D
         is_over = drain.until is not None and drain.until <= now
         if drain.committed or is_over or (not drain.after and pod.held and is_idle(pod, observed)):
             yield replace(drain, after="", committed=True)
-        elif drain.after and all_usable((drain.after,), observed):
+        elif drain.after and is_usable(pods.get(drain.after)):
             yield replace(drain, after="", until=drain.until or now + DEFAULT_LIMIT)
         else:
             yield drain

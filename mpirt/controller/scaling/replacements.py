@@ -9,13 +9,14 @@ still waited for is replaced if the template was changed again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.model.roster import Change, Roster
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
 from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import is_dead, pods_by_name
+from mpirt.controller.observed.members import is_dead, is_outdated, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -34,7 +35,7 @@ def with_replacements(
     spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *, now: datetime
 ) -> tuple[Roster, datetime | None]:
     """Return the roster with fresh names in place of dead workers, or when there will be some."""
-    dead = tuple(name for name in _members(roster) if _is_replaced(name, spec, bare, roster, observed))
+    dead = tuple(_replaced(spec, bare, roster, observed))
     if not dead:
         return roster, None
     due = _due(roster, now)
@@ -79,22 +80,21 @@ def _due(roster: Roster, now: datetime) -> datetime:
     return roster.replaced_at + delay
 
 
-def _is_replaced(name: str, spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> bool:
-    pod = pods_by_name(observed).get(name)
-    is_outdated = pod is not None and pod.template != spec.worker_digest
-    if running_launcher(observed) is None:
-        return is_dead(pod) or is_outdated
-    if is_outdated and any(one.after == name for one in roster.drains):
-        # Nobody uses it yet, and perhaps it never becomes Ready: its template was changed again.
-        return True
-    if not is_dead(pod):
-        return False
-    is_joining = name not in roster.names
-    return is_joining or _allows(bare.restart, pod or _departed(name, observed), spec.workers.template.main)
+def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Iterator[str]:
+    pods, runs = pods_by_name(observed), running_launcher(observed) is not None
+    awaited = {one.after for one in roster.drains}
+    for name in _members(roster):
+        pod = pods.get(name)
+        # Nobody uses it yet, and perhaps it never becomes Ready: its template was changed.
+        is_useless = is_outdated(pod, spec) and (not runs or name in awaited)
+        if is_useless or (is_dead(pod) and (not runs or _is_missed(name, spec, bare, roster, observed))):
+            yield name
 
 
-def _departed(name: str, observed: Observed) -> Pod | None:
-    return next((pod for pod in observed.departed if pod.name == name), None)
+def _is_missed(name: str, spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> bool:
+    """Whether another worker takes the place of this one, which died while the launcher runs."""
+    died = (pod for pod in (*observed.workers, *observed.departed) if pod.name == name)
+    return name not in roster.names or _allows(bare.restart, next(died, None), spec.workers.template.main)
 
 
 def _allows(restart: Restart, pod: Pod | None, main: str) -> bool:

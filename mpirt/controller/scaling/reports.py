@@ -15,8 +15,8 @@ from mpirt.controller.dialects.scalers import write_scaler_status
 from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.messages.status import Said, conditions
-from mpirt.controller.model.actions import Action, Create, Operation, Patch, WriteStatus
-from mpirt.controller.model.conditions import JobStatus, Reason, Type
+from mpirt.controller.model.actions import Action, Create, Operation, Patch, WriteStatus, is_object
+from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_reason
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.scalers import Scaler
@@ -25,13 +25,6 @@ from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.requests import leaving, next_scaler, refusal
 from mpirt.controller.scaling.roster_steps import Step
-
-_REASONS = {
-    (Source.SCALE_IN, True): Reason.SCALE_IN_SUCCEEDED,
-    (Source.SCALE_IN, False): Reason.SCALE_IN_FAILED,
-    (Source.SCALE_OUT, True): Reason.SCALE_OUT_SUCCEEDED,
-    (Source.SCALE_OUT, False): Reason.SCALE_OUT_FAILED,
-}
 
 _WAITS = "waiting until the job runs and earlier changes of its workers are done"
 
@@ -67,11 +60,10 @@ def _report(
     """Return what is new about a scaler; None if nothing is."""
     outcome = step.outcome
     if outcome is not None and outcome.change.uid == scaler.uid:
-        pods = outcome.change.leaving or outcome.change.joining
+        pods = outcome.change.workers
         return _ended(scaler, succeeded=outcome.succeeded, message=outcome.message, pods=pods)
     if step.roster.change is not None and step.roster.change.uid == scaler.uid:
-        change = step.roster.change
-        return _news(scaler, Type.SCALING, Reason.SCALING, _under_way(scaler), change.leaving or change.joining)
+        return _news(scaler, Type.SCALING, Reason.SCALING, _under_way(scaler), step.roster.change.workers)
     if scaler.problem or is_over:
         return _ended(scaler, succeeded=False, message=scaler.problem or "the job has ended")
     is_next = next_scaler(observed) == scaler and roster.change is None and running_launcher(observed) is not None
@@ -86,7 +78,8 @@ def _report(
 def _ended(scaler: Scaler, *, succeeded: bool, message: str, pods: tuple[str, ...] = ()) -> _Report:
     kind = Type.SCALE_SUCCEEDED if succeeded else Type.SCALE_FAILED
     told = f"; {', '.join(scaler.unused)}: no effect" if scaler.unused else ""
-    return _Report(kind, _REASONS[scaler.source, succeeded], f"{message}{told}", pods)
+    reason = scale_reason(grows=scaler.source is Source.SCALE_OUT, succeeded=succeeded)
+    return _Report(kind, reason, f"{message}{told}", pods)
 
 
 def _news(scaler: Scaler, kind: Type, reason: str, message: str, pods: tuple[str, ...] = ()) -> _Report | None:
@@ -128,10 +121,9 @@ def _adoption(owner: Owner, scaler: Scaler) -> Patch:
     reference = owner_reference(owner)
     if scaler.is_controlled:
         reference = {**reference, "controller": False}
-    guard: Operation = {"op": "test", "path": "/metadata/uid", "value": scaler.uid}
     add: Operation = (
         {"op": "add", "path": "/metadata/ownerReferences/-", "value": reference}
         if scaler.owners
         else {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}
     )
-    return Patch(scaler.kind, scaler.name, (guard, add), "it is deleted together with its job")
+    return Patch(scaler.kind, scaler.name, (is_object(scaler.uid), add), "it is deleted together with its job")

@@ -2,7 +2,7 @@
 ScaleIns and ScaleOuts: which one is next, which workers it means, and whether it is allowed.
 
 Owns: the choice and the limits. A list of names means exactly these workers; one that is not there any more is
-done already. Nothing here ever takes \"none\" for \"all\".
+done already. Nothing here ever takes "none" for "all".
 """
 
 from __future__ import annotations

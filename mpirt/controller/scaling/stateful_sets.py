@@ -12,7 +12,7 @@ from datetime import datetime
 
 from mpirt import names
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Operation, Patch
+from mpirt.controller.model.actions import Patch, is_object, pointer
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.reading import number, table, write_time
@@ -24,7 +24,7 @@ from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle
 
 _POINTERS = tuple(
-    f"/metadata/annotations/{name.replace('/', '~1')}"
+    pointer("metadata", "annotations", name)
     for name in (names.DRAINING_ANNOTATION, names.DRAINING_SINCE_ANNOTATION)
 )
 
@@ -53,7 +53,7 @@ def marks(spec: JobSpec, observed: Observed, *, now: datetime) -> list[Patch]:
     leaving = {pod.uid for pod in superfluous(spec, observed)}
     made = []
     for pod in observed.workers:
-        guard: Operation = {"op": "test", "path": "/metadata/uid", "value": pod.uid}
+        guard = is_object(pod.uid)
         if pod.uid in leaving and not pod.held:
             values = (str(Source.REPLICAS), write_time(now))
             added = [{"op": "add", "path": path, "value": of} for path, of in zip(_POINTERS, values, strict=True)]
