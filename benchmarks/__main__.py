@@ -14,7 +14,7 @@ from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
 from benchmarks import fleet as crowds
-from benchmarks import flow, place, report
+from benchmarks import flow, leaving, place, report
 from benchmarks import outages as interruptions
 from benchmarks import rsh as scenario
 from benchmarks import runtime as folder
@@ -63,7 +63,7 @@ def cli() -> None:
       python -m benchmarks discover --json        the same of mpirt-discover
       python -m benchmarks deaths                 how both end when pods, nodes and the API server die
       python -m benchmarks outages                whose jobs go on when API server and nodes are away for a while
-      python -m benchmarks elastic                Horovod that loses workers, on either agent
+      python -m benchmarks elastic                Horovod whose workers die or leave, on either agent
       python -m benchmarks runtime                the runtime image beside pip
       python -m benchmarks controller             what the controller costs
     """
@@ -225,10 +225,20 @@ def outages(*, only: str) -> None:
     click.echo(interruptions.measure(only).rendered())
 
 
+_LOSSES, _LEAVES = "losses", "leaves"
+
+
 @cli.command()
-def elastic() -> None:
-    """Elastic Horovod loses workers: by mpirt, and by kubectl exec with a static script. 12 minutes, root."""
-    click.echo(elastic_scenario.rendered(elastic_scenario.timelines()))
+@click.option("--only", type=click.Choice([_LOSSES, _LEAVES]), help="Measure this only.")
+def elastic(*, only: str | None) -> None:
+    """
+    Elastic Horovod loses workers, by mpirt and by kubectl exec with a static script; and workers leave it, by
+    mpirt's controller and as et-operator does it. 20 minutes, root.
+    """
+    if only != _LEAVES:
+        click.echo(elastic_scenario.rendered(elastic_scenario.timelines()))
+    if only != _LOSSES:
+        click.echo(leaving.rendered(leaving.departures()))
 
 
 @cli.command()

@@ -14,6 +14,8 @@ from pathlib import Path
 from tests.api import controllers
 from tests.api.controllers import Controller
 from tests.e2e import ground, manifests
+from tests.e2e.controller import deployed
+from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import programs
 from tests.kube.progress import step
@@ -35,6 +37,13 @@ def fresh_namespaces(count: int) -> Iterator[list[Namespace]]:
     """So many of them."""
     with _fresh_ground() as (cluster, folder):
         yield [ground.fresh_namespace(cluster, folder) for _ in range(count)]
+
+
+@contextmanager
+def fresh_installation() -> Iterator[Deployed]:
+    """A controller on the cluster, in a namespace of its own, that sees the nodes."""
+    with _fresh_ground() as (cluster, folder), deployed.passing(cluster, folder, sees_nodes=True) as installed:
+        yield installed
 
 
 @contextmanager

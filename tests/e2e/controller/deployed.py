@@ -11,7 +11,7 @@ import json
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,23 @@ def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | N
 
 
 @contextmanager
-def passing(cluster: Ground, folder: Path) -> Iterator[Deployed]:
-    """A controller that is on its way out after the block."""
-    installed = install(cluster, folder)
-    yield installed
-    installed.remove()
+def passing(cluster: Ground, folder: Path, *, sees_nodes: bool = False) -> Iterator[Deployed]:
+    """A controller that is on its way out after the block; if it `sees_nodes`, it may list and watch them."""
+    with _nodes_readable(cluster) if sees_nodes else nullcontext():
+        installed = install(cluster, folder)
+        yield installed
+        installed.remove()
+
+
+@contextmanager
+def _nodes_readable(cluster: Ground) -> Iterator[None]:
+    name = job_name("mpirt-test-nodes")
+    cluster.kubectl("create", "clusterrole", name, "--verb=list,watch", "--resource=nodes")
+    cluster.kubectl(
+        "create", "clusterrolebinding", name, f"--clusterrole={name}", "--group=system:serviceaccounts"
+    )
+    yield
+    cluster.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}")
 
 
 def job_name(prefix: str) -> str:

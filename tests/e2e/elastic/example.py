@@ -8,7 +8,7 @@ is as users have it. And the baseline: what people have today, under the paths w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tests.e2e import files, kubectl_agent
@@ -59,6 +59,12 @@ def started(
         kubectl("delete", "job", "launcher", "--wait=false", check=False)
 
 
+def list_hosts(run: Training, hosts: Sequence[str]) -> None:
+    """Have the baseline's script say these hosts from now on."""
+    script = _printing(hosts).encode()
+    files.put(run.namespace, run.pod, f"{_PROGRAMS}/mpirt-discover", script, mode="755", container="launcher")
+
+
 def _adapted(
     namespace: Namespace, *, workers: int, variables: Mapping[str, str | None], by_kubectl: bool
 ) -> list[Manifest]:
@@ -95,7 +101,7 @@ def _objects(namespace: Namespace) -> list[Manifest]:
 def _fill(namespace: Namespace, pod: str) -> None:
     """Put kubectl, an agent that calls it, and a script that always says the same where mpirt would be."""
     kubectl = f"{_PROGRAMS}/kubectl"
-    discovery = "#!/bin/sh\n" + "".join(f"echo worker-{number}:1\n" for number in range(4))
+    discovery = _printing([f"worker-{number}" for number in range(4)])
     for path, content in {
         kubectl: namespace.ground.kubectl.program.read_bytes(),
         f"{_PROGRAMS}/kubexec.sh": kubectl_agent.script(kubectl),
@@ -104,6 +110,11 @@ def _fill(namespace: Namespace, pod: str) -> None:
         files.put(namespace, pod, path, content, mode="755", container="mpirt")
     # The container ends by it, sometimes before kubectl has an answer.
     namespace.kubectl("exec", pod, "--container=mpirt", "--", "touch", _FILLED, check=False)
+
+
+def _printing(hosts: Sequence[str]) -> str:
+    """A script that always says the same."""
+    return "#!/bin/sh\n" + "".join(f"echo {host}:1\n" for host in hosts)
 
 
 def _launcher(namespace: Namespace) -> str:

@@ -6,11 +6,11 @@ Owns: the lines of train.py and of horovodrun, and the promise about committed s
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 
 COMMIT_EVERY = 5
 
@@ -127,9 +127,9 @@ def digest(lines: Sequence[Line]) -> list[str]:
 
 
 def repeated(steps: Sequence[Step]) -> list[int]:
-    """The steps that were done again."""
-    numbers = [step.number for step in steps]
-    return [number for before, number in pairwise(numbers) if number <= before]
+    """All steps that were done again, each as often as that."""
+    highest = itertools.accumulate((step.number for step in steps), max)
+    return [step.number for before, step in zip(highest, steps[1:], strict=False) if step.number <= before]
 
 
 def worlds(steps: Sequence[Step]) -> list[int]:

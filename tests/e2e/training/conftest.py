@@ -14,11 +14,5 @@ from tests.e2e.ground import Ground
 @pytest.fixture(scope="package")
 def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     """Two replicas of it, in a namespace of their own; each process of a run has its own."""
-    name = deployed.job_name("mpirt-test-nodes")
-    cluster.kubectl("create", "clusterrole", name, "--verb=list,watch", "--resource=nodes")
-    cluster.kubectl(
-        "create", "clusterrolebinding", name, f"--clusterrole={name}", "--group=system:serviceaccounts"
-    )
-    with deployed.passing(cluster, tmp_path_factory.mktemp("controller")) as installed:
+    with deployed.passing(cluster, tmp_path_factory.mktemp("controller"), sees_nodes=True) as installed:
         yield installed
-    cluster.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}")

@@ -51,9 +51,12 @@ class Job:
 
     def pods(self, role: str = "worker") -> list[dict[str, Any]]:
         """Its pods as Arena finds them."""
-        labels = f"training-job-name={self.name},training-job-role={role}"
-        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={labels}")
+        found: list[dict[str, Any]] = self.namespace.kubectl.get("pods", f"--selector={self.labels(role)}")
         return found
+
+    def labels(self, role: str = "worker") -> str:
+        """The selector by which Arena finds its pods."""
+        return f"training-job-name={self.name},training-job-role={role}"
 
     def workers(self) -> list[str]:
         """The workers that are not on their way out."""
@@ -75,7 +78,7 @@ class Job:
 
     def watched_pods(self) -> Any:
         """A watch of the workers' pods."""
-        return watch(self.namespace, "pods", labels=f"training-job-name={self.name},training-job-role=worker")
+        return watch(self.namespace, "pods", labels=self.labels())
 
     def surroundings(self) -> dict[str, Any]:
         """What a test that has waited in vain wants to know."""
