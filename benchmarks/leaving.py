@@ -4,22 +4,20 @@ Elastic Horovod whose workers leave on purpose: by mpirt's controller, and as pe
 Owns: what each side does to let a worker go, what is measured of it, and the table. Each event has a job of its
 own, of the same training.
 
-The other side is what et-operator does, done by hand: a new list of hosts in the launcher, its processes searched
-every five seconds for a call that names the worker, and the pod deleted without grace once there is none. It knows
-nothing of nodes, so that `kubectl drain` evicts.
+The other side is what et-operator does, see byhand.py. It knows nothing of nodes, so that `kubectl drain` evicts.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from benchmarks import place
+from benchmarks import byhand, place
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.watching import State, Watch, watch
-from tests.e2e.elastic import example, workers
+from tests.e2e.elastic import workers
 from tests.e2e.elastic.steps import repeated
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
@@ -29,8 +27,8 @@ from tests.kube.status import table
 
 _WORKERS = 4
 _PATIENCE = 90.0
-# How often et-operator looks.
-_LOOKS_EVERY = 5.0
+# Bare pods are evicted by force only.
+_DRAINS = ("--timeout=150s", "--force")
 _SPREAD = {
     "maxSkew": 1,
     "topologyKey": "kubernetes.io/hostname",
@@ -67,6 +65,8 @@ class _Job:
     names: list[str]
     """Of its workers at first, in their order."""
     scale_in: Callable[[str], None]
+    healed: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Replaces meanwhile what vanishes, where no controller does."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,9 @@ def _drained(job: _Job, event: str, side: str) -> Departure:
     with _watching(job, leaving) as moments:
         began = time.time()
         try:
-            namespace.kubectl("drain", other, f"--pod-selector={job.labels}", "--timeout=150s", timeout=180)
-            return _departure(job, event, side, began, moments, comes_back=True)
+            with job.healed():
+                namespace.kubectl("drain", other, f"--pod-selector={job.labels}", *_DRAINS, timeout=180)
+                return _departure(job, event, side, began, moments, comes_back=True)
         finally:
             namespace.kubectl("uncordon", other)
 
@@ -195,27 +196,8 @@ def _training_job(controller: Deployed) -> Iterator[_Job]:
 
 @contextmanager
 def _by_hand() -> Iterator[_Job]:
-    names = [f"worker-{number}" for number in range(_WORKERS)]
-    with (
-        place.fresh_namespace() as namespace,
-        example.started(namespace, workers=_WORKERS, by_kubectl=True) as run,
-    ):
-
-        def scale_in(worker: str) -> None:
-            example.list_hosts(run, [name for name in names if name != worker])
-            while _is_called(run, worker):
-                time.sleep(_LOOKS_EVERY)
-            namespace.kubectl("scale", "statefulset/worker", f"--replicas={_WORKERS - 1}")
-            namespace.kubectl("delete", "pod", worker, "--grace-period=0", "--force", "--ignore-not-found")
-
-        yield _Job(run, "app=worker", names, scale_in)
-
-
-def _is_called(run: Training, worker: str) -> bool:
-    """Whether any process of the launcher names the worker in a call of kubectl."""
-    lines = "for each in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$each; echo; done 2>/dev/null"
-    said = run.namespace.kubectl("exec", run.pod, "--", "/bin/sh", "-c", lines).stdout
-    return any(f"exec {worker} " in line for line in said.splitlines())
+    with place.fresh_namespace() as namespace, byhand.training(namespace, _WORKERS) as theirs:
+        yield _Job(theirs.run, byhand.LABELS, list(theirs.names), theirs.remove, theirs.healed)
 
 
 _SIDES = {"mpirt": _by_mpirt, "by hand": _by_hand}
