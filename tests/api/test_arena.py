@@ -49,6 +49,8 @@ class Arena:
     def status(self) -> str:
         phases = {"Succeeded": "SUCCEEDED", "Failed": "FAILED", "Scaling": "SCALING"}
         chiefs, phase = self.chiefs(), self.job.phase()
+        if phase == "Failed" and self.annotations().get("job-supervisor.kube-ai.io/job-status") == "timeout":
+            return "MAX_WAIT_TIME_EXCEEDED"
         if phase in ("Succeeded", "Failed"):
             return phases[phase]
         if not chiefs or chiefs[0]["status"]["phase"] == "Pending":
@@ -61,10 +63,13 @@ class Arena:
 
     def limits(self) -> tuple[int, int]:
         """The least and the most workers, as they were applied."""
-        annotations = self.job.body()["metadata"]["annotations"]
-        applied = json.loads(annotations["kubectl.kubernetes.io/last-applied-configuration"])
+        applied = json.loads(self.annotations()["kubectl.kubernetes.io/last-applied-configuration"])
         worker = applied["spec"]["etReplicaSpecs"]["worker"]
         return worker["minReplicas"], worker["maxReplicas"]
+
+    def annotations(self) -> dict[str, str]:
+        found: dict[str, str] = self.job.body()["metadata"]["annotations"]
+        return found
 
     def scale(self, kind: str, number: int) -> trainings.Scaler:
         """As `arena scalein` and `arena scaleout` do it by one worker."""
@@ -92,12 +97,14 @@ def recorder(plane: Plane, bed: Bed) -> Iterator[Recorder]:
         yield made
 
 
-def submit(bed: Bed, app: str = APPS[0], **fields: Any) -> Arena:
+def submit(bed: Bed, app: str = APPS[0], *, max_wait_time: int = 0, **fields: Any) -> Arena:
     """A job of two workers as Arena's chart writes it."""
     name = job_name("arena")
     labels = {"app": app, "release": name, "createdBy": app.removesuffix("job").upper()}
     body = trainings.training_job(name, replicas=2, labels=labels, **fields)
     body["metadata"]["labels"] = labels
+    if max_wait_time:
+        body["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/max-wait-time": str(max_wait_time)}
     bed.namespace.kubectl.apply(body)
     return Arena(Training(bed.namespace, name), app)
 
@@ -198,6 +205,17 @@ def test_a_job_has_failed_when_its_chief_has(bed: Bed) -> None:
     arena.job.namespace.kubectl("annotate", "pods", selector, f"{ENDS}=1", "--overwrite")
 
     arena.wait_for("FAILED")
+
+
+def test_a_job_that_waits_too_long_for_resources_has_exceeded_its_time(bed: Bed) -> None:
+    arena = submit(bed, max_wait_time=3, worker={"nodeSelector": {"no-such": "node"}})
+
+    arena.wait_for("MAX_WAIT_TIME_EXCEEDED")
+
+    until(lambda: not arena.pods(), within=WITHIN, what="its workers to be gone", instead=arena.job.around)
+    failed = next(each for each in arena.job.body()["status"]["conditions"] if each["type"] == "Failed")
+    assert failed["reason"] == "MaxWaitTimeExceeded"
+    assert "max-wait-time=3 for its workers; 0 of 2 workers are Ready" in failed["message"]
 
 
 def test_a_job_that_is_deleted_leaves_nothing(bed: Bed) -> None:

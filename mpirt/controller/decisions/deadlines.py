@@ -1,7 +1,8 @@
 """
 The deadlines of a job.
 
-Owns: how long the report of an end is held back, and when activeDeadlineSeconds is over.
+Owns: how long the report of an end is held back, when activeDeadlineSeconds is over, and how long a job waits for
+its workers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
 from mpirt.controller.observed.observe import Observed
@@ -36,6 +38,18 @@ def due(spec: JobSpec, observed: Observed) -> datetime | None:
     if spec.run.deadline is None or spec.run.suspended or started is None or is_finished(observed.status):
         return None
     return started + timedelta(seconds=spec.run.deadline)
+
+
+def patience_ends(spec: JobSpec, observed: Observed) -> datetime | None:
+    """Return until when the job may wait for its workers; None if it has a launcher, or may wait for ever."""
+    status = observed.status
+    if spec.run.patience is None or spec.run.suspended or status.started is None or is_finished(status):
+        return None
+    if kinds.JOB in observed.mine or status.is_true(Type.RUNNING):
+        return None
+    running = status.conditions.get(Type.RUNNING)
+    since = status.started if running is None else max(status.started, running.changed)
+    return since + timedelta(seconds=spec.run.patience)
 
 
 def shortened_run(spec: JobSpec) -> JobSpec:

@@ -16,13 +16,14 @@ from mpirt.controller.decisions.cleanup import (
     launcher_cleanup,
     wants_workers,
 )
-from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
+from mpirt.controller.decisions.deadlines import awaited, due, patience_ends, shortened_run
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
+    no_longer_given_up,
     plan_of_anothers,
     plan_of_invalid,
     plan_of_overdue,
@@ -76,12 +77,13 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     if expires is not None and expires <= now and is_finished(observed.status):
         why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
         return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
-    deadline = due(spec, observed)
+    overdue = plan_of_overdue(dialect, spec, observed, now=now)
+    if overdue is not None:
+        return overdue
+    deadline, patience = due(spec, observed), patience_ends(spec, observed)
     is_overdue = deadline is not None and deadline <= now
-    if is_overdue and kinds.JOB not in observed.mine:
-        return plan_of_overdue(dialect, spec, observed, now=now)
     plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
-    return replace(plan, again=earliest(plan.again, expires, None if is_overdue else deadline))
+    return replace(plan, again=earliest(plan.again, expires, patience, None if is_overdue else deadline))
 
 
 def _plan_of_run(
@@ -123,7 +125,8 @@ def _plan_of_run(
     status = with_scaling(status, members.roster, members.outcome, observed, workers, now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
     again = earliest(force_again, write_again, look, members.again)
-    return Plan((*changes, *forced, *members.scalers, *said), again, members.questions)
+    hopeful = no_longer_given_up(spec, observed)
+    return Plan((*changes, *forced, *hopeful, *members.scalers, *said), again, members.questions)
 
 
 def _wanted(

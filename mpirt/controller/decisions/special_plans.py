@@ -2,21 +2,24 @@
 Plans for special cases.
 
 Owns: the plans for a job whose spec is invalid or rejected, that a rival has begun or runs, that is to run again,
-or whose deadline passes before it has a launcher Job.
+or whose deadline or patience ends before it has a launcher Job.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.deadlines import due, patience_ends
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status, invalid_status
-from mpirt.controller.model.actions import Delete, Plan, earliest
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.conditions import Reason
+from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import RUN, is_finished
 from mpirt.controller.observed.history import history
@@ -60,12 +63,47 @@ def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
     return Plan((*removed, *workers, *healed), heal_again)
 
 
-def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
-    """Return the plan that fails a job past its deadline. Without a launcher Job, nothing else enforces it."""
-    counted = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
-    problem = f"{counted}; {readiness(spec, observed)}"
-    status = failed_status(Reason.DEADLINE, problem, observed, history(spec, observed, now=now), now=now)
-    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status, now=now)[0]))
+def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan | None:
+    """
+    Return the plan that fails a job whose deadline or patience is over; None if it may go on.
+
+    This is for a job without a launcher Job: Kubernetes enforces the deadline of that. A lost patience is said
+    first where Arena looks for it.
+    """
+    if kinds.JOB in observed.mine:
+        return None
+    deadline, patience = due(spec, observed), patience_ends(spec, observed)
+    if deadline is not None and deadline <= now:
+        problem = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
+        return Plan(_failure(dialect, spec, observed, Reason.DEADLINE, problem, now=now))
+    if patience is None or patience > now:
+        return None
+    problem = f"the job waited longer than {PATIENCE_ANNOTATION}={spec.run.patience} for its workers"
+    if not spec.run.gave_up:
+        return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=problem),))
+    return Plan(_failure(dialect, spec, observed, Reason.NO_PATIENCE, problem, now=now))
+
+
+def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:
+    """Return the change of a job that runs again after it had lost its patience."""
+    if not spec.run.gave_up or is_finished(observed.status):
+        return []
+    return [_gave_up(observed, {"op": "remove"}, why="the job runs again")]
+
+
+def _gave_up(observed: Observed, change: Operation, *, why: str) -> Patch:
+    path = pointer("metadata", "annotations", GAVE_UP_ANNOTATION)
+    owner = observed.owner
+    return Patch(owner.kind, owner.key.name, (is_object(owner.uid), {**change, "path": path}), why)
+
+
+def _failure(
+    dialect: Dialect, spec: JobSpec, observed: Observed, reason: Reason, problem: str, *, now: datetime
+) -> tuple[Action, ...]:
+    """Return the report that the job has failed while it waited for workers."""
+    said = f"{problem}; {readiness(spec, observed)}"
+    status = failed_status(reason, said, observed, history(spec, observed, now=now), now=now)
+    return tuple(status_actions(dialect.write_status, spec, observed, status, now=now)[0])
 
 
 def plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:

@@ -22,7 +22,7 @@ from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import main_container
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import TRAINING_JOB, Resource
-from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION, worker_names
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
@@ -172,4 +172,11 @@ def _run_policy(spec: Fields, launcher: Fields, body: Body) -> RunPolicy:
         retries=allowed if is_restarted or is_recreated else 0,
         exits_are_final=is_recreated and not is_restarted,
         suspended=text(annotations, SUSPENDED_ANNOTATION) == "true",
+        patience=_patience(text(annotations, PATIENCE_ANNOTATION)),
+        gave_up=text(annotations, GAVE_UP_ANNOTATION) == GAVE_UP,
     )
+
+
+def _patience(seconds: str) -> int | None:
+    found = parse_count(f"metadata.annotations[{PATIENCE_ANNOTATION}]", seconds) if seconds else 0
+    return found or None

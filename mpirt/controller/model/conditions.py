@@ -47,6 +47,8 @@ class Reason(StrEnum):
     INVALID_NAME = "MPIJobInvalidName"
     DEADLINE = "DeadlineExceeded"
     """The same as in the status of a batch/v1 Job."""
+    NO_PATIENCE = "MaxWaitTimeExceeded"
+    """The workers did not come; Arena has this word for it."""
     VALID = "MPIJobValidated"
     RUN_AGAIN = "MPIJobRunAgain"
     EXISTS = "ErrResourceExists"

@@ -46,6 +46,10 @@ EARLIER_ANNOTATION = f"{names.PREFIX}/earlier-workers"
 
 # On the ConfigMap: the job's history, if the CRD drops it from the status.
 HISTORY_ANNOTATION = f"{names.PREFIX}/history"
+# On a TrainingJob, for Arena: how many seconds it may wait for its workers, and whether that was too long for it.
+PATIENCE_ANNOTATION = "job-supervisor.kube-ai.io/max-wait-time"
+GAVE_UP_ANNOTATION = "job-supervisor.kube-ai.io/job-status"
+GAVE_UP = "timeout"
 # In the ConfigMap: how many workers a launcher pod waits for.
 NEEDED_KEY = "workers-needed"
 

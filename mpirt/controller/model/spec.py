@@ -188,6 +188,10 @@ class RunPolicy:
     """Seconds after which a finished job is deleted."""
     deadline: int | None = None
     """Seconds that the job may be active, waiting for workers included."""
+    patience: int | None = None
+    """Seconds that the job may wait for its workers."""
+    gave_up: bool = False
+    """Whether the job object says that it has waited longer than that."""
     retries: int = 6
     exits_are_final: bool = False
     """Whether only launchers that were deleted or lost are retried, not those that have exited with an error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.elastic.steps import Line, broken_promises, time_for_a_death
+from tests.e2e.elastic.steps import Line, broken_promises, repeated, step_of, time_for_a_death
 
 
 def log(*said: int | str) -> list[Line]:
@@ -86,3 +86,16 @@ def test_a_death_has_more_time_where_gloo_breaks_down(told: str) -> None:
 )
 def test_a_death_has_its_usual_time_otherwise(told: str) -> None:
     assert time_for_a_death(log("0>", 1, told), usual=10.0) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        pytest.param(("0>", 1, 2, 3, 4, 5, 6), [], id="none"),
+        pytest.param(("0>", 1, 2, 3, 4, 5, 6, 7, "5>", 6, 7, 8), [6, 7], id="those since the last commit"),
+        pytest.param(("0>", 1, 2, "0>", 1, "0>", 1, 2, 3), [1, 1, 2], id="one of them twice"),
+        pytest.param((), [], id="no step at all"),
+    ],
+)
+def test_all_steps_that_were_done_again_are_named(said: tuple[int | str, ...], again: list[int]) -> None:
+    assert repeated([step for step in map(step_of, log(*said)) if step is not None]) == again

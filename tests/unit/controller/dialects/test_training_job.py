@@ -10,6 +10,7 @@ from mpirt.controller.dialects.scalers import read_scaler
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.dialects.training_status import phase_of, read_status, write_status
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
+from mpirt.controller.model.objectnames import PATIENCE_ANNOTATION
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.roster_records import read_roster, write_roster
 from mpirt.controller.model.spec import CleanPods, JobKey, Restart
@@ -68,6 +69,16 @@ class TestTheSpec:
         replicas = "spec.etReplicaSpecs.worker.replicas"
         assert caught.value.field == (replicas if "minReplicas" in path else path)
         assert problem in str(caught.value)
+
+    @pytest.mark.parametrize(("written", "seconds"), [("600", 600), ("0", None), ("", None)])
+    def test_an_annotation_of_arena_says_how_long_it_waits(self, written: str, seconds: int | None) -> None:
+        job = training_job(annotations={PATIENCE_ANNOTATION: written})
+
+        assert TRAINING.parse(job).run.patience == seconds
+
+    def test_a_time_that_is_no_number_is_refused(self) -> None:
+        with pytest.raises(SpecError, match=rf"^metadata\.annotations\[{PATIENCE_ANNOTATION}\]: must be a whole"):
+            TRAINING.parse(training_job(annotations={PATIENCE_ANNOTATION: "10m"}))
 
     def test_a_least_above_the_most_is_refused(self) -> None:
         with pytest.raises(SpecError, match="maxReplicas: must not be below minReplicas=5, got 4"):
