@@ -9,6 +9,7 @@ terminating is held back until they are gone.
 from __future__ import annotations
 
 from mpirt.controller.decisions.drift import correction, owner_correction
+from mpirt.controller.decisions.refreshing import with_hosts
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.messages.causes import STOPS
@@ -33,8 +34,8 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     held = any(not pod.is_over for pod in observed.previous_launchers)
     wanted = launcher_job(spec, settings, held=held)
     if job is None:
-        made = [Create(wanted, _why(spec, workers), digest(wanted))] if _is_time(spec, workers) else []
-        return [*_ended_previous(observed), *made]
+        made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
+        return [*_ended_previous(observed), *([made] if _is_time(spec, workers) else [])]
     if reason := outdated(spec, job):
         return [_removal(job, STOPS[reason])]
     changed = correction(wanted, job)

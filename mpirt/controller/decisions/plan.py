@@ -21,6 +21,7 @@ from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.refreshing import refreshed_launchers
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     no_longer_given_up,
@@ -114,10 +115,10 @@ def _plan_of_run(
     if obstacle is None or _gives_back(spec, end):
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
-        changes += launcher_cleanup(spec, observed, end)
-        changes += members.pods
+        changes += [*launcher_cleanup(spec, observed, end), *members.pods]
     if obstacle is None:
-        changes += label_ranks(spec, observed)
+        changes += [*label_ranks(spec, observed), *refreshed_launchers(spec, observed)]
+        changes += no_longer_given_up(spec, observed)
     forced, force_again = forced_deletions(observed, now=now)
     if not is_told:
         return Plan((*changes, *forced), earliest(told_at, force_again, look))
@@ -125,8 +126,7 @@ def _plan_of_run(
     status = with_scaling(status, members.roster, members.outcome, observed, workers, now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
     again = earliest(force_again, write_again, look, members.again)
-    hopeful = no_longer_given_up(spec, observed)
-    return Plan((*changes, *forced, *hopeful, *members.scalers, *said), again, members.questions)
+    return Plan((*changes, *forced, *members.scalers, *said), again, members.questions)
 
 
 def _wanted(

@@ -35,15 +35,19 @@ _RUN = 'exec "$program" "$@"\n'
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
     """Return the job's ConfigMap; `keepers` are the keeper's files, in base64."""
-    data = {
+    binary = {"binaryData": keepers} if keepers else {}
+    return {**head(spec, kinds.CONFIG_MAP), "data": files(spec), **binary}
+
+
+def files(spec: JobSpec) -> dict[str, str]:
+    """Return the text files, by their names."""
+    return {
         HOSTFILE: hostfile(spec),
         KUBEXEC: _kubexec(),
         DISCOVER_HOSTS: _discover_hosts(spec),
         NEEDED_KEY: str(spec.workers.needed),
         **(_of_training_job(spec) if spec.key.kind == kinds.TRAINING_JOB else {}),
     }
-    binary = {"binaryData": keepers} if keepers else {}
-    return {**head(spec, kinds.CONFIG_MAP), "data": data, **binary}
 
 
 def _of_training_job(spec: JobSpec) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mpirt import names, podobjects
-from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
+from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text
 
 EVICTED = "Evicted"
@@ -71,6 +71,8 @@ class Pod:
     """Since when, if the controller has written it."""
     template: str
     """The digest of the template that it was created from; empty if unknown."""
+    hosts: str
+    """The digest of the list of hosts that a launcher was told last; empty if unknown."""
     phase: str
     reason: str
     """Why the pod as a whole has failed, such as Evicted."""
@@ -143,6 +145,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         held=podobjects.annotation(metadata, names.DRAINING_ANNOTATION),
         held_since=moment(table(metadata, "annotations"), names.DRAINING_SINCE_ANNOTATION),
         template=podobjects.annotation(metadata, TEMPLATE_ANNOTATION),
+        hosts=podobjects.annotation(metadata, HOSTS_ANNOTATION),
         phase=text(status, "phase"),
         reason=reason,
         # Some messages of Kubernetes end with a full stop, most don't; our sentences continue after it.

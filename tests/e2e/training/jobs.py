@@ -66,9 +66,16 @@ class Job:
 
     def hosts(self) -> list[str]:
         """What horovodrun is told now."""
+        return self._in_launcher("/etc/edl/discover_hosts.sh").split()
+
+    def listed(self, path: str) -> list[str]:
+        """The hosts in a file of its launcher."""
+        return [line.split()[0].partition(":")[0] for line in self._in_launcher("cat", path).splitlines()]
+
+    def _in_launcher(self, *command: str) -> str:
         [launcher] = self.pods("launcher")
-        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", "/etc/edl/discover_hosts.sh")
-        return self.namespace.kubectl(*call).stdout.split()
+        call = ("exec", launcher["metadata"]["name"], "--container=launcher", "--", *command)
+        return self.namespace.kubectl(*call).stdout
 
     def scale_in(self, name: str, *, timeout: int = 60, **to_delete: Any) -> Scaler:
         return self._scaler("ScaleIn", name, {"toDelete": to_delete, "timeout": timeout})

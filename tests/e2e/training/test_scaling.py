@@ -17,6 +17,7 @@ from tests.e2e.training.lastwords import LastWords, following
 from tests.kube.wait import until
 
 WITHIN = 120.0
+FILES = ("/etc/edl/hostfile", "/etc/mpi/hostfile", "/job/hostfile")
 
 pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(900)]
 
@@ -33,6 +34,8 @@ class Scaled:
     last_words: dict[str, LastWords]
     """What the workers that left have said when they were told to end."""
     code: int
+    listed_after: dict[str, float]
+    """How many seconds after the ScaleOut's end the files of the launcher listed all four workers."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,7 @@ def scaled(controller: Deployed) -> Iterator[Scaled]:
     outcomes, workers = [], []
     with jobs.trains(job, size=2) as run:
         outcomes.append(job.scale_out("two-more", 2).outcome(within=WITHIN))
+        listed_after = {path: seconds_until_listed(job, path, 4) for path in FILES}
         run.settled(run.world(4, since=0.0, within=WITHIN))
         workers.append(job.workers())
         leaving = [job.worker(3), job.worker(1)]
@@ -55,7 +59,14 @@ def scaled(controller: Deployed) -> Iterator[Scaled]:
         run.finish(job.worker(0))
         code = run.exit_code(within=60)
     print(run.tail())
-    yield Scaled(job, run, outcomes, workers, last_words, code)
+    print(f"listed after {listed_after}")
+    yield Scaled(job, run, outcomes, workers, last_words, code, listed_after)
+
+
+def seconds_until_listed(job: Job, path: str, count: int) -> float:
+    begun = time.monotonic()
+    until(lambda: len(job.listed(path)) == count, within=WITHIN, what=f"{count} hosts in {path}")
+    return time.monotonic() - begun
 
 
 def test_the_workers_that_were_asked_for_have_joined_and_left(scaled: Scaled) -> None:
@@ -71,6 +82,10 @@ def test_the_workers_that_were_asked_for_have_joined_and_left(scaled: Scaled) ->
         [name(0), name(1), name(2)],
         [name(0), name(2)],
     ]
+
+
+def test_the_files_of_the_launcher_follow_in_seconds_and_not_in_a_minute(scaled: Scaled) -> None:
+    assert max(scaled.listed_after.values()) < 20
 
 
 def test_no_committed_step_is_repeated_or_skipped(scaled: Scaled) -> None:

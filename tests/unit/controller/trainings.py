@@ -131,16 +131,17 @@ class TrainingWorld(World):
         self.settle()
         self.launcher_starts()
 
-    def launcher_starts(self) -> None:
+    def launcher_starts(self, name: str = "elastic-launcher-1") -> None:
         self.seconds += 5
         launcher = {
             "kind": "Pod",
             "metadata": {
-                "name": "elastic-launcher-1",
+                "name": name,
                 "namespace": "ml",
-                "uid": "uid-of-launcher",
+                "uid": f"uid-of-{name}",
                 "generateName": "elastic-launcher-",
                 "creationTimestamp": time(self.seconds),
+                "annotations": dict(self.get("Job")["spec"]["template"]["metadata"]["annotations"]),
                 "labels": {
                     "training.kubeflow.org/job-name": "elastic",
                     "training.kubeflow.org/job-role": "launcher",
@@ -159,7 +160,7 @@ class TrainingWorld(World):
             },
         }  # fmt: skip
         self.get("Job")["status"] = {"active": 1}
-        self.objects["Pod", "elastic-launcher-1"] = launcher
+        self.objects["Pod", name] = launcher
         self.seconds += 5
         self.settle()
 
@@ -229,11 +230,11 @@ def _is_worker(body: Body) -> bool:
 
 
 def pods_of(actions: list[Action]) -> list[str]:
-    """What was done to pods."""
+    """What was done to workers' pods."""
     return [
         f"{what.split()[0]} {action.name}"
         for what, action in zip(writes(actions), actions, strict=True)
-        if action.kind == "Pod" and not what.startswith("try")
+        if action.kind == "Pod" and "-worker-" in action.name and not what.startswith("try")
     ]
 
 

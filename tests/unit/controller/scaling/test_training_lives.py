@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 
-from mpirt.controller.dialects.training_job import SUSPENDED_ANNOTATION
 from mpirt.controller.model.actions import Rejection
-from mpirt.controller.model.objectnames import GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
 from tests.unit.controller.jobs import container, template
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import writes
@@ -280,78 +276,3 @@ class TestACrdOfAnotherOperator:
         assert world.condition("Running")[2].startswith("the installed CRD drops status.scaling")
         assert world.workers() == []
         assert world.later(3600) == []
-
-
-class TestPatience:
-    JOB = training_job(annotations={PATIENCE_ANNOTATION: "600"})
-
-    @pytest.fixture
-    def world(self) -> TrainingWorld:
-        world = TrainingWorld(deepcopy(self.JOB))
-        world.settle()
-        return world
-
-    def said(self, world: TrainingWorld) -> str | None:
-        """What Arena reads."""
-        assert world.job is not None
-        found: str | None = world.job["metadata"]["annotations"].get(GAVE_UP_ANNOTATION)
-        return found
-
-    def test_a_job_whose_workers_do_not_come_in_time_has_failed(self, world: TrainingWorld) -> None:
-        world.ready("elastic-worker-0")
-        world.later(599)
-        assert world.status["phase"] == "Created"
-
-        done = world.later(1)
-
-        assert writes(done)[:2] == ["patch TrainingJob", "tell MaxWaitTimeExceeded"]
-        assert world.status["phase"] == "Failed"
-        waited = f"the job waited longer than {PATIENCE_ANNOTATION}=600 for its workers"
-        ready = "1 of 2 workers are Ready: elastic-worker-1 is waiting for a node"
-        assert world.condition("Failed") == (True, "MaxWaitTimeExceeded", f"{waited}; {ready}")
-        assert self.said(world) == "timeout"
-        assert world.workers() == []
-        assert writes(world.later(10)) == ["status"]
-        assert world.later(3600) == []
-
-    def test_a_job_that_has_run_waits_as_long_again(self, world: TrainingWorld) -> None:
-        world.ready()
-        world.settle()
-        world.launcher_starts()
-        world.later(3000)
-        assert world.status["phase"] == "Running"
-
-        del world.objects["Job", "elastic-launcher"]
-        world.objects.pop(("Pod", "elastic-launcher-1"))
-        for name in world.workers():
-            world.vanishes(name)
-        world.settle()
-
-        assert world.later(599) is not None
-        assert world.status["phase"] == "Created"
-        world.later(1)
-        assert world.status["phase"] == "Failed"
-
-    def test_a_suspended_job_does_not_wait(self, world: TrainingWorld) -> None:
-        assert world.job is not None
-        world.job["metadata"]["annotations"][SUSPENDED_ANNOTATION] = "true"
-        world.later(3600)
-
-        assert world.status["phase"] == "Suspended"
-        assert self.said(world) is None
-
-    def test_another_run_has_not_given_up(self, world: TrainingWorld) -> None:
-        world.later(600)
-        assert world.job is not None
-        world.job["metadata"]["annotations"]["mpirt.dev/rerun"] = "1"
-        world.settle()
-
-        assert self.said(world) is None
-        assert world.status["phase"] == "Created"
-
-    def test_without_the_annotation_it_waits_for_ever(self) -> None:
-        world = TrainingWorld()
-        world.settle()
-        world.later(1_000_000)
-
-        assert world.status["phase"] == "Created"
