@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.decisions.refreshing import with_hosts
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
@@ -76,7 +77,7 @@ def jobs() -> list[JobSpec]:
 def objects(spec: JobSpec) -> list[Mapping[str, Any]]:
     made = [config_map(spec, {}), service_account(spec), role(spec), role_binding(spec), service(spec)]
     workers = [stateful_set(spec, SETTINGS)] if spec.has_workers else []
-    return [*made, *workers, launcher_job(spec, SETTINGS)]
+    return [*made, *workers, with_hosts(launcher_job(spec, SETTINGS), spec)]
 
 
 def names_in(metadata: Mapping[str, Any]) -> set[str]:
