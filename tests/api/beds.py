@@ -43,20 +43,26 @@ class Bed:
 
 @contextmanager
 def beds(
-    plane: Plane, cluster: Ground, folder: Path, count: int, *, replicas: int = _REPLICAS
+    plane: Plane, cluster: Ground, folder: Path, count: int, *, replicas: int = _REPLICAS, sees_nodes: bool = False
 ) -> Iterator[list[Bed]]:
     """
     So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it.
 
     Each has two replicas, as its Deployment has them, or as many as are asked for.
     """
+
+    def bed(proxy: ApiProxy) -> Bed:
+        urls = [proxy.open(name) for name in controllers.names(replicas)]
+        made = controllers.install(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
+        return Bed(made, proxy)
+
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            made = list(pool.map(lambda proxy: _bed(plane, cluster, folder, proxy, replicas), proxies))
+            made = list(pool.map(bed, proxies))
             try:
                 yield made
             finally:
@@ -79,8 +85,3 @@ class FreeBeds:
             yield bed
         finally:
             self._free.put(bed)
-
-
-def _bed(plane: Plane, cluster: Ground, folder: Path, proxy: ApiProxy, replicas: int) -> Bed:
-    urls = [proxy.open(name) for name in controllers.names(replicas)]
-    return Bed(controllers.install(plane, cluster, folder, replicas=replicas, urls=urls), proxy)

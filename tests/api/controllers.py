@@ -33,6 +33,7 @@ from tests.plane.plane import Plane
 
 NAME = "mpirt-controller"
 
+_OF_NODES = "mpirt-controller-nodes"
 _PROGRAM = Path(sys.executable).with_name(NAME)
 _READY_WITHIN = 60.0
 # What a plane without nodes of its own has no use for.
@@ -153,24 +154,38 @@ class Controller:
 
 
 def install(
-    plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1, urls: Sequence[str] = ()
+    plane: Plane,
+    cluster: Ground,
+    folder: Path,
+    *,
+    replicas: int = 1,
+    urls: Sequence[str] = (),
+    sees_nodes: bool = False,
 ) -> Controller:
     """
     Start a controller in a new namespace; returns when it is ready and leads.
 
     `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
     """
-    controller = start(plane, cluster, folder, replicas=replicas, urls=urls)
+    controller = start(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
     controller.wait_until_ready()
     return controller
 
 
 def start(
-    plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1, urls: Sequence[str] = ()
+    plane: Plane,
+    cluster: Ground,
+    folder: Path,
+    *,
+    replicas: int = 1,
+    urls: Sequence[str] = (),
+    sees_nodes: bool = False,
 ) -> Controller:
     """The same, without waiting for it."""
     namespace = ground.fresh_namespace(cluster, folder)
     deployment = _apply(namespace)
+    if sees_nodes:
+        let_it_see_nodes(namespace)
     token = namespace.kubectl("create", "token", NAME, "--duration=24h").stdout.strip()
     made = []
     for number, name in enumerate(names(replicas)):
@@ -183,6 +198,18 @@ def start(
     for each in made:
         each.start()
     return controller
+
+
+def let_it_see_nodes(namespace: Namespace) -> None:
+    """Let the controller of that namespace read nodes, as the one for all namespaces may."""
+    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
+    documents = [each for each in found if each["metadata"]["name"] == _OF_NODES]
+    for each in documents:
+        if subjects := each.get("subjects"):
+            each["metadata"]["name"] = f"{_OF_NODES}-{namespace.name}"
+            for subject in subjects:
+                subject["namespace"] = namespace.name
+    namespace.ground.kubectl.apply(*documents)
 
 
 def names(replicas: int) -> list[str]:

@@ -8,10 +8,11 @@ crashes.py: the API server has carried the write out, and nobody knows.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpirt.controller.model.objectnames import NEEDED_KEY
 from tests.api import trainings
@@ -23,10 +24,14 @@ from tests.api.likeness import lasting_difference, state_when
 from tests.api.recorder import Recorder, Told, is_worker
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
+from tests.plane import nodes
 
 # Several times what it takes until a job runs, and until the state in peace is known.
 _COMES_WITHIN = 180.0
 _WORKERS = 3
+_DIGESTS = re.compile(r"(\"mpirt\.dev/(?:workers|template)\": )\"[0-9a-f]{16}\"")
+# The label of the nodes of one job alone.
+_OF_JOB = "mpirt-test/job"
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,14 @@ class Change:
     """The highest number that is ever used."""
     writes: tuple[str, ...]
     """All writes that it takes, in their order."""
+    ordered: bool = True
+    """Whether they come in this order, and no others of the ConfigMap in between."""
+    is_killed: bool = True
+    """Whether a controller is killed at each of them."""
+    least: int = 1
+    """The job's minReplicas."""
+    on_one_node: bool = False
+    """Whether all workers are on one node at first, which no other pods are on."""
 
 
 SCALE_OUT = Change(
@@ -65,6 +78,7 @@ SCALE_OUT = Change(
         "PATCH configmaps hosts 0 1 2 3 4 of 5",
         "PATCH pods 3",
         "PATCH pods 4",
+        "PATCH pods launcher",
     ),
 )
 SCALE_IN = Change(
@@ -79,6 +93,7 @@ SCALE_IN = Change(
         "PATCH configmaps hosts 0 2 of 3",
         "PATCH pods 1",
         "PATCH scaleins/status Scaling",
+        "PATCH pods launcher",
         "PATCH trainingjobs/status Scaling, committed",
         "DELETE pods 1",
         "PATCH trainingjobs",
@@ -101,6 +116,7 @@ SCALE_DOWN = Change(
         "PATCH configmaps hosts 0 of 3",
         "PATCH pods 1",
         "PATCH pods 2",
+        "PATCH pods launcher",
         "PATCH trainingjobs/status Scaling, committed",
         "DELETE pods 1",
         "DELETE pods 2",
@@ -110,7 +126,60 @@ SCALE_DOWN = Change(
         "PATCH roles",
     ),
 )
-CHANGES = {"ScaleOut": SCALE_OUT, "ScaleIn by name": SCALE_IN, "kubectl scale": SCALE_DOWN}
+
+
+def _node_goes(job: Training) -> None:
+    """The node of all its workers is about to go, and there is another one."""
+    kubectl = job.namespace.ground.kubectl
+    nodes.add(kubectl, [staying(job.name)], alone=True, labels={_OF_JOB: job.name})
+    kubectl("taint", "node", going(job.name), "aws-node-termination-handler/spot-itn=soon:NoSchedule")
+
+
+def going(name: str) -> str:
+    """The node that the workers of that job leave."""
+    return f"{name}-goes"
+
+
+def staying(name: str) -> str:
+    """The node that they leave it for."""
+    return f"{name}-stays"
+
+
+DRAIN = Change(
+    ask=_node_goes,
+    hosts=(3, 4, 5),
+    replicas=3,
+    highest=5,
+    on_one_node=True,
+    # Which of the new workers becomes Ready first is different each time.
+    ordered=False,
+    writes=(
+        "POST events NodeTaint of the job",
+        "PATCH trainingjobs/status Running, pods to create",
+        "PATCH roles",
+        "POST pods 3",
+        "POST pods 4",
+        "POST pods 5",
+        "PATCH pods launcher",
+        "PATCH trainingjobs/status Running",
+        "PATCH pods 0",
+        "PATCH pods 1",
+        "PATCH pods 2",
+        "PATCH configmaps hosts 3 4 5 of 3",
+        "DELETE pods 0",
+        "DELETE pods 1",
+        "DELETE pods 2",
+    ),
+)
+# Without minReplicas the same writes come in an order that is easier to resume.
+DRAIN_OF_NEEDED, DRAIN = replace(DRAIN, least=3), replace(DRAIN, is_killed=False)
+CHANGES = {
+    "ScaleOut": SCALE_OUT,
+    "ScaleIn by name": SCALE_IN,
+    "kubectl scale": SCALE_DOWN,
+    "a node goes": DRAIN,
+    "a node of needed workers goes": DRAIN_OF_NEEDED,
+}
 
 
 def words(write: Write) -> str:
@@ -120,7 +189,7 @@ def words(write: Write) -> str:
             is_of_job = write.content["involvedObject"]["kind"] == "TrainingJob"
             return f"{write} {write.content['reason']} of the {'job' if is_of_job else 'scaler'}"
         case "pods":
-            return f"{write} {write.name.rpartition('-')[2]}"
+            return f"{write} {'launcher' if '-launcher-' in write.name else write.name.rpartition('-')[2]}"
         case "configmaps" if write.method == "PATCH":
             data = write.content[-1]["value"]
             hosts = [line.partition(":")[0].rpartition("-")[2] for line in data["hostfile"].split()]
@@ -158,6 +227,12 @@ class Course:
         """What was written for the change, in the words of it."""
         return list(dict.fromkeys(words(write) for write in self._writes()[self.begun :] if write.is_good))
 
+    def expected(self) -> list[str]:
+        """What was written for the change, without the lists of hosts in between that differ each time."""
+        if self.change.ordered:
+            return self.writes()
+        return sorted(one for one in self.writes() if one in self.change.writes or "configmaps" not in one)
+
     def made_twice(self) -> list[str]:
         """Objects that the API server has made more than once, and pods that Kubernetes has."""
         return [*made_twice(self._writes()), *made_again(self.bed.namespace, self.job.name)]
@@ -179,27 +254,34 @@ class Course:
 
     def live(self, peace: Future[State], target: str) -> None:
         """See the change through; without a target, as the one that others are compared with."""
-        self._rest(_WORKERS)
+        self._rest(*range(_WORKERS))
         self.begun = len(self._writes())
         if not target:
             self.change.ask(self.job)
-            self._rest(self.change.replicas)
+            self._rest(*self.change.hosts)
             peace.set_result(state_when(self._state, self._is_all_written, "the last writes of the change"))
             return
         hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
         self.change.ask(self.job)
         self.bed.kill_at(hold, within=_COMES_WITHIN)
-        self._rest(self.change.replicas)
+        self._rest(*self.change.hosts)
         self.difference = lasting_difference(peace.result(_COMES_WITHIN), self._state)
 
-    def _rest(self, workers: int) -> None:
-        """Wait until the job has so many workers, nothing is under way, and all that is said."""
+    def remove_nodes(self) -> None:
+        """Remove the nodes that were of this job alone."""
+        if self.change.on_one_node:
+            for node in (going(self.job.name), staying(self.job.name)):
+                nodes.remove(self.bed.namespace.ground.kubectl, node)
+
+    def _rest(self, *numbers: int) -> None:
+        """Wait until the job has these workers, nothing is under way, and all that is said."""
+        names = [self.job.worker(number) for number in numbers]
 
         def is_at_rest() -> bool:
-            return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), workers)
+            return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), names)
 
         self.recorder.wait(
-            self.job.name, is_at_rest, within=_COMES_WITHIN, what=f"{workers} workers", instead=self.job.around
+            self.job.name, is_at_rest, within=_COMES_WITHIN, what=f"workers {numbers}", instead=self.job.around
         )
 
     def _is(self, write: Write, target: str) -> bool:
@@ -209,7 +291,9 @@ class Course:
         return len(self.writes()) >= len(self.change.writes)
 
     def _state(self) -> State:
-        return tuple(map(_without_course, state(self.bed.namespace, self.job.name)))
+        found = tuple(map(_without_course, state(self.bed.namespace, self.job.name)))
+        # The workers' template names the nodes of the job.
+        return tuple(_DIGESTS.sub(r'\1"DIGEST"', line) for line in found) if self.change.on_one_node else found
 
     def _told(self) -> list[Told]:
         return [told for told in self.recorder.told() if self.job.name in told.name]
@@ -218,12 +302,13 @@ class Course:
         return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
 
 
-def _is_at_rest(status: Body, workers: int) -> bool:
+def _is_at_rest(status: Body, names: list[str]) -> bool:
+    workers = len(names)
     said = [each["message"] for each in status.get("conditions", ()) if each["type"] == "Running"]
     return (
         status.get("phase") == "Running"
-        and "change" not in status["scaling"]
-        and len(status["targetWorkers"]) == workers
+        and not {"change", "drains"} & {*status["scaling"]}
+        and status["targetWorkers"] == names
         and status["replicaStatuses"]["Worker"]["active"] == workers
         and f"{workers} of {workers} workers are Ready" in said[0]
     )
@@ -241,7 +326,12 @@ def _without_course(line: str) -> str:
 
 def live(bed: Bed, recorder: Recorder, change: Change, peace: Future[State], target: str) -> Course:
     """The life of a job that runs and whose workers change; without a target, in peace."""
-    job = trainings.submit(bed.namespace, job_name("scale"), replicas=_WORKERS, restart="Always")
+    name = job_name("scale")
+    placed = {}
+    if change.on_one_node:
+        nodes.add(bed.namespace.ground.kubectl, [going(name)], alone=True, labels={_OF_JOB: name})
+        placed = {"worker": {"nodeSelector": {_OF_JOB: name}, **nodes.TOLERATED}}
+    job = trainings.submit(bed.namespace, name, replicas=_WORKERS, least=change.least, restart="Always", **placed)
     course = Course(bed, change, job, recorder)
     try:
         course.live(peace, target)
