@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.kube import buildcache, packages, preflight
-from tests.kube.images import archive, controllers, folders, keys, programs, recipes, rootfs, scratch, store
+from tests.kube.images import archive, controllers, folders, keys, pip, programs, recipes, rootfs, scratch, store
 from tests.kube.images.archive import Archive, Start
-from tests.kube.images.recipes import AnyRecipe, ControllerRecipe, Recipe, RuntimeRecipe
+from tests.kube.images.recipes import AnyRecipe, ControllerRecipe, PyPiRecipe, Recipe, RuntimeRecipe
 from tests.kube.images.rootfs import Mirror
 from tests.kube.progress import step
 
@@ -109,13 +109,34 @@ def _build_controller(recipe: ControllerRecipe, mirror: Mirror) -> None:
 
 def _build_locked(recipe: Recipe, mirror: Mirror) -> None:
     key = store.key_of(recipe)
-    built = scratch.files(recipe, recipe.scratch, mirror) if recipe.scratch else None
+    built = [scratch.files(recipe, recipe.scratch, mirror)] if recipe.scratch else []
+    if isinstance(recipe, PyPiRecipe):
+        built = [_shared(recipe.shares, mirror)]
     work = store.work_folder(recipe.name)
     with step(f"image {recipe.name}"):
         layer = work / "rootfs.tar"
+        if isinstance(recipe, PyPiRecipe):
+            built.append(_of_pypi(recipe, work / "pypi"))
         rootfs.build(rootfs.image_argv(recipe, mirror, layer, built), work)
         rootfs.check_no_remote_shell(layer)
         _publish(layer, recipe.name, key)
+
+
+def _shared(name: str, mirror: Mirror) -> Path:
+    """What another recipe's scratch build has made. That is its own matter, under its own lock."""
+    other = recipes.named(name)
+    assert isinstance(other, Recipe)
+    assert other.scratch is not None
+    with _lock(other.name):
+        return scratch.files(other, other.scratch, mirror)
+
+
+def _of_pypi(recipe: PyPiRecipe, folder: Path) -> Path:
+    """A folder with its packages of PyPI."""
+    pip.install(recipe.requirements, into=folder / "wheels")
+    for name, version in recipe.sources:
+        pip.download_source(name, version, into=folder / "sources")
+    return folder
 
 
 def _publish(layer: Path, name: str, key: str, *, start: Start = archive.SHELL) -> Archive:

@@ -57,7 +57,7 @@ def _base(recipe: ControllerRecipe, mirror: Mirror) -> Path:
     if not final.is_dir():
         with step(f"Debian with Python for {recipe.name}"):
             work = store.work_folder(base.name)
-            rootfs.build(rootfs.image_argv(base, mirror, work / _ROOT, None), work)
+            rootfs.build(rootfs.image_argv(base, mirror, work / _ROOT), work)
             store.publish(work, final, former=f"{base.name}-*")
     return final / _ROOT
 

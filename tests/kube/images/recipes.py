@@ -86,6 +86,24 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class PyPiRecipe(Recipe):
+    """
+    An image with packages of PyPI besides: those of its `requirements.txt`, and others as source.
+
+    It `shares` what the scratch build of another recipe has made.
+    """
+
+    shares: str = ""
+    sources: tuple[tuple[str, str], ...] = ()
+    """Their names and versions."""
+
+    @property
+    def requirements(self) -> Path:
+        """What pip installs, each with its version."""
+        return self.folder / "requirements.txt"
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeRecipe:
     """
     The image that images/runtime describes: no root file system, but a folder.
@@ -184,6 +202,15 @@ RECIPES = (
         packages=(*_TORCH_LIBRARIES, *_TORCH_PYTHON, *_HOROVOD_PYTHON),
         scratch=_HOROVOD,
     ),
+    PyPiRecipe(
+        name="deepspeed",
+        suite="bookworm",
+        # The last one for pkill, by which DeepSpeed ends ranks.
+        packages=(*_TORCH_LIBRARIES, *_TORCH_PYTHON, "openmpi-bin", "pdsh", "python3-mpi4py", "procps"),
+        unwanted=(*_SSH, "rsh-client"),
+        shares="horovod",
+        sources=(("deepspeed", "0.19.8"),),
+    ),
     Recipe(name="openmpi4", suite="bookworm", packages=("openmpi-bin", *_PYTHON), unwanted=_SSH),
     Recipe(
         name="openmpi5",
@@ -236,7 +263,8 @@ def files_of(recipe: AnyRecipe) -> Mapping[str, bytes]:
             **_contents(PROJECT, sources),
         }
     own = {path.name: path.read_bytes() for path in recipe.folder.glob("*") if path.is_file()}
-    return {**own, SLIM.name: SLIM.read_bytes()}
+    shared = _contents(FOLDER, (FOLDER / recipe.shares).glob("*")) if isinstance(recipe, PyPiRecipe) else {}
+    return {**own, **shared, SLIM.name: SLIM.read_bytes()}
 
 
 def python_files(recipe: RuntimeRecipe) -> Mapping[str, bytes]:

@@ -69,13 +69,13 @@ def transport_options(apt_config: str) -> tuple[str, ...]:
     return tuple(line for line in apt_config.splitlines() if line.startswith(_TRANSPORT))
 
 
-def image_argv(recipe: Recipe, mirror: Mirror, target: Path, built: Path | None) -> list[str]:
-    """mmdebstrap's words for an image's root file system, written to `target` as a tar; `built` is put into it."""
+def image_argv(recipe: Recipe, mirror: Mirror, target: Path, built: Sequence[Path] = ()) -> list[str]:
+    """mmdebstrap's words for an image's root file system, written to `target` as a tar. `built` goes into it."""
     hooks = []
     if recipe.unwanted:
         hooks.append(f'chroot "$1" dpkg --purge --force-depends {shlex.join(recipe.unwanted)}')
     if recipe.finish.exists():
-        hooks.append(script_hook(recipe.finish, *([built] if built else [])))
+        hooks.append(script_hook(recipe.finish, *built))
     hooks.append(script_hook(SLIM))
     if recipe.proof.exists():
         hooks.append(script_hook(recipe.proof))

@@ -27,7 +27,7 @@ IMAGES = {recipe.name: recipe for recipe in RECIPES}
 
 class TestImage:
     def test_the_suite_and_the_target_are_the_last_words_before_the_mirror(self) -> None:
-        words = image_argv(IMAGES["mpich"], MIRROR, TARGET, None)
+        words = image_argv(IMAGES["mpich"], MIRROR, TARGET)
 
         assert words[-3:] == [
             "trixie",
@@ -36,32 +36,32 @@ class TestImage:
         ]
 
     def test_apt_reaches_the_mirror_as_the_host_does(self) -> None:
-        words = image_argv(IMAGES["mpich"], MIRROR, TARGET, None)
+        words = image_argv(IMAGES["mpich"], MIRROR, TARGET)
 
         assert '--aptopt=Acquire::http::Proxy "http://proxy.test:3128";' in words
 
     def test_unwanted_packages_are_removed_before_the_last_clean_up(self) -> None:
         recipe = Recipe(name="plain", suite="bookworm", packages=("openmpi-bin",), unwanted=("openssh-client",))
 
-        removal, clean_up = (word for word in image_argv(recipe, MIRROR, TARGET, None) if "-hook=" in word)
+        removal, clean_up = (word for word in image_argv(recipe, MIRROR, TARGET) if "-hook=" in word)
         assert removal == '--customize-hook=chroot "$1" dpkg --purge --force-depends openssh-client'
         assert clean_up.endswith('/slim.sh "$1"')
 
     def test_the_finishing_script_gets_what_was_built(self) -> None:
-        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/built/files.tar"))
+        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, [Path("/cache/built/files.tar")])
 
         [finishing] = [word for word in words if "finish.sh" in word]
         assert finishing.endswith('/horovod/finish.sh "$1" /cache/built/files.tar')
 
     def test_an_image_is_proved_when_nothing_more_changes_it(self) -> None:
-        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, Path("/cache/built/files.tar"))
+        words = image_argv(IMAGES["horovod"], MIRROR, TARGET, [Path("/cache/built/files.tar")])
 
         clean_up, proof = [word for word in words if "-hook=" in word][-2:]
         assert clean_up.endswith('/slim.sh "$1"')
         assert proof.endswith('/horovod/prove.sh "$1"')
 
     def test_extracted_packages_are_finished_by_the_hook_that_runs_for_them(self) -> None:
-        words = image_argv(IMAGES["busybox"], MIRROR, TARGET, None)
+        words = image_argv(IMAGES["busybox"], MIRROR, TARGET)
 
         assert [word.partition("=")[0] for word in words if "-hook=" in word] == ["--extract-hook"] * 2
 
