@@ -17,7 +17,7 @@ from tests.kube.wait import until
 
 EXAMPLE = PROJECT / "examples" / "deepspeed"
 # Several times what it takes where others keep the processors busy.
-WITHIN = 100.0
+WITHIN = 240.0
 RUNNERS = ("pdsh", "openmpi")
 
 # Rank 0 waits for rank 1, which ends with a code of its own, or waits for ever.
@@ -33,7 +33,7 @@ if comm.get_rank() == 1:
 comm.all_reduce(torch.ones(1))
 """
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def submit(controller: Deployed, name: str, command: Sequence[str], **spec: Any) -> Job:

@@ -15,6 +15,8 @@ from tests.kube.images.recipes import (
     RUNTIME,
     RUNTIME_SOURCE,
     AnyRecipe,
+    ControllerRecipe,
+    PyPiRecipe,
     Recipe,
     files_of,
     named,
@@ -27,7 +29,7 @@ EACH = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name
 
 
 def test_there_is_an_image_for_each_launcher_and_one_without_a_libc() -> None:
-    assert IMAGES.keys() == {"busybox", "horovod", "mpich", "openmpi4", "openmpi5"}
+    assert IMAGES.keys() == {"busybox", "deepspeed", "horovod", "mpich", "openmpi4", "openmpi5"}
 
 
 def test_a_recipe_is_found_by_its_name() -> None:
@@ -66,6 +68,12 @@ def test_horovods_compilers_stay_out_of_its_image() -> None:
     assert {"cmake", "g++", "patchelf", "python3-torch"} <= set(horovod.scratch.packages) - set(horovod.packages)
 
 
+def test_deepspeeds_image_changes_with_the_build_that_it_shares() -> None:
+    files = files_of(IMAGES["deepspeed"])
+
+    assert {"requirements.txt", "finish.sh", "horovod/build.sh", "horovod/finish.sh"} <= files.keys()
+
+
 class TestTheController:
     def test_its_dockerfile_has_the_same_debian_and_starts_the_same(self) -> None:
         text = (PROJECT / "images/controller/Dockerfile").read_text()
@@ -74,9 +82,10 @@ class TestTheController:
         assert f"USER {controllers.START.user}\n" in text
         assert f"ENTRYPOINT {json.dumps(list(controllers.START.entrypoint))}\n" in text
 
-    def test_every_python_package_has_one_version(self) -> None:
-        lines = CONTROLLER.requirements.read_text().splitlines()
-        pinned = re.compile(r"[A-Za-z0-9_]+==[0-9.]+")
+    @pytest.mark.parametrize("recipe", [CONTROLLER, IMAGES["deepspeed"]], ids=lambda recipe: recipe.name)
+    def test_every_python_package_has_one_version(self, recipe: ControllerRecipe | PyPiRecipe) -> None:
+        lines = recipe.requirements.read_text().splitlines()
+        pinned = re.compile(r"[A-Za-z0-9_-]+==[0-9.]+")
 
         assert [line for line in lines if not line.startswith("#") and not pinned.fullmatch(line)] == []
 

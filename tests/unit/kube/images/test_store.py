@@ -70,7 +70,7 @@ def test_a_found_image_says_how_large_it_is_and_what_it_is_called(cache: Path) -
 def test_the_listing_has_every_image_though_none_is_built(cache: Path) -> None:
     rows = store.listing()
 
-    images = ["busybox", "controller", "horovod", "mpich", "openmpi4", "openmpi5", "runtime"]
+    images = ["busybox", "controller", "deepspeed", "horovod", "mpich", "openmpi4", "openmpi5", "runtime"]
     assert [row.name for row in rows] == images
     assert {(row.is_cached, row.size) for row in rows} == {(False, 0)}
 
