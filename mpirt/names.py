@@ -28,6 +28,8 @@ SLOTS_ANNOTATION = f"{PREFIX}/slots"
 DRAINING_ANNOTATION = f"{PREFIX}/draining"
 # Since when, if the controller has written it.
 DRAINING_SINCE_ANNOTATION = f"{PREFIX}/draining-since"
+# On a ScaleIn, with "true": its workers go at its time limit even if they are in use.
+FORCE_ANNOTATION = f"{PREFIX}/force"
 # On a job that is over: a value that was not there before runs it again; and so does, with "true", the deletion of
 # its launcher Job.
 RERUN_ANNOTATION = f"{PREFIX}/rerun"

@@ -17,6 +17,7 @@ from mpirt import names
 from mpirt.cli.env import env
 from mpirt.cli.hosts import hosts
 from mpirt.cli.ps.command import ps
+from mpirt.cli.scale.command import scale
 from mpirt.cli.shims import shims
 from mpirt.errors import ExitCode, MpirtError
 
@@ -26,7 +27,7 @@ _READER_GONE = 128 + 13
 
 
 @click.group(
-    commands=[env, hosts, ps, shims],
+    commands=[env, hosts, ps, scale, shims],
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
 )
@@ -40,6 +41,7 @@ def mpirt() -> None:
       eval "$(mpirt env openmpi4)"
       eval "$(mpirt shims /opt/shims)"
       mpirt ps --watch
+      mpirt scale train +2
     """
 
 

@@ -94,13 +94,21 @@ class Dialer:
         if self._session is None or (not stream.is_resumed and now >= self._read_again_at):
             self._session, self._read_again_at = stream.session, now + _SESSION_SECONDS
 
-    def request(self, target: str, credentials: Credentials, extra: Sequence[tuple[str, str]] = ()) -> bytes:
+    def request(
+        self,
+        target: str,
+        credentials: Credentials,
+        extra: Sequence[tuple[str, str]] = (),
+        *,
+        method: str = "GET",
+        body: bytes = b"",
+    ) -> bytes:
         """Write a request for a target of this API server."""
         # No Accept: JSON is what API servers answer anyway, and with one they refuse to exec (406).
         headers = [("Host", self.endpoint.name), ("User-Agent", "mpirt"), *extra]
         if credentials.token is not None:
             headers.append(("Authorization", f"Bearer {credentials.token.reveal()}"))
-        return request("GET", f"{self.endpoint.base_path}{target}", headers)
+        return request(method, f"{self.endpoint.base_path}{target}", headers, body)
 
     def _open_one(self, address: Address, deadline: Deadline, credentials: Credentials) -> Steps[TlsStream]:
         if self._context is None or self._shown != credentials.certificate:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 PAGE = 250
 # A list whose continue token expires is begun again; one that expires each time can't be read in time.
 _FRESH_STARTS = 3
+_JSON = "application/json"
+_DONE = (OK, 201)
 
 
 class Api:
@@ -70,6 +72,25 @@ class Api:
             raise failure_error(read_failure(head, body), ask, origin=self.dialer.endpoint.origin)
 
         return self._with_credentials(once, deadline)
+
+    def write(self, method: str, ask: Ask, body: bytes, deadline: Deadline, *, form: str = _JSON) -> JsonObject:
+        """
+        Have the API server change something, once: what it has not answered is not sent again.
+
+        `form` is the body's media type. Returns the object as it is then.
+        """
+
+        def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
+            request = self.dialer.request(
+                ask.target, credentials, [("Content-Type", form)], method=method, body=body
+            )
+            stream, reader = yield from self._on_a_new_connection(request, credentials, deadline)
+            head, answer = self._settled(stream, reader, credentials)
+            if head.status in _DONE:
+                return parse_object(answer, ask)
+            raise failure_error(read_failure(head, answer), ask, origin=self.dialer.endpoint.origin)
+
+        return run(self._with_credentials(once, deadline))
 
     def list_pods(
         self,
@@ -174,7 +195,12 @@ class Api:
                     raise
             else:
                 return stream, reader
-        stream = yield from self.dialer.open(deadline, credentials)
+        return (yield from self._on_a_new_connection(request, credentials, deadline))
+
+    def _on_a_new_connection(
+        self, request: bytes, credentials: Credentials, deadline: Deadline
+    ) -> Steps[tuple[TlsStream, ResponseReader]]:
+        reader, stream = ResponseReader(), (yield from self.dialer.open(deadline, credentials))
         yield from converse(stream, request, reader, deadline)
         return stream, reader
 

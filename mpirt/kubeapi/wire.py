@@ -55,12 +55,14 @@ def query(pairs: Iterable[tuple[str, str]]) -> str:
     return "&".join(f"{escaped(name)}={escaped(value)}" for name, value in pairs)
 
 
-def request(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Write a request without a body. A line break in a header would let its author add headers: refused."""
+def request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
+    """Write a request. A line break in a header would let its author add headers: refused."""
+    if body:
+        headers = [*headers, ("Content-Length", str(len(body)))]
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a request header holds a line break")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
 
 
 class ResponseReader:

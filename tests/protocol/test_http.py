@@ -7,7 +7,8 @@ import socket
 import pytest
 
 from mpirt.errors import PeerError, Refused
-from mpirt.kubeapi.answers import ConnectionLost, NotFound, TimedOut, Unauthorized
+from mpirt.kubeapi import asks
+from mpirt.kubeapi.answers import ConnectionLost, NotFound, Rejected, TimedOut, Unauthorized
 from mpirt.kubeapi.credentials import PemText, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
@@ -15,7 +16,19 @@ from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.http import Api
 from mpirt.kubeapi.stream import Address
 from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
-from tests.apiserver.faults import Answer, ByteByByte, Chunked, Endless, Fault, Hangup, Raw, Silence, Then, head
+from tests.apiserver.faults import (
+    Answer,
+    ByteByByte,
+    Chunked,
+    Endless,
+    Fault,
+    Hangup,
+    Raw,
+    Silence,
+    Status,
+    Then,
+    head,
+)
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Connect, ReadPod, Rotating, Said, endpoint_of
@@ -81,6 +94,41 @@ class TestOneRequest:
         apiserver.on("get", fault)
 
         assert read_pod() == {"kind": "Pod"}
+
+
+class TestAWrite:
+    ASK = asks.get_pod("ml", "w-0")
+
+    def test_says_what_it_brings(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+        apiserver.on("get", Answer(201, b'{"kind":"Pod"}'))
+
+        made = api.write("POST", self.ASK, b'{"kind": "Pod"}', deadline)
+
+        (request,) = apiserver.asked("get")
+        assert made == {"kind": "Pod"}
+        assert request.method == "POST"
+        assert request.headers["content-type"] == "application/json"
+        assert request.headers["content-length"] == "15"
+
+    def test_that_is_not_answered_is_not_sent_again(
+        self, apiserver: ApiServer, api: Api, deadline: Deadline
+    ) -> None:
+        apiserver.world.put(pod("w-0"))
+        api.get_pod("ml", "w-0", deadline)
+        apiserver.on("get", Hangup())
+
+        with pytest.raises(ConnectionLost):
+            api.write("PUT", self.ASK, b"{}", deadline)
+
+        assert [request.method for request in apiserver.asked("get")] == ["GET", "PUT"]
+
+    def test_that_is_refused_says_why(self, apiserver: ApiServer, api: Api, deadline: Deadline) -> None:
+        apiserver.on("get", Status(409, "Conflict", "the object has been modified"))
+
+        with pytest.raises(Rejected, match="the object has been modified") as caught:
+            api.write("PUT", self.ASK, b"{}", deadline)
+
+        assert caught.value.failure.status == 409
 
 
 class TestTheDoor:

@@ -115,6 +115,7 @@ PURE = frozenset({
     "mpirt/podobjects.py", "mpirt/values.py",
     *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
     *(f"mpirt/cli/ps/{name}.py" for name in ("boards", "format", "rates", "table")),
+    *(f"mpirt/cli/scale/{name}.py" for name in ("changes", "progress")),
     *(f"mpirt/kubeapi/{name}.py" for name in ("channels", "listwatch", "podset", "watch")),
 
     *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),

@@ -27,7 +27,6 @@ RESOURCES = tuple(
 )
 
 # "true": workers go at the time limit even if they are still in use.
-FORCE_ANNOTATION = f"{names.PREFIX}/force"
 
 _PODS = {Source.SCALE_IN: "toDeletePods", Source.SCALE_OUT: "addPods"}
 _UNUSED = ("script", "env", "backoffLimit")
@@ -58,7 +57,7 @@ def read_scaler(source: Source, body: Body) -> Scaler:
         count=asked.count,
         pods=asked.pods,
         seconds=asked.seconds,
-        force=podobjects.annotation(metadata, FORCE_ANNOTATION) == "true",
+        force=podobjects.annotation(metadata, names.FORCE_ANNOTATION) == "true",
         owners=tuple(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         is_controlled=bool(podobjects.controller(metadata)),
         problem=problem,

@@ -1,0 +1,93 @@
+"""
+What becomes of a job's workers, and whether a change of them is done. No I/O.
+
+Owns: the words for each step of a pod, and reading the status of jobs, ScaleIns and ScaleOuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mpirt import names, podobjects
+from mpirt.objects import rows, table, text
+
+if TYPE_CHECKING:
+    from mpirt.objects import Body
+
+_OVER = {"ScaleSucceeded": True, "ScaleFailed": False}
+_GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a change."""
+
+    succeeded: bool
+    message: str
+
+
+class Steps:
+    """The last step of each worker that was told of."""
+
+    def __init__(self, pods: Iterable[Body]) -> None:
+        self._last = dict(map(step_of, pods))
+
+    def news(self, pods: Iterable[Body]) -> Iterator[str]:
+        """Yield a line for each worker whose step is another one now."""
+        now = dict(map(step_of, pods))
+        for name in sorted({*now, *self._last}):
+            step = now.get(name, _GONE)
+            if step != self._last.get(name):
+                yield f"{name}: {step}"
+        self._last = now
+
+
+def step_of(pod: Body) -> tuple[str, str]:
+    """Return the worker's name, and where it is on its way."""
+    metadata, status = table(pod, "metadata"), table(pod, "status")
+    return text(metadata, "name"), _step(metadata, status)
+
+
+def _step(metadata: Body, status: Body) -> str:
+    if metadata.get("deletionTimestamp"):
+        return "is told to end"
+    if podobjects.annotation(metadata, names.DRAINING_ANNOTATION):
+        return "is no host any more; waits until no command runs in it"
+    conditions = {text(row, "type"): row for row in rows(status, "conditions")}
+    if text(conditions.get("Ready", {}), "status") == "True":
+        return "is Ready"
+    placed = conditions.get("PodScheduled", {})
+    if text(placed, "status") == "False":
+        return f"waits for a node: {text(placed, 'message') or text(placed, 'reason')}"
+    if text(status, "phase") in ("Failed", "Succeeded"):
+        return f"has ended: {text(status, 'phase')}"
+    return "starts"
+
+
+def is_taken_up(body: Body) -> bool:
+    """Whether a controller has said anything of this ScaleIn or ScaleOut."""
+    return bool(rows(table(body, "status"), "conditions"))
+
+
+def outcome_of(body: Body) -> Outcome | None:
+    """Return how a ScaleIn or ScaleOut has ended; None while it has not."""
+    status = table(body, "status")
+    phase = text(status, "phase")
+    if phase not in _OVER:
+        return None
+    last = next((row for row in reversed(rows(status, "conditions")) if text(row, "type") == phase), {})
+    return Outcome(_OVER[phase], text(last, "message") or phase)
+
+
+def has_workers(pods: Iterable[Body], count: int) -> bool:
+    """Whether there are exactly so many workers, all of them Ready, and none on its way out."""
+    steps = [step for _, step in map(step_of, pods)]
+    return len(steps) == count and set(steps) <= {"is Ready"}
+
+
+def end_of(job: Body) -> str:
+    """Return how the job has ended; empty while it has not."""
+    held = {text(row, "type") for row in rows(table(job, "status"), "conditions") if text(row, "status") == "True"}
+    return next((kind for kind in ("Succeeded", "Failed", "Suspended") if kind in held), "")
