@@ -1,19 +1,18 @@
 """
 TrainingJobs whose controller is killed at a chosen write of a change of their workers, and one left in peace.
 
-Owns: the changes, the writes that each of them takes, and the life of a job that is changed. The kill is that of
-crashes.py: the API server has carried the write out, and nobody knows.
+Owns: the life of a job that is changed. The kill is that of crashes.py: the API server has carried the write out,
+and nobody knows.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from mpirt.controller.model.objectnames import NEEDED_KEY
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from tests.api import trainings
 from tests.api.apiproxy import Where, Write
 from tests.api.beds import Bed
@@ -21,124 +20,14 @@ from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
 from tests.api.likeness import lasting_difference, state_when
 from tests.api.recorder import Recorder, Told, is_worker
+from tests.api.scale_changes import Change, place
+from tests.api.scale_words import words
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
 
 # Several times what it takes until a job runs, and until the state in peace is known.
 _COMES_WITHIN = 180.0
 _WORKERS = 3
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of the workers 0, 1 and 2 of a job that runs."""
-
-    ask: Callable[[Training], object]
-    hosts: tuple[int, ...]
-    """The workers in the end."""
-    replicas: int
-    highest: int
-    """The highest number that is ever used."""
-    writes: tuple[str, ...]
-    """All writes that it takes, in their order."""
-
-
-SCALE_OUT = Change(
-    ask=lambda job: job.scale_out(f"{job.name}-asks", 2),
-    hosts=(0, 1, 2, 3, 4),
-    replicas=5,
-    highest=4,
-    writes=(
-        "PATCH scaleouts",
-        "POST events ScalingStart of the job",
-        "PATCH trainingjobs/status Scaling, pods to create",
-        "PATCH roles",
-        "POST pods 3",
-        "POST pods 4",
-        "PATCH scaleouts/status Scaling",
-        "PATCH trainingjobs/status Scaling",
-        "PATCH trainingjobs",
-        "POST events ScalingOutSucceeded of the scaler",
-        "PATCH scaleouts/status ScaleSucceeded",
-        "POST events ScalingOutSucceeded of the job",
-        "PATCH trainingjobs/status Running",
-        "PATCH configmaps hosts 0 1 2 3 4 of 5",
-        "PATCH pods 3",
-        "PATCH pods 4",
-    ),
-)
-SCALE_IN = Change(
-    ask=lambda job: job.scale_in(f"{job.name}-asks", toDelete={"podNames": [job.worker(1)]}),
-    hosts=(0, 2),
-    replicas=2,
-    highest=2,
-    writes=(
-        "PATCH scaleins",
-        "POST events ScalingStart of the job",
-        "PATCH trainingjobs/status Scaling",
-        "PATCH configmaps hosts 0 2 of 3",
-        "PATCH pods 1",
-        "PATCH scaleins/status Scaling",
-        "PATCH trainingjobs/status Scaling, committed",
-        "DELETE pods 1",
-        "PATCH trainingjobs",
-        "POST events ScalingInSucceeded of the scaler",
-        "PATCH scaleins/status ScaleSucceeded",
-        "POST events ScalingInSucceeded of the job",
-        "PATCH trainingjobs/status Running",
-        "PATCH configmaps hosts 0 2 of 2",
-        "PATCH roles",
-    ),
-)
-SCALE_DOWN = Change(
-    ask=lambda job: job.scale(1),
-    hosts=(0,),
-    replicas=1,
-    highest=2,
-    writes=(
-        "POST events ScalingStart of the job",
-        "PATCH trainingjobs/status Scaling",
-        "PATCH configmaps hosts 0 of 3",
-        "PATCH pods 1",
-        "PATCH pods 2",
-        "PATCH trainingjobs/status Scaling, committed",
-        "DELETE pods 1",
-        "DELETE pods 2",
-        "POST events ScalingInSucceeded of the job",
-        "PATCH trainingjobs/status Running",
-        "PATCH configmaps hosts 0 of 1",
-        "PATCH roles",
-    ),
-)
-CHANGES = {"ScaleOut": SCALE_OUT, "ScaleIn by name": SCALE_IN, "kubectl scale": SCALE_DOWN}
-
-
-def words(write: Write) -> str:
-    """The write as it stands in a change."""
-    match write.kind:
-        case "events":
-            is_of_job = write.content["involvedObject"]["kind"] == "TrainingJob"
-            return f"{write} {write.content['reason']} of the {'job' if is_of_job else 'scaler'}"
-        case "pods":
-            return f"{write} {write.name.rpartition('-')[2]}"
-        case "configmaps" if write.method == "PATCH":
-            data = write.content[-1]["value"]
-            hosts = [line.partition(":")[0].rpartition("-")[2] for line in data["hostfile"].split()]
-            return f"{write} hosts {' '.join(hosts)} of {data[NEEDED_KEY]}"
-        case "trainingjobs/status":
-            return f"{write} {_step(write.content[-1]['value'])}"
-        case "scaleins/status" | "scaleouts/status":
-            return f"{write} {write.content[-1]['value']['phase']}"
-        case _:
-            return str(write)
-
-
-def _step(status: Body) -> str:
-    scaling = status["scaling"]
-    if "pending" in scaling:
-        return f"{status['phase']}, pods to create"
-    is_committed = scaling.get("change", {}).get("committed", False)
-    return f"{status['phase']}, committed" if is_committed else str(status["phase"])
 
 
 @dataclass(repr=False)
@@ -149,6 +38,8 @@ class Course:
     change: Change
     job: Training
     recorder: Recorder
+    template: str = ""
+    """The digest of its workers' template, which names its node."""
     begun: int = 0
     """How many writes there had been for the job when the change was asked for."""
     difference: str = ""
@@ -179,27 +70,29 @@ class Course:
 
     def live(self, peace: Future[State], target: str) -> None:
         """See the change through; without a target, as the one that others are compared with."""
-        self._rest(_WORKERS)
+        self._rest(*range(_WORKERS))
+        [self.template] = {pod["metadata"]["annotations"][TEMPLATE_ANNOTATION] for pod in self.job.pods()}
         self.begun = len(self._writes())
         if not target:
             self.change.ask(self.job)
-            self._rest(self.change.replicas)
+            self._rest(*self.change.hosts)
             peace.set_result(state_when(self._state, self._is_all_written, "the last writes of the change"))
             return
         hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
         self.change.ask(self.job)
         self.bed.kill_at(hold, within=_COMES_WITHIN)
-        self._rest(self.change.replicas)
+        self._rest(*self.change.hosts)
         self.difference = lasting_difference(peace.result(_COMES_WITHIN), self._state)
 
-    def _rest(self, workers: int) -> None:
-        """Wait until the job has so many workers, nothing is under way, and all that is said."""
+    def _rest(self, *numbers: int) -> None:
+        """Wait until the job has these workers, nothing is under way, and all that is said."""
+        names = list(map(self.job.worker, numbers))
 
         def is_at_rest() -> bool:
-            return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), workers)
+            return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), names)
 
         self.recorder.wait(
-            self.job.name, is_at_rest, within=_COMES_WITHIN, what=f"{workers} workers", instead=self.job.around
+            self.job.name, is_at_rest, within=_COMES_WITHIN, what=" ".join(names), instead=self.job.around
         )
 
     def _is(self, write: Write, target: str) -> bool:
@@ -209,7 +102,8 @@ class Course:
         return len(self.writes()) >= len(self.change.writes)
 
     def _state(self) -> State:
-        return tuple(map(_without_course, state(self.bed.namespace, self.job.name)))
+        found = map(_without_course, state(self.bed.namespace, self.job.name))
+        return tuple(line.replace(self.template, "TEMPLATE") for line in found)
 
     def _told(self) -> list[Told]:
         return [told for told in self.recorder.told() if self.job.name in told.name]
@@ -218,12 +112,13 @@ class Course:
         return [write for write in self.bed.proxy.writes() if self.job.name in write.name]
 
 
-def _is_at_rest(status: Body, workers: int) -> bool:
+def _is_at_rest(status: Body, names: list[str]) -> bool:
+    workers = len(names)
     said = [each["message"] for each in status.get("conditions", ()) if each["type"] == "Running"]
     return (
         status.get("phase") == "Running"
-        and "change" not in status["scaling"]
-        and len(status["targetWorkers"]) == workers
+        and not {"change", "drains"} & set(status["scaling"])
+        and status["targetWorkers"] == names
         and status["replicaStatuses"]["Worker"]["active"] == workers
         and f"{workers} of {workers} workers are Ready" in said[0]
     )
@@ -241,10 +136,12 @@ def _without_course(line: str) -> str:
 
 def live(bed: Bed, recorder: Recorder, change: Change, peace: Future[State], target: str) -> Course:
     """The life of a job that runs and whose workers change; without a target, in peace."""
-    job = trainings.submit(bed.namespace, job_name("scale"), replicas=_WORKERS, restart="Always")
-    course = Course(bed, change, job, recorder)
+    name = job_name("scale")
     try:
-        course.live(peace, target)
+        with place(bed.namespace.ground.kubectl, change, name) as fields:
+            job = trainings.submit(bed.namespace, name, replicas=_WORKERS, restart="Always", **fields)
+            course = Course(bed, change, job, recorder)
+            course.live(peace, target)
     except BaseException as error:
         if not target and not peace.done():
             # Those that wait for it must know that there will be none.

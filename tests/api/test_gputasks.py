@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
@@ -56,8 +55,7 @@ def ground(own: Plane) -> Ground:
 
 @pytest.fixture(scope="module")
 def installed(own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with controllers.passing(own, ground, tmp_path_factory.mktemp("controller")) as made:
-        let_it_see_nodes(made)
+    with controllers.passing(own, ground, tmp_path_factory.mktemp("controller"), sees_nodes=True) as made:
         yield made
 
 
@@ -331,16 +329,6 @@ def test_a_controller_without_the_crd_is_ready_and_runs_tasks_once_there_is_one(
 
     assert problems == ""
     assert [(line["level"], line["message"]) for line in said] == [("info", "doing without a kind")]
-
-
-def let_it_see_nodes(controller: Controller) -> None:
-    """Let it read nodes, as the controller for all namespaces may."""
-    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
-    documents = [each for each in found if each["metadata"]["name"] == "mpirt-controller-nodes"]
-    for each in documents:
-        for subject in each.get("subjects", ()):
-            subject["namespace"] = controller.namespace.name
-    controller.namespace.ground.kubectl.apply(*documents)
 
 
 def scrape(controller: Controller) -> Scrape:

@@ -13,17 +13,19 @@ import pytest
 
 from tests.api.beds import FreeBeds, beds
 from tests.api.recorder import Recorder, recording
-from tests.api.scale_crashes import CHANGES, Change, Course, live
+from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change
+from tests.api.scale_crashes import Course, live
 from tests.api.states import State
 from tests.api.straight import Straight
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 
 # Each has its own controller, and a life is mostly waiting: for a lease to run out.
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 12
 PEACE = ""
 
 Courses = dict[tuple[str, str], Course]
+IN_PEACE = CHANGES | IN_PEACE_ONLY
 KILLS = [(what, write) for what, change in CHANGES.items() for write in change.writes]
 
 
@@ -31,14 +33,15 @@ KILLS = [(what, write) for what, change in CHANGES.items() for write in change.w
 def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
     """A change for every kill, and one of each kind without."""
     with ExitStack() as stack:
-        made = stack.enter_context(beds(plane, cluster, tmp_path_factory.mktemp("scaling"), SIDE_BY_SIDE))
+        folder = tmp_path_factory.mktemp("scaling")
+        made = stack.enter_context(beds(plane, cluster, folder, SIDE_BY_SIDE, sees_nodes=True))
         way = Straight(plane)
         recorders = {bed.namespace.name: stack.enter_context(recording(way, bed.namespace.name)) for bed in made}
         pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
-        peace = {what: Future[State]() for what in CHANGES}
-        wanted = [*((what, PEACE) for what in CHANGES), *KILLS]
+        peace = {what: Future[State]() for what in IN_PEACE}
+        wanted = [*((what, PEACE) for what in IN_PEACE), *KILLS]
         lives = {
-            (what, write): pool.submit(in_a_bed, free, recorders, CHANGES[what], peace[what], write)
+            (what, write): pool.submit(in_a_bed, free, recorders, IN_PEACE[what], peace[what], write)
             for what, write in wanted
         }
         yield {which: life.result() for which, life in lives.items()}
@@ -80,9 +83,9 @@ def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str)
     ]
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", IN_PEACE)
 def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
-    course, change = courses[what, PEACE], CHANGES[what]
+    course, change = courses[what, PEACE], IN_PEACE[what]
     job = course.job
     workers = [job.worker(number) for number in change.hosts]
 
@@ -93,6 +96,6 @@ def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> N
     assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", IN_PEACE)
 def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
-    assert tuple(courses[what, PEACE].writes()) == CHANGES[what].writes
+    assert tuple(courses[what, PEACE].writes()) == IN_PEACE[what].writes
