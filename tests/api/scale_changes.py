@@ -105,6 +105,7 @@ SCALE_DOWN = Change(
         "PATCH roles of 0",
     ),
 )
+# The job can do without worker 0, which leaves while its successor is created.
 BESIDE = Change(
     ask=lambda job: _on_own_node(job)("taint", "node", node_of(job.name), f"{TAINT}=:NoSchedule"),
     hosts=(1, 2, 3),
@@ -126,6 +127,7 @@ BESIDE = Change(
     job={"least": 1},
     leaves_node=True,
 )
+# It can't: the worker stays a host until its successor is Ready.
 AFTER = replace(
     BESIDE,
     writes=(
@@ -145,6 +147,7 @@ AFTER = replace(
     ),
     job={"least": 3},
 )
+# It can do without, and says that workers leave such nodes.
 CORDONED = replace(
     BESIDE,
     ask=lambda job: _on_own_node(job)("cordon", node_of(job.name)),
@@ -164,7 +167,7 @@ IN_PEACE_ONLY = {"cordoned node": CORDONED}
 
 @contextmanager
 def place(kubectl: Kubectl, change: Change, job: str) -> Iterator[Mapping[str, Any]]:
-    """What the job of that name has beside three workers; its node, if it has one, is there during the block."""
+    """What the job of that name has besides three workers; its node, if it has one, is there during the block."""
     if not change.leaves_node:
         yield change.job
         return
