@@ -14,7 +14,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.api import execs
+from tests.apiserver.connection import Request
 from tests.kube.commandlines import Site
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -135,6 +136,7 @@ class ApiProxy:
         """How many commands run in pods, by the pods' names, as they answer to an exec; none in all others."""
         self._site = site
         self._writes: list[Write] = []
+        self._answers: list[execs.Answer] = []
         self._holds: list[Hold] = []
         self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
         self._presented = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -155,6 +157,10 @@ class ApiProxy:
     def writes(self) -> list[Write]:
         """All writes so far, in the order in which they came; the lease's, too."""
         return list(self._writes)
+
+    def answers(self, pod: str) -> list[execs.Answer]:
+        """All that the pod has answered so far when it was asked whether it is in use."""
+        return [answer for answer in self._answers if answer.pod == pod]
 
     def open(self, sender: str) -> str:
         """Open a door for somebody; returns the URL that leads there."""
@@ -198,7 +204,7 @@ class ApiProxy:
                 self._site.address, self._site.api_port, ssl=self._trust
             )
             try:
-                await _Link(self._noted, self.busy, sender, to_client, to_server).pass_on(client, server)
+                await _Link(self._noted, self._answered, sender, to_client, to_server).pass_on(client, server)
             finally:
                 to_server.transport.abort()
         except (OSError, asyncio.CancelledError):
@@ -212,6 +218,12 @@ class ApiProxy:
         self._writes.append(write)
         return [hold for hold in self._holds if hold.wants(write)]
 
+    def _answered(self, asked: Request) -> bytes:
+        pod = execs.pod_of(asked)
+        answer = execs.Answer(time.monotonic(), pod, self.busy.get(pod, 0))
+        self._answers.append(answer)
+        return execs.answer(asked, answer.sessions)
+
 
 class _Link:
     """One connection, both ways: a request, its answer, the next request."""
@@ -219,13 +231,13 @@ class _Link:
     def __init__(
         self,
         noted: Callable[[Write], list[Hold]],
-        busy: Mapping[str, int],
+        answered: Callable[[Request], bytes],
         sender: str,
         to_client: asyncio.StreamWriter,
         to_server: asyncio.StreamWriter,
     ) -> None:
         self._noted = noted
-        self._busy = busy
+        self._answered = answered
         self._to_client = to_client
         self._to_server = to_server
         self._sender = sender
@@ -253,7 +265,7 @@ class _Link:
             first, *fields = head.decode("latin-1").split("\r\n")
             method, target, _ = first.split(" ", 2)
             if asked := execs.exec_in(method, target, fields):
-                self._to_client.write(execs.answer(asked, self._busy.get(execs.pod_of(asked), 0)))
+                self._to_client.write(self._answered(asked))
                 await client.read()
                 return
             body = await client.readexactly(_length(fields))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Queue
 
@@ -43,26 +44,27 @@ class Bed:
 
 @contextmanager
 def beds(
-    plane: Plane, cluster: Ground, folder: Path, count: int, *, replicas: int = _REPLICAS, sees_nodes: bool = False
+    plane: Plane,
+    cluster: Ground,
+    folder: Path,
+    count: int,
+    *,
+    replicas: int = _REPLICAS,
+    sees_nodes: bool = False,
 ) -> Iterator[list[Bed]]:
     """
     So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it.
 
-    Each has two replicas, as its Deployment has them, or as many as are asked for.
+    Each has two replicas, as its Deployment has them, or as many as are asked for. `sees_nodes`: whether they may
+    read nodes.
     """
-
-    def bed(proxy: ApiProxy) -> Bed:
-        urls = [proxy.open(name) for name in controllers.names(replicas)]
-        made = controllers.install(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
-        return Bed(made, proxy)
-
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            made = list(pool.map(bed, proxies))
+            made = list(pool.map(partial(_bed, plane, cluster, folder, replicas, sees_nodes=sees_nodes), proxies))
             try:
                 yield made
             finally:
@@ -85,3 +87,9 @@ class FreeBeds:
             yield bed
         finally:
             self._free.put(bed)
+
+
+def _bed(plane: Plane, cluster: Ground, folder: Path, replicas: int, proxy: ApiProxy, *, sees_nodes: bool) -> Bed:
+    urls = [proxy.open(name) for name in controllers.names(replicas)]
+    made = controllers.install(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
+    return Bed(made, proxy)

@@ -33,7 +33,6 @@ from tests.plane.plane import Plane
 
 NAME = "mpirt-controller"
 
-_OF_NODES = "mpirt-controller-nodes"
 _PROGRAM = Path(sys.executable).with_name(NAME)
 _READY_WITHIN = 60.0
 # What a plane without nodes of its own has no use for.
@@ -147,7 +146,8 @@ class Controller:
         for each in self.replicas:
             each.end()
         kubectl("delete", "statefulsets,jobs,pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        self.namespace.ground.kubectl("delete", "namespace", self.namespace.name, "--wait=false")
+        both = (f"{what}/{self.namespace.name}" for what in ("clusterrolebinding", "namespace"))
+        self.namespace.ground.kubectl("delete", *both, "--ignore-not-found", "--wait=false")
 
     def _ends(self) -> dict[str, list[int]]:
         return {each.name: each.ends for each in self.replicas}
@@ -166,6 +166,7 @@ def install(
     Start a controller in a new namespace; returns when it is ready and leads.
 
     `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
+    `sees_nodes`: whether it may read nodes, as the controller for all namespaces may.
     """
     controller = start(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
     controller.wait_until_ready()
@@ -185,7 +186,7 @@ def start(
     namespace = ground.fresh_namespace(cluster, folder)
     deployment = _apply(namespace)
     if sees_nodes:
-        let_it_see_nodes(namespace)
+        _let_see_nodes(namespace)
     token = namespace.kubectl("create", "token", NAME, "--duration=24h").stdout.strip()
     made = []
     for number, name in enumerate(names(replicas)):
@@ -200,27 +201,17 @@ def start(
     return controller
 
 
-def let_it_see_nodes(namespace: Namespace) -> None:
-    """Let the controller of that namespace read nodes, as the one for all namespaces may."""
-    found = yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text())
-    documents = [each for each in found if each["metadata"]["name"] == _OF_NODES]
-    for each in documents:
-        if subjects := each.get("subjects"):
-            each["metadata"]["name"] = f"{_OF_NODES}-{namespace.name}"
-            for subject in subjects:
-                subject["namespace"] = namespace.name
-    namespace.ground.kubectl.apply(*documents)
-
-
 def names(replicas: int) -> list[str]:
     """What so many replicas are called."""
     return [f"{NAME}-{number}" for number in range(replicas)]
 
 
 @contextmanager
-def passing(plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1) -> Iterator[Controller]:
+def passing(
+    plane: Plane, cluster: Ground, folder: Path, *, replicas: int = 1, sees_nodes: bool = False
+) -> Iterator[Controller]:
     """A controller that is on its way out after the block."""
-    installed = install(plane, cluster, folder, replicas=replicas)
+    installed = install(plane, cluster, folder, replicas=replicas, sees_nodes=sees_nodes)
     try:
         yield installed
     finally:
@@ -239,6 +230,15 @@ def _apply(namespace: Namespace) -> Manifest:
     namespace.kubectl.apply(*(each for each in found if each["kind"] not in _NOT_APPLIED))
     [deployment] = [each for each in found if each["kind"] == "Deployment"]
     return dict(deployment)
+
+
+def _let_see_nodes(namespace: Namespace) -> None:
+    """Apply the part of deploy/cluster that is about nodes; the binding has the namespace's name."""
+    found = list(yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text()))
+    role, binding = [each for each in found if each["metadata"]["name"] == f"{NAME}-nodes"]
+    [subject] = binding["subjects"]
+    binding |= {"metadata": {"name": namespace.name}, "subjects": [subject | {"namespace": namespace.name}]}
+    namespace.ground.kubectl.apply(role, binding)
 
 
 def _replica(plane: Plane, name: str, deployment: Manifest, namespace: str, file: Path) -> Replica:

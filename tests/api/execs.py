@@ -8,6 +8,7 @@ API server would. Owns: which requests these are, and the bytes of the answer. N
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tests.apiserver import frames
 from tests.apiserver.channel import NORMAL, STATUS, STDOUT, V4, as_go_writes_it, exit_status, switching
@@ -15,6 +16,17 @@ from tests.apiserver.connection import Request
 from tests.apiserver.frames import frame, message
 
 _UPGRADE = "websocket"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a pod has answered."""
+
+    at: float
+    """When, by time.monotonic()."""
+    pod: str
+    sessions: int
+    """How many commands run in it."""
 
 
 def exec_in(method: str, target: str, fields: Sequence[str]) -> Request | None:

@@ -228,6 +228,7 @@ def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
     kubectl = ground.kubectl
     kubectl("apply", "--kustomize", OURS)
     with controllers.passing(own, ground, tmp_path) as ours:
+        wait_for_garbage_collector(ours, version)
         ended, waiting = submit(ours, version), submit(ours, version, runPolicy={"suspend": True})
         ended.wait_for_end()
         waiting.wait_for("Suspended")
@@ -276,6 +277,19 @@ def all_of(job: MpiJob) -> list[Any]:
     kinds = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
     found: list[Any] = job.namespace.kubectl.get(kinds, f"--selector=training.kubeflow.org/job-name={job.name}")
     return found
+
+
+def wait_for_garbage_collector(controller: Controller, version: str) -> None:
+    """
+    Wait until it watches jobs, which takes it up to a minute in which the CRD is new.
+
+    It asks again and again for a job that it has not seen yet, and deletes all that belongs to it when the version
+    is gone by which it asks. To delete a job in the foreground it must have seen it.
+    """
+    job = submit(controller, version, runPolicy={"suspend": True})
+    job.wait_for("Suspended")
+    within = f"--timeout={NOTICED_WITHIN:.0f}s"
+    job.namespace.kubectl("delete", CRD, job.name, "--cascade=foreground", within)
 
 
 def owners(job: MpiJob) -> set[str]:

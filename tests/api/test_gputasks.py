@@ -55,8 +55,7 @@ def ground(own: Plane) -> Ground:
 
 @pytest.fixture(scope="module")
 def installed(own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    with controllers.passing(own, ground, tmp_path_factory.mktemp("controller")) as made:
-        controllers.let_it_see_nodes(made.namespace)
+    with controllers.passing(own, ground, tmp_path_factory.mktemp("controller"), sees_nodes=True) as made:
         yield made
 
 

@@ -66,7 +66,7 @@ class Victims:
 @pytest.fixture(scope="module")
 def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
     """Jobs that have lost the node; what is left there goes with it in the end."""
-    there = {**rather_on(NODE), **nodes.TOLERATED, "topologySpreadConstraints": []}
+    there = {**rather_on(NODE), **nodes.tolerating(NODE), "topologySpreadConstraints": []}
     with with_node(cluster), ExitStack() as jobs:
 
         def victim(prefix: str, *, retries: int = 1, has_failed: bool = False, **pods: Any) -> Victim:

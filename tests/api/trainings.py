@@ -143,6 +143,7 @@ def training_job(
     restart: str = "Never",
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    on_job: Mapping[str, str] | None = None,
     worker: Mapping[str, Any] | None = None,
     launcher: Mapping[str, Any] | None = None,
     **spec: Any,
@@ -150,8 +151,8 @@ def training_job(
     """
     A TrainingJob whose launcher runs until it is told to end.
 
-    `labels` and `annotations` are those of its pods' templates, `worker` and `launcher` have the last word on
-    their pods' specs, and `spec` on the job's.
+    `labels` and `annotations` are those of its pods' templates, `on_job` annotations of its own. `worker` and
+    `launcher` have the last word on their pods' specs, and `spec` on the job's.
     """
     limits = {"replicas": replicas, "minReplicas": least, "maxReplicas": most, "restartPolicy": restart}
     metadata = {"labels": dict(labels or {}), "annotations": dict(annotations or {})}
@@ -159,7 +160,7 @@ def training_job(
     return {
         "apiVersion": API_VERSION,
         "kind": "TrainingJob",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": dict(on_job or {})},
         "spec": {
             "etReplicaSpecs": {
                 "launcher": {"template": {"metadata": stays, "spec": _pod(launcher or {}, "horovodrun")}},

@@ -13,8 +13,7 @@ ALIVE = "mpirt-test/alive"
 SELECTOR = f"{ALIVE}=yes"
 
 ALONE = "mpirt-test/alone"
-TOLERATED = {"tolerations": [{"key": ALONE, "operator": "Exists", "effect": "NoSchedule"}]}
-"""What of a pod's spec allows it to be on a node that is kept from others."""
+"""The taint of nodes that are kept from others; its value is the node's name."""
 
 _READY_WITHIN = 60.0
 _PODS = 2000
@@ -30,13 +29,18 @@ def add(
     room: Mapping[str, str] | None = None,
 ) -> None:
     """
-    Add nodes, for the pods alone that tolerate them or for all; returns when they are Ready and take pods.
+    Add nodes, for all pods or for those `alone` that tolerate them; returns when they are Ready and take pods.
 
     `labels` and `room`, such as GPUs, come on top of those of every node.
     """
     wanted = set(names)
     kubectl.apply(*(_node(name, pods, labels or {}, room or {}, alone=alone) for name in sorted(wanted)))
     until(lambda: _usable(kubectl) >= wanted, within=_READY_WITHIN, what=f"{len(wanted)} nodes that take pods")
+
+
+def tolerating(name: str) -> Manifest:
+    """What of a pod's spec allows it to be on that node, which is kept from others."""
+    return {"tolerations": [{"key": ALONE, "operator": "Equal", "value": name, "effect": "NoSchedule"}]}
 
 
 def lose(kubectl: Kubectl, name: str) -> None:
@@ -63,6 +67,6 @@ def _node(name: str, pods: int, labels: Mapping[str, str], more: Mapping[str, st
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {ALIVE: "yes", "kubernetes.io/hostname": name, **labels}},
-        "spec": {"taints": [{"key": ALONE, "effect": "NoSchedule"}]} if alone else {},
+        "spec": {"taints": [{"key": ALONE, "value": name, "effect": "NoSchedule"}]} if alone else {},
         "status": {"capacity": room, "allocatable": room},
     }

@@ -1,0 +1,196 @@
+"""
+Changes of the workers 0, 1 and 2 of a TrainingJob that runs, and the writes that each of them takes.
+
+Owns: who asks for a change, how, and the job that it takes. A job whose worker leaves a node has one of its own.
+What the words for a write mean stands in scale_words.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.api.trainings import Training
+from tests.e2e.manifests import rather_on
+from tests.kube.kubectl import Kubectl
+from tests.plane import nodes
+
+TAINT = "aws-node-termination-handler/spot-itn"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the workers 0, 1 and 2 of a job that runs."""
+
+    ask: Callable[[Training], object]
+    hosts: tuple[int, ...]
+    """The workers in the end."""
+    replicas: int
+    highest: int
+    """The highest number that is ever used."""
+    writes: tuple[str, ...]
+    """All writes that it takes, in their order."""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    """What the job has besides three workers."""
+    leaves_node: bool = False
+    """Whether worker 0 is alone on a node that nobody else may use."""
+
+
+SCALE_OUT = Change(
+    ask=lambda job: job.scale_out(f"{job.name}-asks", 2),
+    hosts=(0, 1, 2, 3, 4),
+    replicas=5,
+    highest=4,
+    writes=(
+        "PATCH scaleouts",
+        "POST events ScalingStart of the job",
+        "PATCH trainingjobs/status Scaling, pods to create",
+        "PATCH roles of 0 1 2 3 4",
+        "POST pods 3",
+        "POST pods 4",
+        "PATCH scaleouts/status Scaling",
+        "PATCH trainingjobs/status Scaling",
+        "PATCH trainingjobs",
+        "POST events ScalingOutSucceeded of the scaler",
+        "PATCH scaleouts/status ScaleSucceeded",
+        "POST events ScalingOutSucceeded of the job",
+        "PATCH trainingjobs/status Running",
+        "PATCH configmaps hosts 0 1 2 3 4 of 5",
+        "PATCH pods 3",
+        "PATCH pods 4",
+        "PATCH pods launcher",
+    ),
+)
+SCALE_IN = Change(
+    ask=lambda job: job.scale_in(f"{job.name}-asks", toDelete={"podNames": [job.worker(1)]}),
+    hosts=(0, 2),
+    replicas=2,
+    highest=2,
+    writes=(
+        "PATCH scaleins",
+        "POST events ScalingStart of the job",
+        "PATCH trainingjobs/status Scaling",
+        "PATCH configmaps hosts 0 2 of 3",
+        "PATCH pods 1",
+        "PATCH scaleins/status Scaling",
+        "PATCH pods launcher",
+        "PATCH trainingjobs/status Scaling, committed",
+        "DELETE pods 1",
+        "PATCH trainingjobs",
+        "POST events ScalingInSucceeded of the scaler",
+        "PATCH scaleins/status ScaleSucceeded",
+        "POST events ScalingInSucceeded of the job",
+        "PATCH trainingjobs/status Running",
+        "PATCH configmaps hosts 0 2 of 2",
+        "PATCH roles of 0 2",
+    ),
+)
+SCALE_DOWN = Change(
+    ask=lambda job: job.scale(1),
+    hosts=(0,),
+    replicas=1,
+    highest=2,
+    writes=(
+        "POST events ScalingStart of the job",
+        "PATCH trainingjobs/status Scaling",
+        "PATCH configmaps hosts 0 of 3",
+        "PATCH pods 1",
+        "PATCH pods 2",
+        "PATCH pods launcher",
+        "PATCH trainingjobs/status Scaling, committed",
+        "DELETE pods 1",
+        "DELETE pods 2",
+        "POST events ScalingInSucceeded of the job",
+        "PATCH trainingjobs/status Running",
+        "PATCH configmaps hosts 0 of 1",
+        "PATCH roles of 0",
+    ),
+)
+# The job can do without worker 0, which leaves while its successor is created.
+BESIDE = Change(
+    ask=lambda job: _on_own_node(job)("taint", "node", node_of(job.name), f"{TAINT}=:NoSchedule"),
+    hosts=(1, 2, 3),
+    replicas=3,
+    highest=3,
+    writes=(
+        "POST events NodeTaint of the job",
+        "PATCH trainingjobs/status Running, pods to create, leaves",
+        "PATCH configmaps hosts 1 2 3 of 3",
+        "PATCH roles of 1 2 3 0",
+        "POST pods 3",
+        "PATCH pods 0",
+        "PATCH pods launcher",
+        "PATCH trainingjobs/status Running, leaves",
+        "PATCH trainingjobs/status Running, leaves now",
+        "DELETE pods 0",
+        "PATCH trainingjobs/status Running",
+        "PATCH roles of 1 2 3",
+    ),
+    job={"least": 1},
+    leaves_node=True,
+)
+# It can't: the worker stays a host until its successor is Ready.
+AFTER = replace(
+    BESIDE,
+    writes=(
+        "POST events NodeTaint of the job",
+        "PATCH trainingjobs/status Running, pods to create, waits for its successor",
+        "PATCH configmaps hosts 1 2 3 0 of 3",
+        "PATCH roles of 1 2 3 0",
+        "POST pods 3",
+        "PATCH pods launcher",
+        "PATCH trainingjobs/status Running, waits for its successor",
+        "PATCH trainingjobs/status Running, leaves",
+        "PATCH configmaps hosts 1 2 3 of 3",
+        "PATCH pods 0",
+        "PATCH trainingjobs/status Running, leaves now",
+        "DELETE pods 0",
+        "PATCH trainingjobs/status Running",
+        "PATCH roles of 1 2 3",
+    ),
+    job={"least": 3},
+)
+# It can do without, and says that workers leave such nodes.
+CORDONED = replace(
+    BESIDE,
+    ask=lambda job: _on_own_node(job)("cordon", node_of(job.name)),
+    writes=("POST events NodeCordoned of the job", *BESIDE.writes[1:]),
+    job={"least": 1, "on_job": {"mpirt.dev/leave-cordoned-nodes": "true"}},
+)
+CHANGES = {
+    "ScaleOut": SCALE_OUT,
+    "ScaleIn by name": SCALE_IN,
+    "kubectl scale": SCALE_DOWN,
+    "node that goes": BESIDE,
+    "node that goes, no worker to spare": AFTER,
+}
+# The same but for its event.
+IN_PEACE_ONLY = {"cordoned node": CORDONED}
+
+
+@contextmanager
+def place(kubectl: Kubectl, change: Change, job: str) -> Iterator[Mapping[str, Any]]:
+    """What the job of that name has besides three workers; its node, if it has one, is there during the block."""
+    if not change.leaves_node:
+        yield change.job
+        return
+    node = node_of(job)
+    # Workers are scheduled in the order of their numbers, and only the first of them finds room.
+    nodes.add(kubectl, [node], alone=True, pods=1)
+    try:
+        yield {**change.job, "worker": {**rather_on(node), **nodes.tolerating(node)}}
+    finally:
+        nodes.remove(kubectl, node)
+
+
+def node_of(job: str) -> str:
+    return f"{job}-node"
+
+
+def _on_own_node(job: Training) -> Kubectl:
+    """An administrator, after a look at who is on the job's own node."""
+    there = [pod["metadata"]["name"] for pod in job.pods() if pod["spec"]["nodeName"] == node_of(job.name)]
+    assert there == [job.worker(0)], f"on {node_of(job.name)} are {there}"
+    return job.namespace.ground.kubectl
