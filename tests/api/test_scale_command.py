@@ -158,6 +158,18 @@ def test_a_pod_that_is_no_worker_of_the_job_is_refused_before_anything_is_asked_
     assert f"its workers are {job.worker(0)}, {job.worker(1)}" in said
 
 
+def test_a_job_that_no_controller_knows_has_no_workers_whatever_else_is_there(bed: Bed) -> None:
+    other = running(bed)
+    job = trainings.submit(
+        bed.namespace, job_name("person"), replicas=2, on_job={"mpirt.dev/managed-by": "example.com/somebody"}
+    )
+
+    code, lines, said = ended(started(bed, job.name, "--remove", other.worker(0)))
+
+    assert (code, lines) == (243, [])
+    assert "its workers are none" in said
+
+
 def test_who_interrupts_it_is_told_how_to_undo_the_change_which_goes_on(bed: Bed) -> None:
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpirt.cli.scale.changes import API_VERSION
-from mpirt.errors import NoPod, UsageError
+from mpirt.errors import NoPod, Refused, UsageError
 from mpirt.kubeapi.answers import JsonObject, NotFound
 from mpirt.kubeapi.asks import Ask
 from mpirt.kubeapi.deadline import Deadline
@@ -67,6 +67,7 @@ class Cluster:
         dialer = Dialer(find_endpoint(environ, context=context))
         self.namespace = namespace or dialer.endpoint.namespace
         self._api = Api(dialer)
+        self._selectors: dict[str, str] = {}
 
     def close(self) -> None:
         self._api.close()
@@ -78,10 +79,17 @@ class Cluster:
         if not kinds or not name:
             known = " or ".join(f"{kind.word}/NAME" for kind in _KINDS)
             raise UsageError(f"expected NAME, {known}, got {words!r}")
-        found = [job for kind in kinds if (job := self._read(kind, name)) is not None]
+        found, refused = list[Job](), list[Refused]()
+        for kind in kinds:
+            try:
+                found += self._read(kind, name)
+            except Refused as error:
+                refused.append(error)
         if len(found) > 1:
             both = " or ".join(f"{job.kind.word}/{name}" for job in found)
             raise UsageError(f"there are {len(found)} jobs of the name {name}; say which one: {both}")
+        if not found and refused:
+            raise refused[0]
         if not found:
             raise NoPod(
                 f"there is no {' or '.join(kind.word for kind in kinds)} {name} in {self.where}; name it by -n"
@@ -118,15 +126,19 @@ class Cluster:
         """Read a ScaleIn or ScaleOut."""
         return self._get(API_VERSION, _PLURALS[kind], name)
 
-    def pods(self, selector: str) -> list[JsonObject]:
-        """Read the pods with these labels."""
+    def workers(self, job: Job) -> list[JsonObject]:
+        """Read the pods of the job's workers; none while its status does not say how they are found."""
+        selector = self._selectors.get(job.name) or self.scale(job).selector
+        if not selector:
+            return []
+        self._selectors[job.name] = selector
         return self._api.list_pods(self.namespace, dict, Deadline(_SECONDS), labels=selector)
 
-    def _read(self, kind: Kind, name: str) -> Job | None:
+    def _read(self, kind: Kind, name: str) -> list[Job]:
         try:
-            return Job(kind, name, self._get(kind.api_version, kind.plural, name))
+            return [Job(kind, name, self._get(kind.api_version, kind.plural, name))]
         except NotFound:
-            return None
+            return []
 
     def _get(self, api_version: str, plural: str, name: str, part: str = "") -> JsonObject:
         return self._api.get(self._ask("get", api_version, plural, name, part), Deadline(_SECONDS))

@@ -97,7 +97,7 @@ def _check(cluster: Cluster, job: Job, change: Change) -> None:
             "a certain worker of an MPIJob can't be removed: they are numbered without gaps; remove the"
             f" highest one instead: {names.MPIRT} scale {job.name} -1"
         )
-    workers = [name for name, _ in map(step_of, cluster.pods(cluster.scale(job).selector))]
+    workers = [name for name, _ in map(step_of, cluster.workers(job))]
     for pod in change.pods:
         if pod not in workers:
             raise NoPod(
@@ -107,14 +107,13 @@ def _check(cluster: Cluster, job: Job, change: Change) -> None:
 
 def _request(cluster: Cluster, job: Job, change: Change, *, timeout: int, force: bool) -> Callable[[float], None]:
     """Ask for the change. Returns what follows it until a moment."""
-    selector = cluster.scale(job).selector
-    steps = Steps(cluster.pods(selector))
+    steps = Steps(cluster.workers(job))
     if job.kind is MPI_JOB or change.how is How.SET:
         if force:
             raise UsageError("--force is for TrainingJobs; workers of an MPIJob go after five minutes anyway")
         before, wanted = _set(cluster, job, change)
         click.echo(f"{job.kind.word} {job.name}: from {before} to {wanted} workers")
-        look: Callable[[], Look] = partial(look_at_job, cluster, job, selector, wanted)
+        look: Callable[[], Look] = partial(look_at_job, cluster, job, wanted)
         undo = f"{names.MPIRT} scale {job.kind.word}/{job.name} {before} -n {cluster.namespace}"
     else:
         kind = change.how.value
@@ -122,7 +121,7 @@ def _request(cluster: Cluster, job: Job, change: Change, *, timeout: int, force:
         click.echo(f"{kind.lower()} {name} is created")
         look = partial(look_at_scaler, cluster, kind, name)
         undo = f"kubectl delete {kind.lower()} {name} -n {cluster.namespace}"
-    following = Following(cluster, selector, steps, look)
+    following = Following(steps, look, partial(cluster.workers, job))
     return lambda until: following.wait(until=until, undo=undo)
 
 

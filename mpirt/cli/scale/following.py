@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import click
 
 from mpirt.cli.scale.cluster import MPI_JOB, Cluster, Job
-from mpirt.cli.scale.progress import Outcome, Steps, end_of, has_workers, is_taken_up, outcome_of
+from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of
 from mpirt.errors import NoPod, NotReady, Unreachable
-from mpirt.kubeapi.answers import NotFound
+from mpirt.kubeapi.answers import JsonObject, NotFound
 
 _PAUSE = 1.0
 # A controller takes a change up at once, unless another one is under way.
@@ -44,25 +44,26 @@ def look_at_scaler(cluster: Cluster, kind: str, name: str) -> Look:
     return Look(is_taken_up(body), outcome_of(body))
 
 
-def look_at_job(cluster: Cluster, job: Job, selector: str, wanted: int) -> Look:
+def look_at_job(cluster: Cluster, job: Job, wanted: int) -> Look:
     """Look at a job whose number of workers was set. Raises NoPod if it is over, or another number is wanted."""
-    if end := end_of(cluster.job(job)):
+    body = cluster.job(job)
+    if end := end_of(body):
         raise NoPod(f"{job.kind.word} {job.name} is {end}")
     now = cluster.scale(job).workers
     if now != wanted:
         raise NoPod(
             f"{job.kind.word} {job.name} is to have {now} workers now: somebody has changed the number again"
         )
-    is_done = has_workers(cluster.pods(selector), wanted)
+    is_done = has_workers(cluster.workers(job), wanted)
     outcome = Outcome(succeeded=True, message=f"{wanted} of {wanted} workers are Ready") if is_done else None
-    return Look(job.kind is MPI_JOB or is_done, outcome)
+    return Look(job.kind is MPI_JOB or aims_at(body, wanted), outcome)
 
 
 class Following:
     """One change that is followed."""
 
-    def __init__(self, cluster: Cluster, selector: str, steps: Steps, look: Callable[[], Look]) -> None:
-        self._cluster, self._selector, self._steps, self._look = cluster, selector, steps, look
+    def __init__(self, steps: Steps, look: Callable[[], Look], workers: Callable[[], list[JsonObject]]) -> None:
+        self._steps, self._look, self._workers = steps, look, workers
         self._is_away = False
         self._heard_by: float | None = time.monotonic() + _SILENT_FOR
 
@@ -84,7 +85,7 @@ class Following:
         """Say what is new. Returns the end of the change, if it has come."""
         try:
             found = self._look()
-            news = list(self._steps.news(self._cluster.pods(self._selector)))
+            news = list(self._steps.news(self._workers()))
         except Unreachable as error:
             if not self._is_away:
                 click.echo(f"waiting for the API server: {error}", err=True)

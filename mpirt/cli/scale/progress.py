@@ -81,6 +81,12 @@ def outcome_of(body: Body) -> Outcome | None:
     return Outcome(_OVER[phase], text(last, "message") or phase)
 
 
+def aims_at(job: Body, workers: int) -> bool:
+    """Whether a TrainingJob's status says that its workers change, or that there are to be so many."""
+    scaling = table(job, "status", "scaling")
+    return "change" in scaling or scaling.get("replicas") == workers
+
+
 def has_workers(pods: Iterable[Body], count: int) -> bool:
     """Whether there are exactly so many workers, all of them Ready, and none on its way out."""
     steps = [step for _, step in map(step_of, pods)]

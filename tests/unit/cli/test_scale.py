@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.cli.scale.changes import Change, How, read_change, scaler
-from mpirt.cli.scale.progress import Outcome, Steps, end_of, has_workers, is_taken_up, outcome_of
+from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of
 from mpirt.errors import UsageError
 
 
@@ -146,6 +146,13 @@ class TestWhatTheStatusSays:
         self, body: dict[str, Any], outcome: Outcome | None, *, taken_up: bool
     ) -> None:
         assert (is_taken_up(body), outcome_of(body)) == (taken_up, outcome)
+
+    @pytest.mark.parametrize(
+        ("scaling", "aims"),
+        [(None, False), ({"replicas": 2}, False), ({"replicas": 3}, True), ({"replicas": 2, "change": {}}, True)],
+    )
+    def test_of_a_job_whose_workers_are_to_be_three(self, scaling: dict[str, Any] | None, *, aims: bool) -> None:
+        assert aims_at({"status": {"scaling": scaling}}, 3) is aims
 
     @pytest.mark.parametrize(
         ("body", "end"),
