@@ -18,7 +18,7 @@ from mpirt import names
 from mpirt.cli.scale.changes import Change, How, read_change, scaler
 from mpirt.cli.scale.cluster import MPI_JOB, Cluster, Job
 from mpirt.cli.scale.following import Following, Look, look_at_job, look_at_scaler
-from mpirt.cli.scale.progress import Steps, end_of, step_of
+from mpirt.cli.scale.progress import Steps, end_of, refusal, step_of
 from mpirt.errors import NoPod, UsageError
 from mpirt.kubeapi.answers import Rejected
 
@@ -130,8 +130,8 @@ def _set(cluster: Cluster, job: Job, change: Change) -> tuple[int, int]:
     for left in reversed(range(_TRIES)):
         read = cluster.scale(job)
         wanted = change.of(read.workers)
-        if wanted < 1:
-            raise UsageError(f"{job.kind.word} {job.name} has {read.workers} workers; at least one must stay")
+        if why := refusal(job.body, wanted):
+            raise UsageError(f"{job.kind.word} {job.name} has {read.workers} workers: {why}")
         try:
             cluster.set_scale(job, read, wanted)
         except Rejected as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpirt import names, podobjects
-from mpirt.objects import rows, table, text
+from mpirt.objects import number, rows, table, text
 
 if TYPE_CHECKING:
     from mpirt.objects import Body
@@ -79,6 +79,16 @@ def outcome_of(body: Body) -> Outcome | None:
         return None
     last = next((row for row in reversed(rows(status, "conditions")) if text(row, "type") == phase), {})
     return Outcome(_OVER[phase], text(last, "message") or phase)
+
+
+def refusal(job: Body, workers: int) -> str:
+    """Return why the job can't have so many workers; empty if it can. An invalid number would stop the job."""
+    worker, elastic = table(job, "spec", "etReplicaSpecs", "worker"), table(job, "spec", "elastic")
+    least = number(worker, "minReplicas") or number(elastic, "minReplicas") or 1
+    most = number(worker, "maxReplicas") or number(elastic, "maxReplicas") or workers
+    if workers < least:
+        return f"{workers} workers are fewer than its minReplicas={least}"
+    return f"{workers} workers are more than its maxReplicas={most}" if workers > most else ""
 
 
 def aims_at(job: Body, workers: int) -> bool:

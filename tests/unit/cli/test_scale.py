@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.cli.scale.changes import Change, How, read_change, scaler
-from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of
+from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of, refusal
 from mpirt.errors import UsageError
 
 
@@ -153,6 +153,23 @@ class TestWhatTheStatusSays:
     )
     def test_of_a_job_whose_workers_are_to_be_three(self, scaling: dict[str, Any] | None, *, aims: bool) -> None:
         assert aims_at({"status": {"scaling": scaling}}, 3) is aims
+
+    @pytest.mark.parametrize(
+        ("spec", "workers", "why"),
+        [
+            ({}, 0, "0 workers are fewer than its minReplicas=1"),
+            ({}, 100, ""),
+            ({"elastic": {"minReplicas": 2, "maxReplicas": 4}}, 1, "1 workers are fewer than its minReplicas=2"),
+            ({"elastic": {"minReplicas": 2, "maxReplicas": 4}}, 4, ""),
+            (
+                {"etReplicaSpecs": {"worker": {"maxReplicas": 3}}},
+                4,
+                "4 workers are more than its maxReplicas=3",
+            ),
+        ],
+    )
+    def test_of_a_job_that_has_limits(self, spec: dict[str, Any], workers: int, why: str) -> None:
+        assert refusal({"spec": spec}, workers) == why
 
     @pytest.mark.parametrize(
         ("body", "end"),
