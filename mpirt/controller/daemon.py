@@ -33,7 +33,7 @@ from mpirt.controller.loop.work_queue import WaitingQueue
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
 from mpirt.controller.model.reading import Body
-from mpirt.controller.model.spec import JobKey
+from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.observe import slim
@@ -92,6 +92,7 @@ class Daemon:
         self._made = clock()
         self._jobs = {one.kind.resource.kind: _discovery(one.kind, link, log) for one in planners}
         self._scalers = _scalers(link, log)
+        self._groups = _groups(options.settings, link, log)
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
         self._informers = self._make_informers(options, link)
@@ -151,7 +152,8 @@ class Daemon:
         unlisted = [
             f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
         ]
-        return [*filter(None, (one.problem() for one in self._jobs.values())), *unlisted]
+        needed = (*self._jobs.values(), *self._groups.values())
+        return [*filter(None, (one.problem() for one in needed)), *unlisted]
 
     def unhealthy(self) -> list[str]:
         """Return the failures that only a restart can fix."""
@@ -169,7 +171,9 @@ class Daemon:
         crds = (*self._jobs.values(), *self._scalers.values())
         watched: list[tuple[Source, Where]] = [(one, Where(options.namespace)) for one in crds]
         # An earlier version's Role has no permission for some kinds.
-        watched += [(Fixed(kinds.RESOURCES[kind], optional=kind in kinds.OPTIONAL), mine) for kind in kinds.OWNED]
+        owned = [kinds.RESOURCES[kind] for kind in kinds.OWNED if kind in kinds.RESOURCES]
+        watched += [(Fixed(one, optional=one.kind in kinds.OPTIONAL), mine) for one in owned]
+        watched += [(one, mine) for one in self._groups.values()]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
         for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
@@ -179,12 +183,12 @@ class Daemon:
     def _make_reconciler(
         self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
-        jobs = {kind: one.now for kind, one in (self._jobs | self._scalers).items()}
+        served = {kind: one.now for kind, one in (self._jobs | self._scalers | self._groups).items()}
         return Reconciler(
             planners,
             options.settings,
             store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, jobs, within=options.terms.write_within),
+            cluster=Writer(link, kinds.RESOURCES, served, within=options.terms.write_within),
             log=self._log,
             witness=self._metrics,
             asked=self._questions,
@@ -240,6 +244,12 @@ def _endpoint(kubeconfig: str) -> Endpoint:
 
 def _scalers(link: Link, log: Log) -> dict[str, Discovery]:
     return {one.kind: Discovery(link, (one,), log, remedy="apply its CRD", optional=True) for one in SCALERS}
+
+
+def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
+    """Return the PodGroups of the gang scheduler, if there is one."""
+    gang = settings.gang_scheduler
+    return {} if gang is None else {kinds.POD_GROUP: Discovery(link, (gang.groups,), log, remedy=gang.remedy)}
 
 
 def _discovery(kind: Kind, link: Link, log: Log) -> Discovery:

@@ -69,6 +69,7 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
             cluster_domain=found.cluster_domain,
             gpu_label=found.gpu_label,
             gpu_resource=found.gpu_resource,
+            gang=found.gang_scheduling,
         )
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
     except SpecError as error:
@@ -98,6 +99,7 @@ _OPTIONS = (
     "cluster-domain",
     "gpu-label",
     "gpu-resource",
+    "gang-scheduling",
     "namespace",
     "kubeconfig",
     "lease-name",
@@ -128,18 +130,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add(
-        "--runtime-image",
-        default="",
-        metavar="IMAGE",
-        help="image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it",
-    )
-    add(
-        "--cluster-domain",
-        default="cluster.local",
-        metavar="DOMAIN",
-        help="DNS domain of the cluster (cluster.local)",
-    )
+    _add_jobs(add)
     _add_gpus(add)
     add("--namespace", default="", metavar="NAME", help="watch only this namespace (all)")
     add(
@@ -155,6 +146,28 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--log-format", choices=sorted(FORMS), default="logfmt", help="format of the log (logfmt)")
     add("--version", action="store_true", help=argparse.SUPPRESS)
     return parser
+
+
+def _add_jobs(add: Callable[..., object]) -> None:
+    add(
+        "--runtime-image",
+        default="",
+        metavar="IMAGE",
+        help="image that provides mpirt-rsh to launcher pods; without it the jobs' images must contain it",
+    )
+    add(
+        "--cluster-domain",
+        default="cluster.local",
+        metavar="DOMAIN",
+        help="DNS domain of the cluster (cluster.local)",
+    )
+    add(
+        "--gang-scheduling",
+        default="",
+        metavar="NAME",
+        help="start each job's pods together or not at all, by Volcano (volcano) or by the scheduler of that "
+        "name with the coscheduling plugin (none)",
+    )
 
 
 def _add_gpus(add: Callable[..., object]) -> None:

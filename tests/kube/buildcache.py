@@ -56,6 +56,12 @@ def publish(made: Path, final: Path, versions: Mapping[str, str]) -> None:
     made.rename(final)
 
 
+def sweep(cache: Path) -> None:
+    """Remove what this run or a killed one left unfinished; only the holder of the cache's lock may."""
+    for left in cache.glob("work-*"):
+        shutil.rmtree(left)
+
+
 def versions_in(folder: Path) -> dict[str, str]:
     """What `publish` was told about a made folder."""
     versions: dict[str, str] = json.loads((folder / _VERSIONS).read_text())

@@ -27,19 +27,19 @@ class Writer:
         self,
         link: Link,
         resources: Mapping[str, Resource],
-        jobs: Mapping[str, Callable[[], Resource]],
+        served: Mapping[str, Callable[[], Resource]],
         *,
         within: float,
     ) -> None:
         """
-        `jobs`: by kind, a function that returns the job object's resource in the version served now.
+        `served`: for kinds of CRDs, a function that returns the resource in the version served now.
 
         `within`: the seconds that a request may take.
         """
         self._link = link
         self._within = within
         self._resources = resources
-        self._jobs = jobs
+        self._served = served
 
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
         """Carry out the action in the job's namespace, and return the outcome."""
@@ -75,7 +75,7 @@ class Writer:
                 return self._patch(where, f"{resource.plural}/status", _status_patch(action))
 
     def _resource(self, kind: str) -> Resource:
-        return self._jobs[kind]() if kind in self._jobs else self._resources[kind]
+        return self._served[kind]() if kind in self._served else self._resources[kind]
 
     def _create(self, action: Create, key: JobKey) -> Request:
         resource = self._resource(action.kind)

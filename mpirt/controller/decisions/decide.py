@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.controller.decisions.gangs import with_gang
 from mpirt.controller.decisions.plan import make_plan
 from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
 from mpirt.controller.dialects.base import Dialect
@@ -70,4 +71,4 @@ def decide(
         return plan_of_invalid(dialect, str(error), observed, now=now)
     if is_forgotten(spec, observed):
         return plan_of_invalid(dialect, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
-    return make_plan(dialect, spec, observed, settings=settings, now=now)
+    return make_plan(dialect, with_gang(spec, settings), observed, settings=settings, now=now)

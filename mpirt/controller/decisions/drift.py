@@ -32,6 +32,8 @@ class _Sections:
     """Sections that must equal the desired state; one that is not desired is removed."""
     fixed: tuple[_Path, ...] = ()
     """Immutable sections: if one differs, the object is deleted and recreated."""
+    given: tuple[_Path, ...] = ()
+    """Sections that must equal the desired state if one is desired; what others fill in stays."""
 
 
 _SECTIONS: Mapping[str, _Sections] = {
@@ -50,6 +52,13 @@ _SECTIONS: Mapping[str, _Sections] = {
     kinds.DISRUPTION_BUDGET: _Sections(
         # A server before Kubernetes 1.27 does not know unhealthyPodEvictionPolicy.
         kept=(("spec", "minAvailable"), ("spec", "maxUnavailable"), ("spec", "selector")),
+    ),
+    kinds.POD_GROUP: _Sections(
+        kept=(("spec", "minMember"),),
+        # Volcano fills in a queue.
+        given=tuple(
+            ("spec", name) for name in ("minResources", "scheduleTimeoutSeconds", "queue", "priorityClassName")
+        ),
     ),
     kinds.STATEFUL_SET: _Sections(
         # Ordinals change the pods' names. None are desired.
@@ -96,7 +105,8 @@ def _patch(live: Live, operations: Sequence[Operation], wanted: str) -> Patch:
 
 
 def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
-    for path in sections.kept:
+    given = (path for path in sections.given if _at(wanted, path) is not None)
+    for path in (*sections.kept, *given):
         if (value := _at(wanted, path)) == _at(live.body, path):
             continue
         if value is None:

@@ -19,6 +19,7 @@ from mpirt.controller.decisions.cleanup import (
 from mpirt.controller.decisions.deadlines import awaited, due, patience_ends, shortened_run
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
+from mpirt.controller.decisions.gangs import wanted_group
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.refreshing import refreshed_launchers
@@ -143,6 +144,7 @@ def _wanted(
         role_binding(spec),
         service(spec),
         *([disruption_budget(spec)] if has_workers and spec.workers.leave_cordoned else []),
+        *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
         *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
     ]
 

@@ -16,7 +16,7 @@ from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.base import APPLY, MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.dialects.jobname import check_job_name
-from mpirt.controller.dialects.scheduling import read_scheduling, scheduling_notices
+from mpirt.controller.dialects.scheduling import read_scheduling
 from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
@@ -108,7 +108,6 @@ class MpiJob:
                 *_launcher_notices(launcher),
                 *([] if worker is None else _worker_notices(worker, workers.template)),
                 *_policy_notices(spec, run),
-                *scheduling_notices(run, workers.template),
             ),
         )
 

@@ -85,14 +85,15 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.dns_policy(template.spec),
         **_search(spec, settings),
         **pods.priority(spec, template.spec),
+        **pods.scheduler(spec, template, settings),
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
         **launcher_index(spec),
-        **pods.group_labels(spec, template),
+        **pods.group_labels(spec, template, settings),
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
-    annotations = {**_digests(spec), **pods.group_annotations(spec, template)}
+    annotations = {**_digests(spec), **pods.group_annotations(spec, template, settings)}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
 
 

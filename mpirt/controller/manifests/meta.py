@@ -14,7 +14,9 @@ from mpirt.controller.model.objectnames import job_labels, object_name
 from mpirt.controller.model.spec import JobSpec, Owner
 
 
-def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+def head(
+    spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None, api_version: str = ""
+) -> dict[str, Any]:
     """Return apiVersion, kind and metadata of the job's object of that kind."""
     metadata: dict[str, Any] = {
         "name": object_name(kind, spec.key.name),
@@ -24,7 +26,8 @@ def head(spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = No
     }
     if annotations:
         metadata["annotations"] = dict(annotations)
-    return {"apiVersion": kinds.RESOURCES[kind].api_version, "kind": kind, "metadata": metadata}
+    version = api_version or kinds.RESOURCES[kind].api_version
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def owner_reference(owner: Owner) -> dict[str, Any]:

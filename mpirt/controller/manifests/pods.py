@@ -13,21 +13,15 @@ from typing import Any
 from mpirt import names
 from mpirt.controller.manifests import config_map as config
 from mpirt.controller.model import kinds
+from mpirt.controller.model.gangs import GangScheduler
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.spec import JobSpec, Template
+from mpirt.controller.model.spec import JobSpec, Settings, Template
 
 CONFIG_VOLUME = "mpi-job-config"
 
 _EXECUTABLE = 0o555
 _READABLE = 0o444
 _MODES = {config.HOSTFILE: _READABLE, config.DEEPSPEED_HOSTFILE: _READABLE}
-
-_VOLCANO = "volcano"
-# Volcano reads it on pods, and mpi-operator on the job, too.
-QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
-_VOLCANO_LEAST = "scheduling.volcano.sh/group-min-member"
-# What the coscheduling plugin of kubernetes-sigs/scheduler-plugins groups by.
-_POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 
 def pod_template(
@@ -111,36 +105,35 @@ def priority(spec: JobSpec, pod: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
-def group_labels(spec: JobSpec, template: Template) -> dict[str, str]:
-    """Return the label by which a gang scheduler other than Volcano finds the pods of one job."""
-    is_wanted = spec.scheduling is not None and not is_for_volcano(template)
-    return {_POD_GROUP_LABEL: spec.key.name} if is_wanted else {}
+def joins_gang(template: Template, gang: GangScheduler) -> bool:
+    """Whether the template's pods can be members of a PodGroup: it names no other scheduler."""
+    return template.spec.get("schedulerName") in (None, "", gang.name)
 
 
-def group_annotations(spec: JobSpec, template: Template) -> dict[str, str]:
-    """Return the annotations that Volcano reads on a pod."""
-    if spec.scheduling is None or not is_for_volcano(template):
-        return {}
-    queue = spec.scheduling.queue or spec.scheduling.default_queue
-    return {QUEUE_ANNOTATION: queue} if queue else {}
+def group_labels(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
+    """Return the labels by which a pod is a member of the job's PodGroup."""
+    gang = _gang(spec, template, settings)
+    return {} if gang is None else gang.labels(object_name(kinds.POD_GROUP, spec.key.name))
 
 
-def gang_annotations(spec: JobSpec) -> dict[str, str]:
-    """
-    Return the annotations that Volcano reads on the StatefulSet: how many of its pods must start together.
-
-    The launcher is a group of its own, because it starts after the workers: if they waited for it, both would wait
-    for ever.
-    """
-    if spec.scheduling is None or not is_for_volcano(spec.workers.template):
-        return {}
-    least = spec.workers.needed if spec.scheduling.least is None else spec.scheduling.least - 1
-    return {_VOLCANO_LEAST: str(min(max(least, 1), spec.workers.replicas))}
+def group_annotations(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
+    """Return the annotations by which a pod is a member of the job's PodGroup."""
+    gang = _gang(spec, template, settings)
+    return {} if gang is None else gang.annotations(object_name(kinds.POD_GROUP, spec.key.name))
 
 
-def is_for_volcano(template: Template) -> bool:
-    """Whether Volcano schedules the template's pods."""
-    return template.spec.get("schedulerName") == _VOLCANO
+def scheduler(spec: JobSpec, template: Template, settings: Settings) -> dict[str, str]:
+    """Return the gang scheduler's name for the pods of a PodGroup."""
+    gang = _gang(spec, template, settings)
+    return {} if gang is None else {"schedulerName": gang.name}
+
+
+def _gang(spec: JobSpec, template: Template, settings: Settings) -> GangScheduler | None:
+    gang = settings.gang_scheduler
+    if gang is None or not spec.has_workers:
+        return None
+    # Without the workers there is no group.
+    return gang if joins_gang(spec.workers.template, gang) and joins_gang(template, gang) else None
 
 
 def role_variable(role: str) -> dict[str, str]:

@@ -60,7 +60,6 @@ def stateful_set(
         TEMPLATE_ANNOTATION: OVER if over else spec.worker_digest,
         GENERATION_ANNOTATION: _FIRST_GENERATION,
         EARLIER_ANNOTATION: "ending" if has_previous else "gone",
-        **pods.gang_annotations(spec),
     }
     return {
         **head(spec, kinds.STATEFUL_SET, annotations=annotations),
@@ -97,12 +96,13 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **_token(template),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
+        **pods.scheduler(spec, template, settings),
     }
     labels = template_labels(spec.key.kind, spec.key.name, names.WORKER)
     return pods.pod_template(
         template,
-        labels={**labels, **pods.group_labels(spec, template)},
-        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template)},
+        labels={**labels, **pods.group_labels(spec, template, settings)},
+        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template, settings)},
         spec=pod,
     )
 

@@ -119,7 +119,7 @@ def job_status(
         said[Type.RUNNING] = (said[Type.RUNNING][0], obstacle.reason, obstacle.message)
     is_new_run = state is not State.FINISHED and is_finished(before)
     return replace(
-        _counted(observed, end),
+        _counted(observed, end, suspended=state is State.SUSPENDED),
         conditions=conditions(before, said, now=now),
         started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
         history=history,
@@ -170,10 +170,10 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
 _RESTARTED = "The launcher had to start again: "
 
 
-def _counted(observed: Observed, end: JobEnd | None) -> JobStatus:
+def _counted(observed: Observed, end: JobEnd | None, *, suspended: bool = False) -> JobStatus:
     return JobStatus(
         launcher=launcher_counts(observed),
-        workers=worker_counts(observed),
+        workers=worker_counts(observed, suspended=suspended),
         completed=end.at if end is not None else None,
         written=observed.status.written,
         roster=observed.status.roster,

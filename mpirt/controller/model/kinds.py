@@ -40,6 +40,8 @@ JOB = "Job"
 POD = "Pod"
 NODE = "Node"
 DISRUPTION_BUDGET = "PodDisruptionBudget"
+# Only with a gang scheduler, on which its API group depends.
+POD_GROUP = "PodGroup"
 EVENT = "Event"
 # Events as well, but watched separately: those in which a kubelet reports that it has evicted a pod.
 EVICTION = "Eviction"
@@ -84,6 +86,7 @@ OWNED = (
     ROLE_BINDING,
     SERVICE,
     DISRUPTION_BUDGET,
+    POD_GROUP,
     STATEFUL_SET,
     JOB,
 )

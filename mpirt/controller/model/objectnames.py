@@ -19,6 +19,7 @@ _SUFFIX: Mapping[str, str] = {
     kinds.ROLE_BINDING: "-launcher",
     kinds.SERVICE: "",
     kinds.DISRUPTION_BUDGET: "-worker",
+    kinds.POD_GROUP: "",
     kinds.STATEFUL_SET: "-worker",
     kinds.JOB: "-launcher",
 }

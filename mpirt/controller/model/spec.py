@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from mpirt.controller.model.digests import digest
+from mpirt.controller.model.gangs import GangScheduler
 from mpirt.controller.model.roster import Roster
 from mpirt.errors import SpecError
 from mpirt.hosts import Form
@@ -200,7 +201,7 @@ class RunPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Scheduling:
-    """Settings for a gang scheduler. It creates its pod groups itself: the controller creates none."""
+    """Settings for a gang scheduler, which have an effect if the controller was started with one."""
 
     least: int | None = None
     """How many pods must start together, including the launcher."""
@@ -208,6 +209,10 @@ class Scheduling:
     default_queue: str = ""
     """From the job's annotations. Not part of the digests, so that changing it replaces no pods."""
     priority_class: str = ""
+    timeout: int | None = None
+    """Seconds that a member may wait for the others."""
+    resources: Mapping[str, str] = field(default_factory=dict)
+    """What the members need together, if not what they request."""
 
 
 # Without slots, which would leave no place for the digests: one reconcile reads each of them several times.
@@ -276,6 +281,8 @@ class Settings:
     """The node label whose value is the model of a node's GPUs, for GPUTasks."""
     gpu_resource: str = "falldio.com/gpu"
     """The resource that a GPUTask's GPUs are, in its pod's limits."""
+    gang: str = ""
+    """The gang scheduler of all jobs: volcano, or the name of one with the coscheduling plugin; empty: none."""
 
     def __post_init__(self) -> None:
         if not self.cluster_domain or self.cluster_domain != self.cluster_domain.strip("."):
@@ -283,3 +290,7 @@ class Settings:
         for option, name in (("GPU label", self.gpu_label), ("GPU resource", self.gpu_resource)):
             if not _QUALIFIED.fullmatch(name):
                 raise SpecError(option, f"not a name such as nvidia.com/gpu: {name!r}")
+
+    @property
+    def gang_scheduler(self) -> GangScheduler | None:
+        return GangScheduler(self.gang) if self.gang else None

@@ -145,7 +145,7 @@ def launcher_counts(observed: Observed) -> Counts:
     """Return how many attempts of the launcher are active, have succeeded and have failed."""
     live = observed.mine.get(kinds.JOB)
     succeeded = number(table(live.body, "status"), "succeeded") if live is not None else 0
-    active = sum(pod.phase == "Running" for pod in observed.launchers)
+    active = sum(pod.phase == "Running" for pod in (*observed.launchers, *observed.previous_launchers))
     counts = Counts(active, succeeded, failures(observed))
     if not is_over(observed):
         return counts
@@ -153,7 +153,15 @@ def launcher_counts(observed: Observed) -> Counts:
     return Counts(active, max(before.succeeded, succeeded), max(before.failed, counts.failed))
 
 
-def worker_counts(observed: Observed) -> Counts:
-    """Return how many workers are usable, and how many have failed; one that is told to end may fail on that."""
-    active = sum(pod.is_usable for pod in observed.workers)
+def worker_counts(observed: Observed, *, suspended: bool) -> Counts:
+    """
+    Return how many workers are usable, and how many have failed; one that is told to end may fail on that.
+
+    Of a suspended job, those that still have a place on a node are active: whoever admits jobs by a quota, such as
+    Kueue, gives the place to another job when none is.
+    """
+    if suspended:
+        active = sum(not pod.is_over and pod.node != "" for pod in (*observed.workers, *observed.previous_workers))
+    else:
+        active = sum(pod.is_usable for pod in observed.workers)
     return Counts(active, 0, sum(pod.phase == "Failed" and pod.deleted is None for pod in observed.workers))

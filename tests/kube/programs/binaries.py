@@ -8,7 +8,6 @@ only itself. Nothing of it changes the host.
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +110,7 @@ def _make_missing(wanted: list[Module]) -> None:
             raise naming_others(error, [minor for minor in modules.minors() if are_cached(minor)]) from error
     if not folders["debian"].is_dir():
         debian.make(folders["debian"])
-    _sweep(paths.cache())
+    buildcache.sweep(paths.cache())
 
 
 def naming_others(error: ClusterError, made: Sequence[str]) -> ClusterError:
@@ -120,9 +119,3 @@ def naming_others(error: ClusterError, made: Sequence[str]) -> ClusterError:
         return error
     others = f"--kubernetes {' or '.join(made)} works without it"
     return ClusterError(error.what, remedy="; ".join(part for part in (error.remedy, others) if part))
-
-
-def _sweep(cache: Path) -> None:
-    """Remove what this run or a killed one left unfinished; only the holder of the lock may."""
-    for left in cache.glob("work-*"):
-        shutil.rmtree(left)

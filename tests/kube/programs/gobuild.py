@@ -7,7 +7,7 @@ of the code around it doesn't. Proxies and checksum databases are the ones that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.kube import buildcache
@@ -36,8 +36,8 @@ def final_folder(module: Module, cache: Path, machine: str) -> Path:
     return cache / "-".join(part for part in (module.kind, module.version, key) if part)
 
 
-def make(module: Module, go: Path, final: Path) -> None:
-    """Fetch what the module needs, build its programs and publish them."""
+def make(module: Module, go: Path, final: Path, *, also: Callable[[Path], None] = lambda _made: None) -> None:
+    """Fetch what the module needs, build its programs and publish them, with what `also` adds to their folder."""
     cache = final.parent
     work = final.with_name(f"work-{final.name}")
     buildcache.empty(work)
@@ -47,6 +47,7 @@ def make(module: Module, go: Path, final: Path) -> None:
         _fetch(module, go, cache)
     with step(f"building {label}"):
         _go(go, build_words(module, work / "made/bin"), module, cache)
+    also(work / "made")
     buildcache.publish(work / "made", final, {module.kind: module.version} if module.version else {})
 
 

@@ -16,6 +16,9 @@ from tests.kube.errors import ClusterError
 
 FOLDER = Path(__file__).parents[1] / "modules"
 
+# Below FOLDER: what runs beside the cluster in some tests, and is no part of it.
+NEIGHBOURS = "neighbours"
+
 _KUBERNETES = "kubernetes-"
 
 # What is built carries the version of this module, by the kind of the folder.
@@ -24,9 +27,14 @@ _VERSIONED = {
     "containerd": "github.com/containerd/containerd/v2",
     "coredns": "github.com/coredns/coredns",
     "etcd": "go.etcd.io/etcd/server/v3",
+    "jobset": "sigs.k8s.io/jobset",
     "kube-router": "github.com/cloudnativelabs/kube-router/v2",
     "kubernetes": "k8s.io/kubernetes",
+    "kueue": "sigs.k8s.io/kueue",
     "kwok": "sigs.k8s.io/kwok",
+    "mpi-operator": "github.com/kubeflow/mpi-operator",
+    "scheduler-plugins": "sigs.k8s.io/scheduler-plugins",
+    "trainer": "github.com/kubeflow/trainer/v2",
 }
 
 Version = tuple[int, ...]
@@ -48,10 +56,14 @@ class Module:
         return "." if self.sources else "tool"
 
     @property
+    def path(self) -> str:
+        """The module that gives its version to what is built; a program of ours has none."""
+        return _VERSIONED.get(self.kind, "")
+
+    @property
     def version(self) -> str:
-        """The version of what is built; a program of ours has none."""
-        path = _VERSIONED.get(self.kind)
-        return _field(self.mod, rf"^\s*(?:require )?{re.escape(path)} v(\S+)") if path else ""
+        """The version of what is built; empty for a program of ours."""
+        return _field(self.mod, rf"^\s*(?:require )?{re.escape(self.path)} v(\S+)") if self.path else ""
 
     @property
     def kind(self) -> str:
@@ -109,9 +121,9 @@ def kubernetes(minor: str) -> Module:
 
 
 def others() -> Iterator[Module]:
-    """Everything but Kubernetes itself."""
+    """Everything of the cluster but Kubernetes itself."""
     for folder in sorted(FOLDER.iterdir()):
-        if folder.is_dir() and not folder.name.startswith(_KUBERNETES):
+        if folder.is_dir() and folder.name != NEIGHBOURS and not folder.name.startswith(_KUBERNETES):
             yield read(folder)
 
 

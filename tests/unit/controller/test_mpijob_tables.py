@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from mpirt.controller.decisions.refreshing import with_hosts
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
+from mpirt.controller.manifests.pod_group import pod_group
 from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.replica_index import worker_indices
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
-from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.model.spec import JobSpec, Settings
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, template
 from tests.unit.controller.test_crd import PUBLISHED, VERSIONS
 from tests.unit.layers import PROJECT
@@ -42,6 +44,7 @@ def table(heading: str) -> dict[str, list[str]]:
     return dict(named)
 
 
+GANGS = [SETTINGS, *(replace(SETTINGS, gang=name) for name in ("volcano", "other"))]
 FIELDS, LABELS, VARIABLES = table("Fields"), table("Labels and annotations"), table("Variables")
 
 
@@ -61,13 +64,10 @@ def fields(schema: Body, path: str) -> Iterator[str]:
 def jobs() -> list[JobSpec]:
     """Jobs that between them have everything set that the controller ever sets."""
     gates = [{"name": "kueue.x-k8s.io/topology"}]
-    plain, volcano = template(container("mpi")), template(container("mpi"), schedulerName="volcano")
-    policy = {"schedulingPolicy": {"queue": "gpu", "minAvailable": 3, "priorityClass": "high"}}
     alone = mpi_job()
     del alone["spec"]["mpiReplicaSpecs"]["Worker"]
     bodies = [
         *(mpi_job(mpiImplementation=mpi) for mpi in ("OpenMPI", "Intel", "MPICH")),
-        *(mpi_job(launcher=each, worker=each, runPolicy=policy) for each in (plain, volcano)),
         mpi_job(worker=template(container("mpi"), schedulingGates=gates), runLauncherAsWorker=True),
         alone,
     ]
@@ -76,8 +76,14 @@ def jobs() -> list[JobSpec]:
 
 def objects(spec: JobSpec) -> list[Mapping[str, Any]]:
     made = [config_map(spec, {}), service_account(spec), role(spec), role_binding(spec), service(spec)]
-    workers = [stateful_set(spec, SETTINGS)] if spec.has_workers else []
-    return [*made, *workers, with_hosts(launcher_job(spec, SETTINGS), spec)]
+    return [*made, *(each for settings in GANGS for each in objects_of_pods(spec, settings))]
+
+
+def objects_of_pods(spec: JobSpec, settings: Settings) -> list[Mapping[str, Any]]:
+    gang = settings.gang_scheduler
+    groups = [] if gang is None or not spec.has_workers else [pod_group(spec, settings, gang, 1)]
+    workers = [stateful_set(spec, settings)] if spec.has_workers else []
+    return [*groups, *workers, with_hosts(launcher_job(spec, settings), spec)]
 
 
 def names_in(metadata: Mapping[str, Any]) -> set[str]:

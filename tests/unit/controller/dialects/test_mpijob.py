@@ -58,6 +58,7 @@ class TestWhatIsRead:
                     "queue": "gpu",
                     "priorityClass": "high",
                     "minResources": {"cpu": 2},
+                    "scheduleTimeoutSeconds": 30,
                 },
             },
         )
@@ -66,7 +67,9 @@ class TestWhatIsRead:
         assert (spec.launcher.creation, spec.launcher.works_too) == (Creation.AT_STARTUP, True)
         assert (spec.workers.elastic, spec.workers.needed) == (Elastic(1, 8), 1)
         assert spec.run == RunPolicy(CleanPods.RUNNING, ttl=0, deadline=60, retries=0, suspended=True)
-        assert spec.scheduling == Scheduling(least=2, queue="gpu", priority_class="high")
+        assert spec.scheduling == Scheduling(
+            least=2, queue="gpu", priority_class="high", timeout=30, resources={"cpu": "2"}
+        )
 
     def test_workers_are_one_where_nothing_is_said(self) -> None:
         job = mpi_job()
@@ -197,33 +200,6 @@ class TestWhatCantBeMeant:
                 ),
                 id="sshd and a probe of its port",
             ),
-            pytest.param(
-                "spec/runPolicy/schedulingPolicy/minResources",
-                {"cpu": "1"},
-                "spec.runPolicy.schedulingPolicy.minResources: has no effect: Volcano adds up what the workers "
-                "request, and no PodGroup is created",
-                id="resources of a gang",
-            ),
-            pytest.param(
-                "spec/runPolicy/schedulingPolicy/queue",
-                "gpu",
-                "spec.runPolicy.schedulingPolicy.queue: has no effect: only Volcano uses it (schedulerName: "
-                "volcano), and no PodGroup is created",
-                id="a queue without Volcano",
-            ),
-            pytest.param(
-                "spec/runPolicy/schedulingPolicy/minAvailable",
-                3,
-                "spec.runPolicy.schedulingPolicy.minAvailable: has no effect: only Volcano uses it "
-                "(schedulerName: volcano), and no PodGroup is created",
-                id="a gang without Volcano",
-            ),
-            pytest.param(
-                "spec/runPolicy/schedulingPolicy/scheduleTimeoutSeconds",
-                30,
-                "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds: has no effect: no PodGroup is created",
-                id="a time-out of pod groups",
-            ),
         ],
     )
     def test_it_is_noticed(self, path: str, value: Any, notice: str | tuple[str, ...]) -> None:
@@ -231,13 +207,6 @@ class TestWhatCantBeMeant:
         put(path, value)(job)
 
         assert MPI_JOB.parse(job).notices == ((notice,) if isinstance(notice, str) else notice)
-
-    def test_what_volcano_is_told_is_not(self) -> None:
-        worker = template(container("worker"), schedulerName="volcano")
-
-        assert (
-            parsed(worker=worker, runPolicy={"schedulingPolicy": {"minAvailable": 3, "queue": "q"}}).notices == ()
-        )
 
     def test_two_clean_up_policies_that_disagree(self) -> None:
         spec = parsed(cleanPodPolicy="All", runPolicy={"cleanPodPolicy": "None"})

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.sshd import IDLE
 from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.manifests.workers import stateful_set, worker_template
-from tests.unit.controller.jobs import SETTINGS, container, mpi_job, parsed, template
+from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 
 LABELS = {
     "training.kubeflow.org/operator-name": "mpi-operator",
@@ -164,90 +163,3 @@ class TestTheHostsNetwork:
 
     def test_unless_the_user_wants_something_else(self) -> None:
         assert pod(hostNetwork=True, dnsPolicy="Default")["dnsPolicy"] == "Default"
-
-
-class TestGangs:
-    POLICY = {"schedulingPolicy": {"queue": "gpu", "priorityClass": "high", "minResources": {"cpu": "2"}}}  # noqa: RUF012  a literal
-
-    def made(self, *, scheduler: str | None, policy: dict[str, Any], **job: Any) -> dict[str, Any]:
-        chosen: dict[str, Any] = {"schedulerName": scheduler} if scheduler else {}
-        worker = template(container("worker"), **chosen)
-        return stateful_set(parsed(worker=worker, runPolicy=policy, **job), SETTINGS)
-
-    def least(self, policy: dict[str, Any], **job: Any) -> str:
-        made = self.made(scheduler="volcano", policy={"schedulingPolicy": policy}, **job)
-        return str(made["metadata"]["annotations"]["scheduling.volcano.sh/group-min-member"])
-
-    def test_volcano_reads_annotations(self) -> None:
-        made = self.made(scheduler="volcano", policy=self.POLICY)
-
-        annotations = made["metadata"]["annotations"]
-        assert annotations["scheduling.volcano.sh/group-min-member"] == "2"
-        assert made["spec"]["template"]["metadata"]["annotations"] == {
-            "mpirt.dev/template": annotations["mpirt.dev/template"],
-            "scheduling.volcano.sh/queue-name": "gpu",
-        }
-        assert made["spec"]["template"]["spec"]["priorityClassName"] == "high"
-
-    def test_resources_of_a_gang_are_not_written_for_volcano_does_not_read_them(self) -> None:
-        annotations = self.made(scheduler="volcano", policy=self.POLICY)["metadata"]["annotations"]
-
-        assert "scheduling.volcano.sh/group-min-resources" not in annotations
-
-    @pytest.mark.parametrize(
-        ("policy", "job", "least"),
-        [
-            pytest.param({}, {"replicas": 4}, "4", id="all workers, where nothing is said"),
-            pytest.param(
-                {}, {"replicas": 4, "elastic": {"minReplicas": 2}}, "2", id="as few as an elastic job needs"
-            ),
-            pytest.param({"minAvailable": 5}, {"replicas": 4}, "4", id="one less, for the launcher comes later"),
-            pytest.param({"minAvailable": 3}, {"replicas": 4}, "2", id="the same below"),
-            pytest.param({"minAvailable": 1}, {"replicas": 4}, "1", id="at least one"),
-            pytest.param({"minAvailable": 9}, {"replicas": 4}, "4", id="never more than there are"),
-        ],
-    )
-    def test_a_gang_is_never_more_than_the_workers_that_can_be_there(
-        self, policy: dict[str, Any], job: dict[str, Any], least: str
-    ) -> None:
-        """The launcher is made when they are Ready: if they waited for it, both would for ever."""
-        assert self.least(policy, **job) == least
-
-    def test_what_is_not_said_is_not_written(self) -> None:
-        made = self.made(scheduler="volcano", policy={"schedulingPolicy": {"minAvailable": 1}})
-
-        assert list(made["spec"]["template"]["metadata"]["annotations"]) == ["mpirt.dev/template"]
-        assert "priorityClassName" not in made["spec"]["template"]["spec"]
-
-    def test_a_queue_may_stand_in_the_jobs_annotations(self) -> None:
-        job = mpi_job(
-            worker=template(container("worker"), schedulerName="volcano"), runPolicy={"schedulingPolicy": {}}
-        )
-        job["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "night"}
-
-        made = worker_template(MPI_JOB.parse(job), SETTINGS)
-
-        assert made["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "night"
-        job["spec"]["runPolicy"]["schedulingPolicy"] = {"queue": "day"}
-        made = worker_template(MPI_JOB.parse(job), SETTINGS)
-        assert made["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] == "day"
-
-    def test_a_jobs_annotation_replaces_no_pods(self) -> None:
-        job = mpi_job(
-            worker=template(container("worker"), schedulerName="volcano"), runPolicy={"schedulingPolicy": {}}
-        )
-        before = MPI_JOB.parse(job).worker_digest
-
-        job["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "night"}
-
-        assert MPI_JOB.parse(job).worker_digest == before
-
-    def test_others_group_by_a_label(self) -> None:
-        made = self.made(scheduler=None, policy=self.POLICY)
-
-        assert made["spec"]["template"]["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "train"
-        assert set(made["metadata"]["annotations"]) == {
-            "mpirt.dev/template",
-            "mpirt.dev/generation",
-            "mpirt.dev/earlier-workers",
-        }
