@@ -128,7 +128,13 @@ def _what_counts(status: JobStatus) -> object:
         status.completed,
         _message(status),
         status.roster,
+        _has_left(status),
     )
+
+
+def _has_left(status: JobStatus) -> bool:
+    """Whether a suspended job's pods are all gone: somebody may be waiting for their places."""
+    return status.is_true(Type.SUSPENDED) and not status.launcher.active + status.workers.active
 
 
 def _everything(status: JobStatus) -> object:

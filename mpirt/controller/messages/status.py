@@ -172,7 +172,7 @@ _RESTARTED = "The launcher had to start again: "
 
 def _counted(observed: Observed, end: JobEnd | None, *, suspended: bool = False) -> JobStatus:
     return JobStatus(
-        launcher=launcher_counts(observed),
+        launcher=launcher_counts(observed, suspended=suspended),
         workers=worker_counts(observed, suspended=suspended),
         completed=end.at if end is not None else None,
         written=observed.status.written,

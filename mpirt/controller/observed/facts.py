@@ -6,6 +6,7 @@ Owns: deriving them from the job's objects, anew each time. Decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -141,11 +142,17 @@ def failures(observed: Observed) -> int:
     return number(table(live.body, "status"), "failed") if live is not None else 0
 
 
-def launcher_counts(observed: Observed) -> Counts:
-    """Return how many attempts of the launcher are active, have succeeded and have failed."""
+def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
+    """
+    Return how many attempts of the launcher are active, have succeeded and have failed.
+
+    Of a suspended job, the pods that still have a place on a node are active, here and of the workers: whoever
+    admits jobs by a quota, such as Kueue, gives their place to another job when none is.
+    """
     live = observed.mine.get(kinds.JOB)
     succeeded = number(table(live.body, "status"), "succeeded") if live is not None else 0
-    active = sum(pod.phase == "Running" for pod in (*observed.launchers, *observed.previous_launchers))
+    pods = (*observed.launchers, *observed.previous_launchers)
+    active = _placed(pods) if suspended else sum(pod.phase == "Running" for pod in pods)
     counts = Counts(active, succeeded, failures(observed))
     if not is_over(observed):
         return counts
@@ -154,14 +161,14 @@ def launcher_counts(observed: Observed) -> Counts:
 
 
 def worker_counts(observed: Observed, *, suspended: bool) -> Counts:
-    """
-    Return how many workers are usable, and how many have failed; one that is told to end may fail on that.
-
-    Of a suspended job, those that still have a place on a node are active: whoever admits jobs by a quota, such as
-    Kueue, gives the place to another job when none is.
-    """
+    """Return how many workers are usable, and how many have failed; one that is told to end may fail on that."""
     if suspended:
-        active = sum(not pod.is_over and pod.node != "" for pod in (*observed.workers, *observed.previous_workers))
+        active = _placed((*observed.workers, *observed.previous_workers))
     else:
         active = sum(pod.is_usable for pod in observed.workers)
     return Counts(active, 0, sum(pod.phase == "Failed" and pod.deleted is None for pod in observed.workers))
+
+
+def _placed(pods: Iterable[Pod]) -> int:
+    """Return how many of the pods take up a place on a node."""
+    return sum(not pod.is_over and pod.node != "" for pod in pods)

@@ -442,7 +442,8 @@ class TestSuspension:
         world.change(runPolicy={"suspend": True})
         done = world.settle()
 
-        assert writes(done) == ["delete StatefulSet", "delete Job", "tell MPIJobSuspended", "status"]
+        # The second status says that the pods are gone.
+        assert writes(done) == ["delete StatefulSet", "delete Job", "tell MPIJobSuspended", "status", "status"]
         assert world.state() == "Suspended"
         assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
         assert world.job is not None

@@ -92,7 +92,7 @@ class TestThePodOfALostNode:
         world.put(worker_on_node_2())
 
         assert not forced(world, at_second=OVER - 1)
-        assert writes(world.later(1)) == ["delete Pod"]
+        assert writes(world.later(1)) == ["delete Pod", "status"]
 
     def test_holds_the_next_launcher_back_until_it_is_force_deleted(self) -> None:
         world = World()

@@ -1,0 +1,71 @@
+"""What a suspended job's status says to those who admit jobs by a quota: its pods are active until they are gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body
+from tests.unit.controller.world import World
+
+
+def suspended(*left: Body) -> World:
+    """A job that ran and was suspended; of its pods these are left."""
+    world = World()
+    world.start()
+    world.change(runPolicy={"suspend": True})
+    world.settle()
+    leave(world, *left)
+    world.later(10)
+    return world
+
+
+def leave(world: World, *left: Body) -> None:
+    for name in [name for kind, name in world.objects if kind == "Pod"]:
+        del world.objects["Pod", name]
+    for body in left:
+        world.put(body)
+
+
+def active(world: World) -> tuple[Any, Any]:
+    assert world.job is not None
+    counts = world.job["status"]["replicaStatuses"]
+    return tuple(counts.get(role, {}).get("active", 0) for role in ("Launcher", "Worker"))
+
+
+@pytest.mark.parametrize(
+    ("left", "counted"),
+    [
+        pytest.param(
+            [pods.worker(0, deleted=60), pods.worker(1, deleted=60)], (0, 2), id="workers that terminate"
+        ),
+        pytest.param([pods.launcher(deleted=60)], (1, 0), id="a launcher that terminates"),
+        pytest.param([pods.launcher(phase="Pending", deleted=60)], (1, 0), id="one that waited on its node"),
+        pytest.param([pods.worker(0, deleted=60, phase="Failed")], (0, 0), id="pods that have ended"),
+        pytest.param([pods.worker(0, node="", phase="Pending", deleted=60)], (0, 0), id="pods without a node"),
+        pytest.param([], (0, 0), id="none"),
+    ],
+)
+def test_pods_are_active_until_they_have_left_their_nodes(left: list[Body], counted: tuple[int, int]) -> None:
+    assert active(suspended(*left)) == counted
+
+
+def test_a_previous_launcher_that_still_runs_is_active_when_the_job_is_not_suspended() -> None:
+    world = World()
+    world.start()
+
+    world.put(pods.launcher("train-launcher-old", owner="gone", deleted=60))
+    world.later(10)
+
+    assert active(world)[0] == 2
+
+
+def test_that_the_last_one_is_gone_is_written_at_once() -> None:
+    world = suspended(pods.worker(0, deleted=60))
+
+    leave(world)
+    world.settle()
+
+    assert active(world) == (0, 0)
