@@ -448,7 +448,6 @@ class TestSuspension:
         assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
         assert world.job is not None
         assert "startTime" not in world.job["status"]
-        assert writes(world.later(60)) == ["status"]
         assert world.later(60) == []
 
     def test_of_a_job_that_was_never_started(self) -> None:

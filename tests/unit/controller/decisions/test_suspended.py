@@ -1,4 +1,4 @@
-"""What a suspended job's status says to those who admit jobs by a quota: its pods are active until they are gone."""
+"""What a suspended job says to those who admit jobs by a quota: its pods are active until they are gone."""
 
 from __future__ import annotations
 
