@@ -37,7 +37,7 @@ def targets_named(text: str) -> set[str]:
     """The words after `make` up to an explanation, but for variables and options."""
     calls = [re.match(r"(?:\S+=\S+ )*make( .+?)(?:  |$)", code) for code in code_of(text)]
     words = [word for call in calls if call for word in shlex.split(call[1])]
-    return {word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)}
+    return {word for word in words if re.fullmatch(r"[a-z][a-z.-]*", word)}
 
 
 def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
@@ -47,7 +47,7 @@ def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
 
 
 PROGRAMS: dict[str, click.Command] = {"tests.kube": cluster, "benchmarks": benchmarks}
-MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
+MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z.-]*):", text_of("Makefile"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
