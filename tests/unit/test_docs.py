@@ -12,6 +12,7 @@ import yaml
 
 from benchmarks.__main__ import cli as benchmarks
 from mpirt.cli.env import LAUNCHERS
+from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import launcher
 from tests.kube.__main__ import cli as cluster
@@ -82,6 +83,18 @@ def test_what_is_to_be_granted_is_what_tests_grant() -> None:
     role, _binding = yaml.safe_load_all(textwrap.dedent(block))
 
     assert role["rules"] == launcher.rules(["worker-0", "worker-1"])
+
+
+def test_every_metric_that_is_named_exists() -> None:
+    metrics = Metrics()
+    metrics.show(depth=lambda: 0.0, jobs=lambda: 0.0, launchers=tuple, leads=lambda: True)
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", metrics.page().decode(), re.MULTILINE))
+    histograms = [name for name, kind in types.items() if kind == "histogram"]
+
+    named = set(re.findall(r"\b(?:mpi_operator|mpirt_controller|process)_[a-z_]+", text_of("docs/operations.md")))
+
+    assert len(named) > 5
+    assert named <= types.keys() | {f"{name}_{end}" for name in histograms for end in ("bucket", "count")}
 
 
 def test_the_variables_that_are_told_are_those_that_are_printed() -> None:

@@ -287,3 +287,9 @@ class TestMake:
         assert done.returncode == 2
         assert "make install.yaml REGISTRY=registry.example.com/mpirt TAG=0.1" in done.stderr
         assert not (checkout.root / "build").exists()
+
+    @pytest.mark.parametrize("target", ["install.yaml", "install-namespaced.yaml"])
+    def test_the_documents_name_it_with_its_variables(self, target: str) -> None:
+        text = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+        assert re.search(rf"^    make {re.escape(target)} REGISTRY=\S+ TAG=\S+", text, re.MULTILINE)
