@@ -12,10 +12,12 @@ import yaml
 
 from benchmarks.__main__ import cli as benchmarks
 from mpirt.cli.env import LAUNCHERS
+from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import launcher
 from tests.kube.__main__ import cli as cluster
+from tests.unit.controller.schemas import both_ways, crd
 from tests.unit.layers import PROJECT
 
 DOCUMENTS = sorted(
@@ -123,3 +125,18 @@ def test_the_changelog_says_which_codes_are_ours() -> None:
     own = sorted(code for code in ExitCode if code != ExitCode.OK)
 
     assert f"{own[0]:d} to {own[-2]:d} and {own[-1]:d}" in text_of("CHANGELOG.md")
+
+
+def test_the_job_in_the_readme_fits_the_crd_and_is_read_without_a_notice() -> None:
+    [block] = re.findall(r"^    # job\.yaml\n((?: {4}.*\n)+)", text_of("README.md"), re.MULTILINE)
+    job = yaml.safe_load(textwrap.dedent(block))
+    [schema] = [one for one in crd("mpijobs.kubeflow.org")["spec"]["versions"] if one["name"] == "v2beta1"]
+
+    unknown, _missing = both_ways(job["spec"], schema["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    job["metadata"] |= {"namespace": "ml", "uid": "uid-1", "generation": 1}
+    spec = MPI_JOB.parse(job)
+
+    # A template's spec is any pod's.
+    assert {field for field in unknown if ".template.spec." not in field} == set()
+    assert spec.notices == ()
+    assert spec.workers.names == ("hello-worker-0", "hello-worker-1")

@@ -1,4 +1,4 @@
-"""The controller for all namespaces, installed and removed as the README says."""
+"""The controller for all namespaces, installed as the README says, and removed as docs/operations.md says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     """
-    The file of `make install.yaml` with this run's images. It is removed as the README says; the CRDs stay.
+    The file of `make install.yaml` with this run's images. When it is removed, the CRDs stay.
 
     Meanwhile two controllers see the jobs of the run's own namespace.
     """
