@@ -39,8 +39,8 @@ CAN_MAKE_VENV := $(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version
 
 .PHONY: help
 help: ## list these targets
-	@sed -n 's/^\([a-z][a-z0-9-]*\):[^#]*## /\1 /p' Makefile | \
-	  while read -r target text; do printf '  make %-14s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z][a-z0-9.-]*\):[^#]*## /\1 /p' Makefile | \
+	  while read -r target text; do printf '  make %-23s %s\n' "$$target" "$$text"; done
 
 # ---- the whole -----------------------------------------------------------------------------------------------
 
@@ -159,6 +159,17 @@ cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; 
 .PHONY: demo
 demo: venv programs ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
 	@$(BIN)/python -m demo
+
+# ---- installation on a cluster -------------------------------------------------------------------------------
+
+# REGISTRY=PREFIX TAG=TAG name the images, NAMESPACE another namespace; `$(PYTHON) deploy/render.py` lists all
+# variables. It needs only Python's standard library: no .venv, no kubectl, no network.
+.PHONY: install.yaml install-namespaced.yaml
+install.yaml: ## build/install.yaml: the controller for all namespaces, with the images of REGISTRY and TAG
+	@$(PYTHON) deploy/render.py cluster
+
+install-namespaced.yaml: ## build/install-namespaced.yaml: the same for one NAMESPACE
+	@$(PYTHON) deploy/render.py namespaced
 
 # ---- what they stand on --------------------------------------------------------------------------------------
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,20 +82,6 @@ class TestTheForms:
         text = (DEPLOY / "base/deployment.yaml").read_text(encoding="utf-8")
 
         assert text.count("mpirt/controller:latest") == text.count("mpirt/runtime:latest") == 1
-
-    def test_the_readme_has_both_of_them_named_by_one_command(self, tmp_path: Path) -> None:
-        file = tmp_path / "deploy/base/deployment.yaml"
-        file.parent.mkdir(parents=True)
-        shutil.copyfile(DEPLOY / "base/deployment.yaml", file)
-        [command] = re.findall(
-            r"^    (sed -i .*)$", (PROJECT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
-        )
-
-        subprocess.run(["/bin/sh", "-c", f"REGISTRY=reg/x; {command}"], cwd=tmp_path, check=True)
-
-        text = file.read_text(encoding="utf-8")
-        assert "image: reg/x/controller:0.1\n" in text
-        assert "value: reg/x/runtime:0.1\n" in text
 
     def test_no_rule_has_a_wildcard(self) -> None:
         rules = [

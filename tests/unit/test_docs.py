@@ -12,9 +12,12 @@ import yaml
 
 from benchmarks.__main__ import cli as benchmarks
 from mpirt.cli.env import LAUNCHERS
+from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import launcher
 from tests.kube.__main__ import cli as cluster
+from tests.unit.controller.schemas import both_ways, crd
 from tests.unit.layers import PROJECT
 
 DOCUMENTS = sorted(
@@ -37,7 +40,7 @@ def targets_named(text: str) -> set[str]:
     """The words after `make` up to an explanation, but for variables and options."""
     calls = [re.match(r"(?:\S+=\S+ )*make( .+?)(?:  |$)", code) for code in code_of(text)]
     words = [word for call in calls if call for word in shlex.split(call[1])]
-    return {word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)}
+    return {word for word in words if re.fullmatch(r"[a-z][a-z.-]*", word)}
 
 
 def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
@@ -47,7 +50,7 @@ def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
 
 
 PROGRAMS: dict[str, click.Command] = {"tests.kube": cluster, "benchmarks": benchmarks}
-MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
+MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z.-]*):", text_of("Makefile"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -84,6 +87,18 @@ def test_what_is_to_be_granted_is_what_tests_grant() -> None:
     assert role["rules"] == launcher.rules(["worker-0", "worker-1"])
 
 
+def test_every_metric_that_is_named_exists() -> None:
+    metrics = Metrics()
+    metrics.show(depth=lambda: 0.0, jobs=lambda: 0.0, launchers=tuple, leads=lambda: True)
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", metrics.page().decode(), re.MULTILINE))
+    histograms = [name for name, kind in types.items() if kind == "histogram"]
+
+    named = set(re.findall(r"\b(?:mpi_operator|mpirt_controller|process)_[a-z_]+", text_of("docs/operations.md")))
+
+    assert len(named) > 5
+    assert named <= types.keys() | {f"{name}_{end}" for name in histograms for end in ("bucket", "count")}
+
+
 def test_the_variables_that_are_told_are_those_that_are_printed() -> None:
     page = text_of("docs/operations.md")
 
@@ -110,3 +125,18 @@ def test_the_changelog_says_which_codes_are_ours() -> None:
     own = sorted(code for code in ExitCode if code != ExitCode.OK)
 
     assert f"{own[0]:d} to {own[-2]:d} and {own[-1]:d}" in text_of("CHANGELOG.md")
+
+
+def test_the_job_in_the_readme_fits_the_crd_and_is_read_without_a_notice() -> None:
+    [block] = re.findall(r"^    # job\.yaml\n((?: {4}.*\n)+)", text_of("README.md"), re.MULTILINE)
+    job = yaml.safe_load(textwrap.dedent(block))
+    [schema] = [one for one in crd("mpijobs.kubeflow.org")["spec"]["versions"] if one["name"] == "v2beta1"]
+
+    unknown, _missing = both_ways(job["spec"], schema["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    job["metadata"] |= {"namespace": "ml", "uid": "uid-1", "generation": 1}
+    spec = MPI_JOB.parse(job)
+
+    # A template's spec is any pod's.
+    assert {field for field in unknown if ".template.spec." not in field} == set()
+    assert spec.notices == ()
+    assert spec.workers.names == ("hello-worker-0", "hello-worker-1")

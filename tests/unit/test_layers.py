@@ -10,7 +10,7 @@ from tests.unit import layers
 from tests.unit.layers import PROJECT, Source, sources
 
 MPIRT = sources("mpirt")
-HOUSE = sources("mpirt", "tests/kube", "tests/plane", "tests/run", "benchmarks", "demo", "images")
+HOUSE = sources("mpirt", "tests/kube", "tests/plane", "tests/run", "benchmarks", "demo", "deploy", "images")
 
 
 class TestTheHouse:

@@ -1,9 +1,8 @@
-"""The controller for all namespaces, installed and removed as the README says."""
+"""The controller for all namespaces, installed as the README says, and removed as docs/operations.md says."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import render
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.mpijobs import submit
 from tests.e2e.ground import Ground, Namespace
@@ -26,20 +26,16 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def everywhere(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
     """
-    deploy/ with this run's images. It is removed as the README says, which leaves the CRD.
+    The file of `make install.yaml` with this run's images. When it is removed, the CRDs stay.
 
     Meanwhile two controllers see the jobs of the run's own namespace.
     """
-    for folder in ("crds", "deploy"):
-        shutil.copytree(paths.PROJECT / folder, tmp_path / folder)
-    deployment = tmp_path / "deploy/base/deployment.yaml"
-    text = deployment.read_text(encoding="utf-8")
-    for name in ("controller", "runtime"):
-        text = text.replace(f"mpirt/{name}:latest", own_cluster.image(name))
-    deployment.write_text(text, encoding="utf-8")
+    images = render.Images(controller=own_cluster.image("controller"), runtime=own_cluster.image("runtime"))
+    file = tmp_path / "install.yaml"
+    file.write_text(render.rendered(render.FORMS["cluster"], images, SYSTEM), encoding="utf-8")
     kubectl = own_cluster.kubectl.inside(SYSTEM)
     try:
-        kubectl("apply", "--kustomize", str(tmp_path / "deploy"))
+        kubectl("apply", "--filename", str(file))
         kubectl("rollout", "status", "deployment/mpirt-controller", "--timeout=150s", timeout=180)
         yield own_cluster
     finally:
