@@ -36,5 +36,6 @@ def passing(cluster: Ground, folder: Path) -> Iterator[None]:
         # Who removes a namespace may have others to remove first, and nobody may act meanwhile.
         kubectl("scale", "deployment/mpirt-controller", "--replicas=0", check=False)
         until(lambda: kubectl.get("pods") == [], within=90, what="the controllers of all namespaces to be gone")
-        kubectl("delete", "namespace", SYSTEM, "--wait=false")
+        # The next installation must not find it on its way out.
+        kubectl("delete", "namespace", SYSTEM, "--timeout=120s", timeout=150)
         kubectl("delete", "clusterrole,clusterrolebinding", "mpirt-controller")

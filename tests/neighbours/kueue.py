@@ -1,0 +1,196 @@
+"""Kueue: its manager, its CRDs and webhooks, and queues with a quota."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.ground import Ground, Namespace
+from tests.kube.kubectl import Kubectl, Manifest
+from tests.kube.programs import neighbours
+from tests.kube.wait import until
+from tests.neighbours import webhooks
+from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.webhooks import Door
+from tests.plane.children import Child
+
+NAME = "kueue"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+
+_GROUP = "kueue.x-k8s.io"
+_VERSION = f"{_GROUP}/v1beta2"
+_SYSTEM = "kueue-system"
+_SERVED_WITHIN = 60.0
+_METRICS = "/etc/kueue/metrics/certs"
+
+
+@contextmanager
+def kueue(
+    cluster: Ground, folder: Path, *, within: Collection[str], kubeconfig: Path | None = None
+) -> Iterator[Child]:
+    """Kueue for MPIJobs of these namespaces, by an administrator's kubeconfig unless it gets another one."""
+    found = neighbours.ensure(NAME)
+    at = webhooks.door(free_port(), folder / "certificate")
+    _apply(cluster.kubectl, found.manifests, at, within)
+    health = free_port()
+    settings = folder / "kueue.json"
+    settings.write_text(json.dumps(_settings(at, health)))
+    argv: list[str | Path] = [
+        *_with_certificate(at),
+        found.program,
+        f"--config={settings}",
+        "--feature-gates=VisibilityOnDemand=false",
+    ]
+    environment = {"KUBECONFIG": str(kubeconfig or cluster.kubectl.kubeconfig)}
+    try:
+        with running(argv, folder / "kueue.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
+            yield child
+    finally:
+        _remove(cluster.kubectl)
+
+
+@contextmanager
+def queue(
+    namespace: Namespace, name: str, cpu: str, *, flavor: Mapping[str, Any] | None = None, preempts: bool = False
+) -> Iterator[str]:
+    """
+    A LocalQueue and a ClusterQueue of that name with a flavor and so much CPU; gone after the block.
+
+    `flavor` is what its nodes have in common: what Kueue adds to the pods that it admits. `preempts`: whether
+    workloads of a higher priority displace others of the queue.
+    """
+    cluster = namespace.ground.kubectl
+    quota = {"name": name, "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    made = {
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+        "preemption": {"withinClusterQueue": "LowerPriority"} if preempts else {},
+    }
+    cluster.apply(
+        _object("ResourceFlavor", name, spec=dict(flavor or {})), _object("ClusterQueue", name, spec=made)
+    )
+    namespace.kubectl.apply(_object("LocalQueue", name, spec={"clusterQueue": name}))
+    until(
+        lambda: is_true(cluster.get(f"clusterqueues.{_GROUP}", name), "Active"),
+        within=_SERVED_WITHIN,
+        what=f"the ClusterQueue {name} to be active",
+    )
+    try:
+        yield name
+    finally:
+        namespace.kubectl("delete", f"localqueues.{_GROUP}/{name}", "--wait=false")
+        cluster("delete", f"clusterqueues.{_GROUP}/{name}", f"resourceflavors.{_GROUP}/{name}", "--wait=false")
+
+
+def priority(name: str, value: int) -> Manifest:
+    """Return a class that workloads may have."""
+    return {**_object("WorkloadPriorityClass", name), "value": value, "description": "of a test"}
+
+
+def queued(job: Manifest, queue: str, *, priority: str = "") -> Manifest:
+    """Return the job with the labels by which Kueue admits it."""
+    labels = {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority else {})}
+    return {**job, "metadata": {**job["metadata"], "labels": labels}}
+
+
+def _object(kind: str, name: str, **fields: Any) -> Manifest:
+    return {"apiVersion": _VERSION, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def _with_certificate(at: Door) -> list[str]:
+    """Return the words that run Kueue with this certificate for metrics, too, for which its path is fixed."""
+    lines = (
+        f"mount -t tmpfs tmpfs /etc; mkdir -p {_METRICS}; cp {at.folder}/tls.crt {at.folder}/tls.key {_METRICS}"
+    )
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-ec", f'{lines}; exec "$@"', "sh"]
+
+
+def _settings(at: Door, health: int) -> dict[str, Any]:
+    return {
+        "apiVersion": f"config.{_GROUP}/v1beta2",
+        "kind": "Configuration",
+        "namespace": _SYSTEM,
+        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": ADDRESS, "port": at.port, "certDir": str(at.folder)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "clientConnection": {"qps": 50, "burst": 100},
+        "integrations": {"frameworks": ["kubeflow.org/mpijob"]},
+    }
+
+
+def _apply(kubectl: Kubectl, manifests: Path, at: Door, within: Collection[str]) -> None:
+    crds = [
+        webhooks.with_conversion(one, at) for one in _documents(sorted((manifests / "crd/bases").glob("*.yaml")))
+    ]
+    hooks = webhooks.configurations(
+        _documents([manifests / "webhook/manifests.yaml"]),
+        at,
+        f"mpirt-test-{NAME}",
+        wanted=_is_wanted,
+        within=within,
+    )
+    # The largest are too large for the annotation of a client-side apply.
+    everything = {"apiVersion": "v1", "kind": "List", "items": [*crds, _namespace(), *hooks]}
+    kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=json.dumps(everything))
+    names = [f"crd/{crd['metadata']['name']}" for crd in crds]
+    kubectl("wait", "--for=condition=Established", *names, f"--timeout={_SERVED_WITHIN:.0f}s")
+
+
+def _is_wanted(hook: Mapping[str, Any]) -> bool:
+    [rule] = hook["rules"]
+    return bool(rule["resources"] == ["mpijobs"])
+
+
+def _namespace() -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SYSTEM}}
+
+
+def _remove(kubectl: Kubectl) -> None:
+    """Remove what would make others wait for a Kueue that is gone; its CRDs go with all their objects."""
+    kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    kubectl("delete", kinds, f"mpirt-test-{NAME}", "--ignore-not-found")
+    crds = [each["metadata"]["name"] for each in kubectl.get("crds") if each["spec"]["group"] == _GROUP]
+    # Nobody is left to remove the finalizers, or to convert an object.
+    for crd in crds:
+        kubectl(
+            "patch",
+            "crd",
+            crd,
+            "--type=merge",
+            '--patch={"spec":{"conversion":{"strategy":"None","webhook":null}}}',
+        )
+    for crd in crds:
+        _let_go(kubectl, crd)
+    kubectl("delete", "crd", *crds, "--timeout=60s", timeout=90)
+
+
+def _let_go(kubectl: Kubectl, crd: str) -> None:
+    for each in kubectl.get(crd, "--all-namespaces"):
+        metadata = each["metadata"]
+        if metadata.get("finalizers"):
+            where = [f"--namespace={metadata['namespace']}"] if "namespace" in metadata else []
+            kubectl("patch", crd, metadata["name"], *where, "--type=merge",
+                    '--patch={"metadata":{"finalizers":null}}', check=False)  # fmt: skip
+
+
+def _documents(files: Sequence[Path]) -> list[Manifest]:
+    return [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
+
+
+def workloads(kubectl: Kubectl) -> list[Manifest]:
+    """The workloads of a namespace."""
+    found: list[Manifest] = kubectl.get(f"workloads.{_GROUP}")
+    return found
+
+
+def is_true(workload: Mapping[str, Any], kind: str) -> bool:
+    rows = workload.get("status", {}).get("conditions", [])
+    return any(row["type"] == kind and row["status"] == "True" for row in rows)

@@ -1,0 +1,44 @@
+"""Starting a neighbour's program, and waiting until it says that it is ready."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.kube.errors import ClusterError
+from tests.kube.wait import until
+from tests.plane import children, place
+from tests.plane.children import Child
+
+ADDRESS = "127.0.0.1"
+_READY_WITHIN = 120.0
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    [port] = place.free_ports(ADDRESS, 1)
+    return port
+
+
+@contextmanager
+def running(argv: Sequence[str | Path], log: Path, health: str, environment: dict[str, str]) -> Iterator[Child]:
+    """The program, once it answers with a good status at the address `health`; it is gone after the block."""
+    child = children.start([str(word) for word in argv], log, environment)
+    try:
+        until(lambda: child.is_over or _is_good(health), within=_READY_WITHIN, what=log.stem, remedy=f"see {log}")
+        if child.is_over:
+            raise ClusterError(f"{log.stem} has ended with code {child.process.returncode}", remedy=f"see {log}")
+        yield child
+    finally:
+        child.end()
+
+
+def _is_good(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return 200 <= int(answer.status) < 300
+    except (OSError, urllib.error.URLError):
+        return False
