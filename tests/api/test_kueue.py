@@ -117,7 +117,7 @@ def most_at_once(states: Sequence[State]) -> int:
 
 
 def written(bed: Bed, prefix: str, *, by: str = "") -> Counter[str]:
-    """Return how many writes concerned jobs of that prefix, by method and kind; the controller's, or a neighbour's."""
+    """Return how many writes by the controller, or by Kueue, concerned jobs of that prefix, by method and kind."""
     return Counter(
         f"{one.method} {one.kind}"
         for one in bed.proxy.writes()

@@ -1,0 +1,159 @@
+"""
+Two jobs for which there is room one after the other, but not at once.
+
+The scheduler with the coscheduling plugin is a real one, and so are the pods. The room is an extended resource on
+one node, of which every pod takes a piece.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.controller import deployed
+from tests.e2e.controller.deployed import job_name
+from tests.e2e.controller.mpijobs import MpiJob, manifest
+from tests.e2e.ground import Ground, Namespace
+from tests.kube.wait import until
+from tests.neighbours import gangs
+from tests.neighbours.gangs import SCHEDULER
+
+WITHIN = 180.0
+RUNS = 20
+ALL_WITHIN = 480.0
+MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
+# Two workers and a launcher.
+OF_A_JOB = 3
+# More than one job needs, less than two.
+ROOM = 4
+
+
+@pytest.fixture(scope="module")
+def gang_jobs(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    """The namespace of a controller that was started with the gang scheduler, which runs."""
+    folder = tmp_path_factory.mktemp("gangs")
+    with gangs.coscheduling(cluster, folder):
+        installed = deployed.install(cluster, folder, environment={"MPIRT_GANG_SCHEDULING": SCHEDULER})
+        try:
+            yield installed.namespace
+        finally:
+            installed.remove()
+
+
+@contextmanager
+def room(cluster: Ground, count: int) -> Iterator[str]:
+    """The name of a resource of which there is so much, on one node."""
+    name, node = f"mpirt.test/{secrets.token_hex(3)}", cluster.kubectl.get("nodes")[0]["metadata"]["name"]
+
+    def patch(*operations: dict[str, Any]) -> None:
+        words = ("patch", "node", node, "--subresource=status", "--type=json", f"--patch={json.dumps(operations)}")
+        cluster.kubectl(*words)
+
+    path = f"/status/capacity/{name.replace('/', '~1')}"
+    patch({"op": "add", "path": path, "value": str(count)})
+    until(
+        lambda: name in cluster.kubectl.get("node", node)["status"]["allocatable"],
+        within=60,
+        what=f"the node to offer {name}",
+    )
+    try:
+        yield name
+    finally:
+        patch({"op": "remove", "path": path})
+
+
+def two_jobs(jobs: Namespace, resource: str) -> tuple[MpiJob, MpiJob]:
+    """Two jobs that are created at once."""
+    names = [job_name("gang") for _ in range(2)]
+    jobs.kubectl.apply(
+        *(
+            manifest(
+                name,
+                jobs.ground.image("openmpi4"),
+                MPIRUN,
+                workers=2,
+                worker={"topologySpreadConstraints": [], "terminationGracePeriodSeconds": 1},
+                launcher={"terminationGracePeriodSeconds": 1},
+                container={"resources": {"limits": {resource: "1"}}},
+                runPolicy={"cleanPodPolicy": "Running"},
+            )
+            for name in names
+        )
+    )
+    first, second = (MpiJob(jobs, name) for name in names)
+    return first, second
+
+
+def placed(job: MpiJob) -> int:
+    """How many of its pods have a place."""
+    return sum("nodeName" in pod["spec"] for pod in [*job.pods("worker"), *job.pods("launcher")])
+
+
+@pytest.mark.timeout(900)
+def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Ground, gang_jobs: Namespace) -> None:
+    """Twenty times at once: each two jobs have a resource of their own."""
+    with ExitStack() as stack:
+        rooms = [stack.enter_context(room(cluster, ROOM)) for _ in range(RUNS)]
+        names = {job.name for resource in rooms for job in two_jobs(gang_jobs, resource)}
+
+        until(lambda: names <= succeeded(gang_jobs), within=ALL_WITHIN, what="all jobs to succeed",
+              instead=lambda: names - succeeded(gang_jobs))  # fmt: skip
+
+
+def succeeded(jobs: Namespace) -> set[str]:
+    """The names of the jobs that have succeeded."""
+    path = "{range .items[?(@.status.replicaStatuses.Launcher.succeeded==1)]}{.metadata.name} {end}"
+    return set(jobs.kubectl("get", "mpijobs.kubeflow.org", f"--output=jsonpath={path}").stdout.split())
+
+
+def test_without_gang_scheduling_each_holds_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
+    with room(cluster, ROOM) as resource:
+        pair = two_jobs(jobs, resource)
+
+        def are_stuck() -> bool:
+            return all(0 < placed(job) < OF_A_JOB and _has_unscheduled(job) for job in pair)
+
+        until(are_stuck, within=WITHIN, what="two jobs that wait for each other", instead=lambda: _places(*pair))
+
+        for job in pair:
+            jobs.kubectl("delete", "mpijob", job.name)
+
+
+def test_the_launcher_and_the_workers_are_in_the_group_and_ask_for_its_scheduler(
+    cluster: Ground, gang_jobs: Namespace, tmp_path: Path
+) -> None:
+    with room(cluster, ROOM) as resource:
+        first, second = two_jobs(gang_jobs, resource)
+        first.wait_for("Running")
+
+        group = gang_jobs.kubectl.get("podgroups.scheduling.x-k8s.io", first.name)
+        assert group["spec"]["minMember"] == OF_A_JOB
+        assert group["spec"]["minResources"][resource] == str(OF_A_JOB)
+        members = [*first.pods("launcher"), *first.pods("worker")]
+        assert {pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] for pod in members} == {first.name}
+        assert {pod["spec"]["schedulerName"] for pod in members} == {SCHEDULER}
+        for job in (first, second):
+            job.wait_for_end()
+        gone = "its group to be gone with its end"
+        until(lambda: not _groups(gang_jobs, first, second), within=WITHIN, what=gone)
+
+
+def _groups(jobs: Namespace, *of: MpiJob) -> set[str]:
+    names = {group["metadata"]["name"] for group in jobs.kubectl.get("podgroups.scheduling.x-k8s.io")}
+    return names & {job.name for job in of}
+
+
+def _has_unscheduled(job: MpiJob) -> bool:
+    """Whether a pod of it was found no place for."""
+    rows = (row for pod in job.pods("launcher") for row in pod["status"].get("conditions", []))
+    return any(row["type"] == "PodScheduled" and row.get("reason") == "Unschedulable" for row in rows)
+
+
+def _places(*jobs: MpiJob) -> dict[str, int]:
+    return {job.name: placed(job) for job in jobs}
