@@ -13,11 +13,13 @@ from typing import NoReturn
 
 from mpirt import names
 from mpirt.controller.cluster.election import Terms
+from mpirt.controller.dialects.base import US
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.monitoring.logs import FORMS
 from mpirt.errors import SpecError, UsageError
 
 _PORTS = range(65536)
+_ALL, _CLAIMED = "all", "claimed"
 
 _EPILOG = """\
 Examples:
@@ -70,6 +72,7 @@ def read_options(words: Sequence[str], environment: Mapping[str, str]) -> Option
             gpu_label=found.gpu_label,
             gpu_resource=found.gpu_resource,
             gang=found.gang_scheduling,
+            only_claimed=found.jobs == _CLAIMED,
         )
         terms = Terms(found.lease_duration, found.lease_renew_deadline, found.lease_retry)
     except SpecError as error:
@@ -100,6 +103,7 @@ _OPTIONS = (
     "gpu-label",
     "gpu-resource",
     "gang-scheduling",
+    "jobs",
     "namespace",
     "kubeconfig",
     "lease-name",
@@ -160,6 +164,13 @@ def _add_jobs(add: Callable[..., object]) -> None:
         default="cluster.local",
         metavar="DOMAIN",
         help="DNS domain of the cluster (cluster.local)",
+    )
+    add(
+        "--jobs",
+        choices=(_ALL, _CLAIMED),
+        default=_ALL,
+        help="claimed: leave jobs alone that do not name this controller as their manager (managedBy: "
+        f"{US}), beside another operator (all)",
     )
     add(
         "--gang-scheduling",

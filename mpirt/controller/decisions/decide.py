@@ -52,7 +52,8 @@ def decide(
 
     Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
     """
-    if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body):
+    is_left_to_others = settings.only_claimed and not dialect.is_claimed(body)
+    if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body) or is_left_to_others:
         return Plan()
     status = dialect.read_status(body)
     observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)

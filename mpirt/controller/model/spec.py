@@ -281,6 +281,8 @@ class Settings:
     """The node label whose value is the model of a node's GPUs, for GPUTasks."""
     gpu_resource: str = "falldio.com/gpu"
     """The resource that a GPUTask's GPUs are, in its pod's limits."""
+    only_claimed: bool = False
+    """Whether jobs that do not name this controller as their manager are left to others."""
     gang: str = ""
     """The gang scheduler of all jobs: volcano, or the name of one with the coscheduling plugin; empty: none."""
 

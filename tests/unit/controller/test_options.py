@@ -41,6 +41,15 @@ def test_gpus_have_the_names_of_the_first_controller_unless_told_otherwise() -> 
     ]
 
 
+def test_jobs_of_others_and_gangs_are_an_administrators_choice() -> None:
+    found = [
+        read_options([], environment).settings
+        for environment in ({}, {"MPIRT_JOBS": "claimed", "MPIRT_GANG_SCHEDULING": "volcano"})
+    ]
+
+    assert [(one.only_claimed, one.gang) for one in found] == [(False, ""), (True, "volcano")]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -52,6 +61,7 @@ def test_gpus_have_the_names_of_the_first_controller_unless_told_otherwise() -> 
         (["--workers=0"], "--workers: must be at least 1"),
         (["--cluster-domain=.local"], "not a domain: '.local'"),
         (["--lease-duration=5"], "longer than the one before"),
+        (["--jobs=some"], "invalid choice: 'some'"),
         (["--log-format=xml"], "invalid choice: 'xml'"),
     ],
 )

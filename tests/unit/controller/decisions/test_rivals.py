@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpirt.controller.model.actions import Delete, Plan
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import UID, Body, at, mpi_job, time
+from tests.unit.controller.jobs import SETTINGS, UID, Body, at, mpi_job, time
 from tests.unit.controller.world import World, writes
 
 BY_THE_JOB = {"kind": "MPIJob", "name": "train"}
@@ -231,3 +232,11 @@ def test_a_job_of_ours_is_ours_whatever_pods_another_controller_makes_for_it() -
 
     assert writes(world.later(600)) == []
     assert world.state() == "Running"
+
+
+@pytest.mark.parametrize("manager", [{}, {"managedBy": "kubeflow.org/mpi-operator"}])
+def test_a_controller_of_claimed_jobs_leaves_all_others_alone(manager: Body) -> None:
+    claimed_only = replace(SETTINGS, only_claimed=True)
+
+    assert World(mpi_job(runPolicy=manager), settings=claimed_only).plan() == Plan()
+    assert World(mpi_job(runPolicy=CLAIM), settings=claimed_only).plan() != Plan()
