@@ -1,0 +1,46 @@
+"""mpi-operator of kubeflow, without its CRD, whose place the project's own takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.ground import Namespace
+from tests.kube.kubectl import Manifest
+from tests.kube.programs import neighbours
+from tests.neighbours.programs import ADDRESS, running
+from tests.plane.children import Child
+
+NAME = "mpi-operator"
+
+# It always listens there: only one runs on a machine.
+_HEALTH = f"http://{ADDRESS}:8080/healthz"
+# By default it makes five requests a second.
+_QPS, _BURST = "100", "200"
+
+
+@contextmanager
+def mpi_operator(namespace: Namespace, folder: Path) -> Iterator[Child]:
+    """The operator, for the jobs of one namespace; it is gone after the block, and its jobs are not."""
+    found = neighbours.ensure(NAME)
+    argv: list[str | Path] = [
+        found.program,
+        f"-kubeConfig={namespace.ground.kubectl.kubeconfig}",
+        f"-namespace={namespace.name}",
+        f"-lock-namespace={namespace.name}",
+        f"-kube-api-qps={_QPS}",
+        f"-kube-api-burst={_BURST}",
+        "-alsologtostderr",
+    ]
+    with running(argv, folder / "mpi-operator.log", _HEALTH) as child:
+        yield child
+
+
+def crd() -> Manifest:
+    """Return its CRD, as it is published: v2beta1 alone, and nothing of what only this project has."""
+    file = neighbours.ensure(NAME).manifests / "kubeflow.org_mpijobs.yaml"
+    found: Manifest = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
