@@ -46,7 +46,7 @@ help: ## list these targets
 
 # What a run makes, in this order, once there is an environment. tests/run records every pytest that they start: a
 # test that fails is run once more, and what all of them come to is said at the end.
-RUN := check $(if $(MPIRT_TEST_KUBECONFIG),e2e,cluster api-and-e2e)
+RUN := check neighbours $(if $(MPIRT_TEST_KUBECONFIG),e2e,cluster api-and-e2e)
 
 .PHONY: test ci soak
 test: ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
@@ -150,6 +150,10 @@ oldest: cluster ## some of the cluster's tests, on the oldest Kubernetes, which 
 cluster: venv programs ## start the test cluster, or heal the one that runs, and load its images (root)
 	$(BIN)/python -m tests.kube up
 	$(BIN)/python -m tests.kube images
+
+.PHONY: neighbours
+neighbours: venv ## build what tests run beside mpirt: Kueue, mpi-operator, a gang scheduler; ten minutes the first time
+	$(BIN)/python -m tests.kube neighbours
 
 # An environment that is out of date must not keep a cluster from being removed.
 cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; caches stay (root)

@@ -13,7 +13,7 @@ import click
 from tests.kube import cluster, compatibility, faults, layout, paths, preflight, programs
 from tests.kube import status as screen
 from tests.kube.errors import ClusterError
-from tests.kube.programs import modules
+from tests.kube.programs import modules, neighbours
 
 _SUMMARY = paths.PROJECT / "build/run/summary.json"
 _TESTED = paths.PROJECT / "docs/compatibility.json"
@@ -74,6 +74,13 @@ def images(names: tuple[str, ...]) -> None:
     """Build test images that are missing and put them on every node; all of them when no NAME is given."""
     for archive in cluster.load_images(names or None):
         click.echo(f"{archive.name}  {archive.references[0]}")
+
+
+@cli.command("neighbours")
+def build_neighbours() -> None:
+    """Build the operators and schedulers that tests run beside mpirt, where they are missing; ten minutes for all."""
+    for one in neighbours.ensure_all():
+        click.echo(f"{one.name}  {one.version}")
 
 
 @cli.command()

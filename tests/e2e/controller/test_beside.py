@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.controller import published
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.mpijobs import MpiJob, manifest, submit
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.wait import until
+from tests.neighbours import mpi_operator
 
 CRD = "mpijobs.kubeflow.org"
 
@@ -31,7 +31,7 @@ def their_crd(own_cluster: Ground, jobs: Namespace) -> Iterator[Namespace]:
     kubectl = own_cluster.kubectl
     ours = kubectl.get("crd", CRD)
     with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
-        replace(kubectl, published.crd(kubectl), versions={"v2beta1"})
+        replace(kubectl, mpi_operator.crd(), versions={"v2beta1"})
         try:
             yield jobs
         finally:
