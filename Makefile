@@ -46,7 +46,7 @@ help: ## list these targets
 
 # What a run makes, in this order, once there is an environment. tests/run records every pytest that they start: a
 # test that fails is run once more, and what all of them come to is said at the end.
-RUN := check neighbours $(if $(MPIRT_TEST_KUBECONFIG),e2e,cluster api-and-e2e)
+RUN := check $(if $(MPIRT_TEST_KUBECONFIG),e2e,neighbours cluster api-and-e2e)
 
 .PHONY: test ci soak
 test: ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)

@@ -49,12 +49,15 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls() == ["id -u", "python -m tests.run test check cluster api-and-e2e"]
+        assert checkout.calls() == ["id -u", "python -m tests.run test check neighbours cluster api-and-e2e"]
 
     def test_continuous_integration_tries_the_oldest_kubernetes_too(self, checkout: Checkout) -> None:
         checkout.run("make", "ci")
 
-        assert checkout.calls() == ["id -u", "python -m tests.run test check cluster api-and-e2e oldest"]
+        assert checkout.calls() == [
+            "id -u",
+            "python -m tests.run test check neighbours cluster api-and-e2e oldest",
+        ]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
@@ -82,7 +85,10 @@ class TestWhatIsStarted:
     def test_everything_several_times(self, checkout: Checkout) -> None:
         checkout.run("make", "soak", "N=2")
 
-        assert checkout.calls() == ["id -u", "python -m tests.run soak --times 2 check cluster api-and-e2e"]
+        assert checkout.calls() == [
+            "id -u",
+            "python -m tests.run soak --times 2 check neighbours cluster api-and-e2e",
+        ]
 
     def test_a_red_run_is_a_failure(self, checkout: Checkout) -> None:
         checkout.stub(".venv/bin/python", "exit 1")

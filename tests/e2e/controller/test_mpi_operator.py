@@ -19,6 +19,9 @@ from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.neighbours.mpi_operator import mpi_operator
 
+# Somebody else's cluster can't reach this process, or has an operator of its own.
+pytestmark = pytest.mark.usefixtures("own_cluster")
+
 WITHIN = 180.0
 CLAIM = {"managedBy": "mpirt.dev/controller"}
 MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
