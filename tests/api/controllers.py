@@ -146,8 +146,8 @@ class Controller:
         for each in self.replicas:
             each.end()
         kubectl("delete", "statefulsets,jobs,pods", "--all", "--grace-period=0", "--force", "--wait=false")
-        both = (f"{what}/{self.namespace.name}" for what in ("clusterrolebinding", "namespace"))
-        self.namespace.ground.kubectl("delete", *both, "--ignore-not-found", "--wait=false")
+        rest = (f"{what}/{self.namespace.name}" for what in ("clusterrolebinding", "clusterrole", "namespace"))
+        self.namespace.ground.kubectl("delete", *rest, "--ignore-not-found", "--wait=false")
 
     def _ends(self) -> dict[str, list[int]]:
         return {each.name: each.ends for each in self.replicas}
@@ -233,11 +233,14 @@ def _apply(namespace: Namespace) -> Manifest:
 
 
 def _let_see_nodes(namespace: Namespace) -> None:
-    """Apply the part of deploy/cluster that is about nodes; the binding has the namespace's name."""
+    """Apply the part of deploy/cluster that is about nodes, under the namespace's name: others do the same now."""
     found = list(yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text()))
     role, binding = [each for each in found if each["metadata"]["name"] == f"{NAME}-nodes"]
     [subject] = binding["subjects"]
-    binding |= {"metadata": {"name": namespace.name}, "subjects": [subject | {"namespace": namespace.name}]}
+    name = {"name": namespace.name}
+    role |= {"metadata": name}
+    subjects = [subject | {"namespace": namespace.name}]
+    binding |= {"metadata": name, "subjects": subjects, "roleRef": binding["roleRef"] | name}
     namespace.ground.kubectl.apply(role, binding)
 
 
