@@ -164,6 +164,9 @@ def test_a_command_that_closes_its_stdin_is_reported_and_the_rest_counts_as_take
     agent.until_true(lambda: agent.taken > MIB)
     # The shell closes its stdin before it writes.
     agent.until_true(lambda: agent.out == b"closed\n")
+    # Frames are read in order: whatever came before the answer to this one has been read.
+    agent.kill(signal.SIGCONT)
+    agent.until(Kind.CONTROLLED)
     agent.attach(again=True)
 
     assert agent.taken == 2 * MIB
