@@ -69,7 +69,7 @@ class Recorder:
 
     def all_of(self, kind: str, job: str) -> list[Body]:
         """The objects of that kind that belong to a job now."""
-        return [body for (of, _), body in list(self._now.items()) if of == kind and job_of(body) == job]
+        return [body for (of, _), body in self._now.copy().items() if of == kind and job_of(body) == job]
 
     def wait(
         self,

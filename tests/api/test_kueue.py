@@ -51,8 +51,9 @@ def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None
 
     # Without Kueue the same jobs run all at once, so that the comparison can fail.
     assert most_at_once(unlimited) > AT_ONCE
-    assert most_at_once(limited) == AT_ONCE
+    assert 1 < most_at_once(limited) <= AT_ONCE
     ours, without, theirs = written(bed, "queued"), written(bed, "alone"), written(bed, "queued", by=KUEUE)
+    print(f"at once: {most_at_once(limited)} with Kueue, {most_at_once(unlimited)} without")
     print(f"writes for a job: {each(ours)} with Kueue, {each(without)} without; of Kueue: {each(theirs)}")
     # Two more statuses and events, of Suspended and Resumed; and workers get their files when there are workers.
     assert sum(ours.values()) - sum(without.values()) <= 5 * JOBS
