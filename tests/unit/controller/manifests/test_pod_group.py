@@ -196,3 +196,22 @@ class TestRequests:
     )
     def test_what_a_pod_needs(self, pod: dict[str, Any], cpu: str) -> None:
         assert pod_requests(pod) == {"cpu": cpu}
+
+
+def test_the_policys_priority_is_that_of_pods_whose_template_has_none() -> None:
+    policy = {"schedulingPolicy": {"priorityClass": "high"}}
+    low = template(container("worker"), priorityClassName="low")
+
+    assert worker_template(parsed(runPolicy=policy), SETTINGS)["spec"]["priorityClassName"] == "high"
+    assert worker_template(parsed(runPolicy=policy, worker=low), SETTINGS)["spec"]["priorityClassName"] == "low"
+
+
+@pytest.mark.parametrize(
+    ("settings", "installed"),
+    [(PLUGIN, "install the coscheduling plugin's CRD, or run"), (VOLCANO, "install Volcano, or run")],
+)
+def test_a_gang_scheduler_that_is_not_installed_has_a_remedy(settings: Settings, installed: str) -> None:
+    gang = settings.gang_scheduler
+    assert gang is not None
+
+    assert gang.remedy.startswith(f"{installed} the controller without --gang-scheduling")

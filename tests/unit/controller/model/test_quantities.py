@@ -41,6 +41,7 @@ def test_what_is_none(text: str) -> None:
         (["512", "0.5Ki"], "1024"),
         (["0.5Ki", "512"], "1Ki"),
         (["3", "-1"], "2"),
+        (["1024Ei"], "1024Ei"),
     ],
 )
 def test_a_sum_has_the_form_that_kubernetes_gives_it(quantities: list[str], sum_: str) -> None:
