@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 
 _FORM = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
 
@@ -17,6 +17,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _KIBI = 1024
 _SMALLEST = Decimal("1e-9")
+# Digits enough for the largest quantities in the smallest unit.
+_EXACT = Context(prec=60)
 
 
 def is_quantity(text: str) -> bool:
@@ -27,7 +29,7 @@ def is_quantity(text: str) -> bool:
 def total(quantities: Iterable[str]) -> str:
     """Return the sum; it has the form of the first quantity that isn't zero."""
     found = [(_value(one), _is_binary(one)) for one in quantities]
-    kept = sum((value for value, _ in found), Decimal(0)).quantize(_SMALLEST, rounding=ROUND_CEILING)
+    kept = sum((value for value, _ in found), Decimal(0)).quantize(_SMALLEST, ROUND_CEILING, _EXACT)
     binary = next((is_binary for value, is_binary in found if value), False)
     return _in_binary(kept) if binary and abs(kept) >= _KIBI else _in_decimal(kept)
 
