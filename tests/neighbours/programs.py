@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,5 +57,5 @@ def _is_good(address: str, context: ssl.SSLContext | None) -> bool:
     try:
         with urllib.request.urlopen(address, timeout=5, context=context) as answer:
             return 200 <= int(answer.status) < 300
-    except (OSError, urllib.error.URLError):
+    except OSError:
         return False

@@ -52,9 +52,9 @@ def _now(least: int, observed: Observed) -> int:
 
 def _without_effect(spec: JobSpec, policy: Scheduling, settings: Settings) -> Iterator[str]:
     """Yield a sentence for each setting that has no effect, beginning with its path."""
-    gang = settings.gang_scheduler
+    gang, is_member = settings.gang_scheduler, least_members(spec, settings) > 0
     for name in _given(policy):
-        if why := _why_unused(name, gang, is_member=least_members(spec, settings) > 0):
+        if why := _why_unused(name, gang, is_member=is_member):
             yield f"{_POLICY}.{name}: has no effect: {why}"
 
 

@@ -7,12 +7,12 @@ scheduler. A template that names another scheduler keeps it, and its pods are no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mpirt.controller.manifests.launcher import launcher_template
 from mpirt.controller.manifests.meta import head
-from mpirt.controller.manifests.pods import joins_gang
+from mpirt.controller.manifests.pods import gang_of
 from mpirt.controller.manifests.workers import worker_template
 from mpirt.controller.model import kinds
 from mpirt.controller.model.gangs import GangScheduler
@@ -26,7 +26,7 @@ def pod_group(spec: JobSpec, settings: Settings, gang: GangScheduler, least: int
     """Return the job's PodGroup, of which at least `least` members start together."""
     policy = spec.scheduling or _NO_POLICY
     own = _of_volcano(spec, policy) if gang.is_volcano else _of_plugin(policy)
-    resources = dict(policy.resources) or _requests(spec, settings, gang, least)
+    resources = dict(policy.resources) or _requests(spec, settings, least)
     return {
         **head(spec, kinds.POD_GROUP, api_version=gang.groups.api_version),
         "spec": {"minMember": least, **({"minResources": resources} if resources else {}), **own},
@@ -35,13 +35,17 @@ def pod_group(spec: JobSpec, settings: Settings, gang: GangScheduler, least: int
 
 def least_members(spec: JobSpec, settings: Settings) -> int:
     """Return how many members have to start together: 0 if the job has no group."""
-    gang = settings.gang_scheduler
-    if gang is None or not spec.has_workers or not joins_gang(spec.workers.template, gang):
+    if gang_of(spec, spec.workers.template, settings) is None:
         return 0
-    launchers = int(joins_gang(spec.launcher.template, gang))
+    launchers = _launchers(spec, settings)
     asked = spec.scheduling.least if spec.scheduling else None
     wanted = spec.workers.needed + launchers if asked is None else asked
     return min(wanted, spec.workers.replicas + launchers)
+
+
+def _launchers(spec: JobSpec, settings: Settings) -> int:
+    """Return how many launchers are members: one or none."""
+    return int(gang_of(spec, spec.launcher.template, settings) is not None)
 
 
 def _of_volcano(spec: JobSpec, policy: Scheduling) -> dict[str, Any]:
@@ -60,13 +64,12 @@ def _of_plugin(policy: Scheduling) -> dict[str, Any]:
     return {"scheduleTimeoutSeconds": policy.timeout} if policy.timeout else {}
 
 
-def _requests(spec: JobSpec, settings: Settings, gang: GangScheduler, least: int) -> dict[str, str]:
+def _requests(spec: JobSpec, settings: Settings, least: int) -> dict[str, str]:
     """Return what the first members request: the launcher, then workers."""
-    launchers = int(joins_gang(spec.launcher.template, gang))
+    launchers = _launchers(spec, settings)
     members = [pod_requests(launcher_template(spec, settings)["spec"])] * launchers
     members += [pod_requests(worker_template(spec, settings)["spec"])] * (least - launchers)
-    names = sorted({name for one in members for name in one})
-    return {name: total(one[name] for one in members if name in one) for name in names}
+    return _sum(members)
 
 
 def pod_requests(pod: Mapping[str, Any]) -> dict[str, str]:
@@ -97,7 +100,7 @@ def _asked(container: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in found.items()}
 
 
-def _sum(found: list[Mapping[str, str]]) -> dict[str, str]:
+def _sum(found: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {name: total(one[name] for one in found if name in one) for name in _names(*found)}
 
 

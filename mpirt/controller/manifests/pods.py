@@ -105,35 +105,32 @@ def priority(spec: JobSpec, pod: Mapping[str, Any]) -> dict[str, str]:
     return {}
 
 
-def joins_gang(template: Template, gang: GangScheduler) -> bool:
-    """Whether the template's pods can be members of a PodGroup: it names no other scheduler."""
-    return template.spec.get("schedulerName") in (None, "", gang.name)
+def gang_of(spec: JobSpec, template: Template, settings: Settings) -> GangScheduler | None:
+    """Return the gang scheduler whose PodGroup the template's pods are members of; None if they are of none."""
+    gang = settings.gang_scheduler
+    if gang is None or not spec.has_workers:
+        return None
+    # Without the workers there is no group; a template that names another scheduler keeps it.
+    asked = {each.spec.get("schedulerName") or gang.name for each in (spec.workers.template, template)}
+    return gang if asked == {gang.name} else None
 
 
 def group_labels(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
     """Return the labels by which a pod is a member of the job's PodGroup."""
-    gang = _gang(spec, template, settings)
+    gang = gang_of(spec, template, settings)
     return {} if gang is None else gang.labels(object_name(kinds.POD_GROUP, spec.key.name))
 
 
 def group_annotations(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
     """Return the annotations by which a pod is a member of the job's PodGroup."""
-    gang = _gang(spec, template, settings)
+    gang = gang_of(spec, template, settings)
     return {} if gang is None else gang.annotations(object_name(kinds.POD_GROUP, spec.key.name))
 
 
 def scheduler(spec: JobSpec, template: Template, settings: Settings) -> dict[str, str]:
     """Return the gang scheduler's name for the pods of a PodGroup."""
-    gang = _gang(spec, template, settings)
+    gang = gang_of(spec, template, settings)
     return {} if gang is None else {"schedulerName": gang.name}
-
-
-def _gang(spec: JobSpec, template: Template, settings: Settings) -> GangScheduler | None:
-    gang = settings.gang_scheduler
-    if gang is None or not spec.has_workers:
-        return None
-    # Without the workers there is no group.
-    return gang if joins_gang(spec.workers.template, gang) and joins_gang(template, gang) else None
 
 
 def role_variable(role: str) -> dict[str, str]:
