@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from benchmarks import beside
 from benchmarks import controller as upkeep
 from benchmarks import deaths as ends
 from benchmarks import discover as looking
@@ -66,6 +67,7 @@ def cli() -> None:
       python -m benchmarks elastic                Horovod whose workers die or leave, on either agent
       python -m benchmarks runtime                the runtime image beside pip
       python -m benchmarks controller             what the controller costs
+      python -m benchmarks controller --beside mpi-operator
     """
 
 
@@ -282,14 +284,32 @@ def runtime(*, as_json: bool, runs: int, access: str) -> None:
 @cli.command()
 @_json
 @click.option(
-    "--jobs", type=click.IntRange(1), default=upkeep.JOBS, show_default=True, help="Jobs created at once."
+    "--jobs", type=click.IntRange(1), help=f"Jobs created at once.  [default: {upkeep.JOBS}; {beside.JOBS} beside]"
 )
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Workers of each.")
-def controller(*, as_json: bool, jobs: int, workers: int) -> None:
+@click.option(
+    "--workers", type=click.IntRange(1), help=f"Workers of each of them.  [default: 1; {beside.WORKERS} beside]"
+)
+@click.option(
+    "--beside", "other", type=click.Choice([beside.THEIRS]), help="Compare with this one, on real nodes."
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=10, show_default=True, help="Pairs of small jobs, with --beside."
+)
+def controller(*, as_json: bool, jobs: int | None, workers: int | None, other: str | None, runs: int) -> None:
     """
     The controller on a control plane without nodes: writes a job, requests in peace, many jobs at once, memory,
     CPU, a restart. Needs no root.
+
+    With --beside, the controller and mpi-operator on the test cluster: the time to a job's first output, writes, many
+    jobs at once, CPU, memory. 20 minutes, root.
     """
+    if other:
+        _beside(runs, jobs or beside.JOBS, workers or beside.WORKERS, as_json=as_json)
+    else:
+        _alone(jobs or upkeep.JOBS, workers or 1, as_json=as_json)
+
+
+def _alone(jobs: int, workers: int, *, as_json: bool) -> None:
     machine = _machine()
     with place.fresh_controller(jobs * (workers + 1)) as installed:
         costs = upkeep.measure(installed, jobs, workers)
@@ -298,6 +318,16 @@ def controller(*, as_json: bool, jobs: int, workers: int) -> None:
         click.echo(line)
     if as_json:
         click.echo(report.json_line(costs.figures()))
+
+
+def _beside(runs: int, jobs: int, workers: int, *, as_json: bool) -> None:
+    machine = _machine()
+    with beside.contest() as contest:
+        comparisons = contest.measure(runs, jobs, workers)
+    click.echo(f"\n{machine}; {runs} pairs of small jobs; {jobs} jobs of {workers} workers\n")
+    click.echo(report.rendered(comparisons, ours=beside.OURS, theirs=beside.THEIRS))
+    if as_json:
+        click.echo(report.json_line(report.figures(comparisons)))
 
 
 def main() -> None:

@@ -8,56 +8,37 @@ that there may be any number of pods. The controller is two processes, and what 
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
+from benchmarks import manyjobs
 from benchmarks.measure import Unmeasured
 from tests.api.controllers import Controller, Replica
-from tests.e2e.controller.mpijobs import manifest
 from tests.e2e.controller.scraped import Rest, Scrape, parse
-from tests.e2e.ground import Namespace
-from tests.kube.errors import ClusterError
 from tests.kube.progress import step
 from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
+from tests.plane.stages import ENDS
 
 JOBS = 500
 
-_WITHIN = 3600.0
 _QUIET_SECONDS = 60.0
 _IDLE_SECONDS = 60.0
 # Longer than mere counts in a status may be kept back.
 _AT_REST = 12.0
 _BETWEEN_SAMPLES = 2.0
-_BETWEEN_COUNTS = 1.0
-_AT_ONCE = 4
 
 _CPU = "process_cpu_seconds_total"
 _MEMORY = "process_resident_memory_bytes"
 
-# Where they are asked for. What the controller makes, and what a StatefulSet makes of that.
-_OBJECTS = {
-    "ConfigMap": "api/v1/namespaces/{}/configmaps",
-    "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
-    "Role": "apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "Service": "api/v1/namespaces/{}/services",
-    "StatefulSet": "apis/apps/v1/namespaces/{}/statefulsets",
-    "Job": "apis/batch/v1/namespaces/{}/jobs",
-    "Pod": "api/v1/namespaces/{}/pods",
-}
-# The launcher's Job comes after the workers' pods.
-_OWNED, _PODS = tuple(_OBJECTS)[:-2], "Pod"
-_MPI_JOBS = "apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs"
-
+# What the controller makes at first. The launcher's Job comes after the workers' pods.
+_OWNED = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet")
+_JOBS, _PODS = "Job", "Pod"
 
 _PROMISED = {
     "writes_per_job": "25 at most",
@@ -106,7 +87,7 @@ def measure(controller: Controller, jobs: int, workers: int) -> Costs:
     """All figures, by a controller that has no other jobs."""
     namespace = controller.namespace
     found = _noted(_plain_life(controller))
-    before = _counts(namespace)
+    before = manyjobs.counts(namespace, (*_OWNED, _JOBS, _PODS))
     most: dict[str, float] = {}
     try:
         with _looking_at_memory(controller, most):
@@ -115,9 +96,12 @@ def measure(controller: Controller, jobs: int, workers: int) -> Costs:
         with _looking_at_memory(controller, most):
             found |= _noted(_restart(controller, jobs))
     finally:
-        removed = _remove_all(namespace, before, jobs)
+        with step(f"removing {jobs} jobs"):
+            removed = manyjobs.remove_all(namespace, before)
     largest, second, *_ = sorted(most.values(), reverse=True)
-    return Costs(found | _noted({"rss_mb": largest, "second_rss_mb": second, **removed}), jobs, workers)
+    return Costs(
+        found | _noted({"rss_mb": largest, "second_rss_mb": second, "removed_after_s": removed}), jobs, workers
+    )
 
 
 def _noted(values: Mapping[str, float]) -> dict[str, Figure]:
@@ -129,14 +113,22 @@ def _plain_life(controller: Controller) -> dict[str, float]:
     namespace, leader = controller.namespace, leader_of(controller)
     with step("a plain job"):
         before = scrape(leader).writes()
-        namespace.kubectl.apply(job("plain", workers=1))
-        until(lambda: _state(namespace, "plain", "Running"), within=_WITHIN, what="the plain job to run")
+        namespace.kubectl.apply(manyjobs.job("plain", workers=1))
+        until(
+            lambda: manyjobs.holds(namespace, "plain", "Running"),
+            within=manyjobs.WITHIN,
+            what="the plain job to run",
+        )
         time.sleep(_AT_REST)
         asked = requests_of(controller)
         time.sleep(_QUIET_SECONDS)
         quiet = requests_of(controller) - asked
         namespace.kubectl("annotate", "pods", "--selector=job-name=plain-launcher", f"{ENDS}=0", "--overwrite")
-        until(lambda: _state(namespace, "plain", "Succeeded"), within=_WITHIN, what="the plain job's end")
+        until(
+            lambda: manyjobs.holds(namespace, "plain", "Succeeded"),
+            within=manyjobs.WITHIN,
+            what="the plain job's end",
+        )
         time.sleep(_AT_REST)
         writes = scrape(leader).writes() - before
     return {"writes_per_job": writes, "quiet_requests": quiet}
@@ -148,20 +140,20 @@ def _many(controller: Controller, before: Mapping[str, int], jobs: int, workers:
     begun = time.monotonic()
     took: dict[str, float] = {}
     with step(f"{jobs} jobs"):
-        _create(namespace, jobs, workers)
+        manyjobs.create(namespace, [manyjobs.job(f"many-{number}", workers=workers) for number in range(jobs)])
         took["created_after_s"] = time.monotonic() - begun
     with step("what they are made of"):
         for kind in _OWNED:
-            _wait_for(namespace, kind, before[kind] + jobs, operator.ge)
+            manyjobs.wait_for(namespace, kind, before[kind] + jobs, operator.ge)
         took["made_after_s"] = time.monotonic() - begun
-        _wait_for(namespace, _PODS, before[_PODS] + jobs * workers, operator.ge)
+        manyjobs.wait_for(namespace, _PODS, before[_PODS] + jobs * workers, operator.ge)
         took[f"create_{jobs}_s"] = time.monotonic() - begun
     with step("all of them Running"):
-        _patiently(lambda: _running(namespace) >= jobs, what=f"{jobs} jobs that run")
+        manyjobs.patiently(lambda: manyjobs.running(namespace) >= jobs, what=f"{jobs} jobs that run")
         took["running_after_s"] = time.monotonic() - begun
     rest = Rest(lambda: requests_of(controller))
     with step("rest"):
-        until(lambda: rest.seconds() >= _AT_REST, within=_WITHIN, what="a controller at rest")
+        until(lambda: rest.seconds() >= _AT_REST, within=manyjobs.WITHIN, what="a controller at rest")
         took["rest_after_s"] = time.monotonic() - begun - _AT_REST
     ends = sum(len(each.ends) for each in controller.replicas)
     if ends:
@@ -194,10 +186,10 @@ def _restart(controller: Controller, jobs: int) -> dict[str, float]:
         last = [each.process for each in controller.replicas]
         for process in last:
             process.ask_to_end()
-        until(lambda: all(process.is_over for process in last), within=_WITHIN, what="the end of both")
-        until(controller.are_ready, within=_WITHIN, what="new replicas")
+        until(lambda: all(process.is_over for process in last), within=manyjobs.WITHIN, what="the end of both")
+        until(controller.are_ready, within=manyjobs.WITHIN, what="new replicas")
         ready = time.monotonic() - begun
-        until(lambda: _looks(controller) >= jobs, within=_WITHIN, what=f"looks at {jobs} jobs")
+        until(lambda: _looks(controller) >= jobs, within=manyjobs.WITHIN, what=f"looks at {jobs} jobs")
         looked = time.monotonic() - begun
         time.sleep(_IDLE_SECONDS / 2)
         writes = sum(scrape(each).writes() for each in controller.replicas)
@@ -236,91 +228,6 @@ def _looking_at_memory(controller: Controller, most: dict[str, float]) -> Iterat
         finally:
             end.set()
     looking.result()
-
-
-def _create(namespace: Namespace, jobs: int, workers: int) -> None:
-    bodies = [job(f"many-{number}", workers=workers) for number in range(jobs)]
-    pieces = [bodies[start::_AT_ONCE] for start in range(_AT_ONCE)]
-
-    def create(piece: list[dict[str, Any]]) -> None:
-        # One request for each, where apply makes two, and without the looks at all schemas.
-        everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": piece})
-        namespace.kubectl("create", "--filename=-", "--validate=false", stdin=everything, timeout=_WITHIN)
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(create, pieces))
-
-
-def _remove_all(namespace: Namespace, before: Mapping[str, int], jobs: int) -> dict[str, float]:
-    """All jobs by one request, and what they own by Kubernetes, as for everybody who deletes a job."""
-    begun = time.monotonic()
-    with step(f"removing {jobs} jobs"):
-        until(lambda: _are_asked_to_go(namespace), within=_WITHIN, what="the end of all jobs")
-        for kind in _OBJECTS:
-            _wait_for(namespace, kind, before[kind], operator.le)
-    return {"removed_after_s": time.monotonic() - begun}
-
-
-def _are_asked_to_go(namespace: Namespace) -> bool:
-    """Whether no job is left. The API server deletes one after the other, and gives up after half a minute."""
-    where = "/" + _MPI_JOBS.format(namespace.name)
-    namespace.kubectl("delete", "--raw", where, check=False)
-    return not json.loads(namespace.kubectl("get", "--raw", f"{where}?limit=1").stdout)["items"]
-
-
-def _wait_for(namespace: Namespace, kind: str, wanted: int, holds: Callable[[int, int], bool]) -> None:
-    _patiently(lambda: holds(_count(namespace, kind), wanted), what=f"{wanted} of {kind}")
-
-
-def _patiently(question: Callable[[], bool], *, what: str) -> None:
-    def is_so() -> bool:
-        # An API server that is busy may not answer; there is a next time.
-        with suppress(ClusterError):
-            if question():
-                return True
-        # Asking all the time would cost half a core, which those who are measured need.
-        time.sleep(_BETWEEN_COUNTS)
-        return False
-
-    until(is_so, within=_WITHIN, what=what)
-
-
-def _running(namespace: Namespace) -> int:
-    """How many jobs run."""
-    path = '--output=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Running")].status} {end}'
-    return namespace.kubectl("get", "mpijobs.kubeflow.org", path).stdout.split().count("True")
-
-
-def _counts(namespace: Namespace) -> dict[str, int]:
-    return {kind: _count(namespace, kind) for kind in _OBJECTS}
-
-
-def _count(namespace: Namespace, kind: str) -> int:
-    """How many there are in the namespace: of a list of one the server says how many more it has."""
-    found = json.loads(
-        namespace.kubectl("get", "--raw", f"/{_OBJECTS[kind].format(namespace.name)}?limit=1").stdout
-    )
-    return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
-
-
-def _state(namespace: Namespace, name: str, kind: str) -> bool:
-    path = f'--output=jsonpath={{.status.conditions[?(@.type=="{kind}")].status}}'
-    return namespace.kubectl("get", "mpijobs.kubeflow.org", name, path).stdout == "True"
-
-
-def job(name: str, *, workers: int) -> dict[str, Any]:
-    """A job whose launcher goes on until it is told to end."""
-    return manifest(
-        name,
-        "none",
-        ("true",),
-        workers=workers,
-        # A spread over nodes would cost the scheduler more than all the rest.
-        worker={"topologySpreadConstraints": []},
-        launcher={},
-        container={},
-        annotations={"Launcher": {ENDS: NEVER}},
-    )
 
 
 def leader_of(controller: Controller) -> Replica:

@@ -14,6 +14,7 @@ import psutil
 from benchmarks.measure import Unmeasured
 
 _PSS = re.compile(r"^Pss: +(\d+) kB$", re.MULTILINE)
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 def pss_bytes(smaps_rollup: str) -> int:
@@ -31,3 +32,14 @@ def tree_bytes(pid: int) -> int:
         return sum(pss_bytes(Path(f"/proc/{member}/smaps_rollup").read_text()) for member in family)
     except (psutil.NoSuchProcess, OSError) as error:
         raise Unmeasured(f"process {pid} can't be looked at while it runs: {error}") from error
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most that a process has had in memory so far."""
+    try:
+        found = _PEAK.search(Path(f"/proc/{pid}/status").read_text())
+    except OSError as error:
+        raise Unmeasured(f"process {pid} can't be looked at while it runs: {error}") from error
+    if found is None:
+        raise Unmeasured(f"the kernel tells no peak of the memory of process {pid}")
+    return int(found[1]) * 1024

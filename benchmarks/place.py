@@ -28,21 +28,21 @@ _PODS_OF_A_NODE = 1000
 @contextmanager
 def fresh_namespace() -> Iterator[Namespace]:
     """A namespace on the cluster of MPIRT_TEST_KUBECONFIG, else on our own, which is started if it must be."""
-    with _fresh_ground() as (cluster, folder):
+    with fresh_ground() as (cluster, folder):
         yield ground.fresh_namespace(cluster, folder)
 
 
 @contextmanager
 def fresh_namespaces(count: int) -> Iterator[list[Namespace]]:
     """So many of them."""
-    with _fresh_ground() as (cluster, folder):
+    with fresh_ground() as (cluster, folder):
         yield [ground.fresh_namespace(cluster, folder) for _ in range(count)]
 
 
 @contextmanager
 def fresh_installation() -> Iterator[Deployed]:
     """A controller on the cluster, in a namespace of its own, that sees the nodes."""
-    with _fresh_ground() as (cluster, folder), deployed.passing(cluster, folder, sees_nodes=True) as installed:
+    with fresh_ground() as (cluster, folder), deployed.passing(cluster, folder, sees_nodes=True) as installed:
         yield installed
 
 
@@ -62,7 +62,7 @@ def fresh_controller(pods: int) -> Iterator[Controller]:
 
 
 @contextmanager
-def _fresh_ground() -> Iterator[tuple[Ground, Path]]:
+def fresh_ground() -> Iterator[tuple[Ground, Path]]:
     """The cluster and a folder; what was made of namespaces is removed at the end."""
     cluster = ground.find()
     of_this_run = f"--selector={manifests.RUN_LABEL}={cluster.run}"

@@ -13,7 +13,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,14 +161,18 @@ def install(
     replicas: int = 1,
     urls: Sequence[str] = (),
     sees_nodes: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Controller:
     """
     Start a controller in a new namespace; returns when it is ready and leads.
 
     `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
-    `sees_nodes`: whether it may read nodes, as the controller for all namespaces may.
+    `sees_nodes`: whether it may read nodes, as the controller for all namespaces may. `environment` has the last
+    word on the variables that the Deployment sets.
     """
-    controller = start(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
+    controller = start(
+        plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, environment=environment
+    )
     controller.wait_until_ready()
     return controller
 
@@ -181,6 +185,7 @@ def start(
     replicas: int = 1,
     urls: Sequence[str] = (),
     sees_nodes: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> Controller:
     """The same, without waiting for it."""
     namespace = ground.fresh_namespace(cluster, folder)
@@ -194,7 +199,7 @@ def start(
             folder / namespace.name / f"{name}.kubeconfig", plane.site, NAME, token=token,
             url=urls[number] if urls else "",
         )  # fmt: skip
-        made.append(_replica(plane, name, deployment, namespace.name, file))
+        made.append(_replica(plane, name, deployment, namespace.name, file, more=environment or {}))
     controller = Controller(namespace, made)
     for each in made:
         each.start()
@@ -244,14 +249,16 @@ def _let_see_nodes(namespace: Namespace) -> None:
     namespace.ground.kubectl.apply(role, binding)
 
 
-def _replica(plane: Plane, name: str, deployment: Manifest, namespace: str, file: Path) -> Replica:
+def _replica(
+    plane: Plane, name: str, deployment: Manifest, namespace: str, file: Path, *, more: Mapping[str, str]
+) -> Replica:
     """The process that the Deployment's container would be."""
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     fields = {"metadata.name": name, "metadata.namespace": namespace}
     environment = {
         each["name"]: each.get("value") or fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
         for each in container["env"]
-    }
+    } | dict(more)
     [port] = place.free_ports(plane.site.address, 1)
     argv = [
         str(_PROGRAM),

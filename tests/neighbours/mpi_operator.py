@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,20 +19,25 @@ NAME = "mpi-operator"
 # It always listens there: only one runs on a machine.
 _HEALTH = f"http://{ADDRESS}:8080/healthz"
 # By default it makes five requests a second.
-_QPS, _BURST = "100", "200"
+FAST = ("-kube-api-qps=100", "-kube-api-burst=200")
 
 
 @contextmanager
-def mpi_operator(namespace: Namespace, folder: Path) -> Iterator[Child]:
-    """The operator, for the jobs of one namespace; it is gone after the block, and its jobs are not."""
+def mpi_operator(
+    namespace: Namespace, folder: Path, *, kubeconfig: Path | None = None, options: Sequence[str] = FAST
+) -> Iterator[Child]:
+    """
+    The operator, for the jobs of one namespace; it is gone after the block, and its jobs are not.
+
+    It acts by an administrator's kubeconfig unless it gets another one.
+    """
     found = neighbours.ensure(NAME)
     argv: list[str | Path] = [
         found.program,
-        f"-kubeConfig={namespace.ground.kubectl.kubeconfig}",
+        f"-kubeConfig={kubeconfig or namespace.ground.kubectl.kubeconfig}",
         f"-namespace={namespace.name}",
         f"-lock-namespace={namespace.name}",
-        f"-kube-api-qps={_QPS}",
-        f"-kube-api-burst={_BURST}",
+        *options,
         "-alsologtostderr",
     ]
     with running(argv, folder / "mpi-operator.log", _HEALTH) as child:

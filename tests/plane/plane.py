@@ -20,7 +20,7 @@ from tests.kube.kubectl import Kubectl
 from tests.kube.paths import PROJECT
 from tests.kube.programs import Binaries
 from tests.kube.wait import until
-from tests.plane import children, nodes, place, stages
+from tests.plane import children, kwok, nodes, place
 from tests.plane.children import Child
 
 ETCD, APISERVER, KWOK = "etcd", "apiserver", "kwok"
@@ -111,9 +111,7 @@ def _write_files(site: Site) -> None:
     ):
         kubeconfig.write(site.kubeconfig(component), site, user)
     _scheduler_file(site).write_text(json.dumps(_scheduler_settings(site)))
-    # JSON is YAML, of which the file is a row of documents.
-    documents = [_kwok_settings(), *stages.all_stages()]
-    _kwok_file(site).write_text("\n---\n".join(json.dumps(each) for each in documents))
+    kwok.write_settings(_kwok_file(site))
 
 
 def _command(component: str, plane: Plane) -> list[str]:
@@ -134,27 +132,9 @@ def _command(component: str, plane: Plane) -> list[str]:
             f"--kube-api-burst={_BURST}",
         ),
         SCHEDULER: lambda: commandlines.scheduler(binaries.scheduler, site, f"--config={_scheduler_file(site)}"),
-        KWOK: lambda: _kwok(binaries.kwok, site),
+        KWOK: lambda: kwok.command(binaries.kwok, site.kubeconfig(KWOK), _kwok_file(site)),
     }
     return commands[component]()
-
-
-def _kwok(program: Path, site: Site) -> list[str]:
-    return [
-        str(program),
-        f"--kubeconfig={site.kubeconfig(KWOK)}",
-        f"--config={_kwok_file(site)}",
-        "--manage-all-nodes=false",
-        f"--manage-nodes-with-label-selector={nodes.SELECTOR}",
-        "--node-lease-duration-seconds=40",
-        "--cidr=10.128.0.0/10",
-    ]
-
-
-def _kwok_settings() -> dict[str, object]:
-    parallel = {"podPlayStage": 16, "nodePlayStage": 4, "nodeLease": 4, "podsOnNodeSync": 1}
-    options = {f"{what}Parallelism": count for what, count in parallel.items()}
-    return {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
 
 
 def _scheduler_settings(site: Site) -> dict[str, object]:

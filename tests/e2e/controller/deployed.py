@@ -79,6 +79,17 @@ def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | N
 
     `environment` holds variables that its processes get besides.
     """
+    apply_crds(cluster)
+    namespace = ground.fresh_namespace(cluster, folder)
+    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
+    namespace.kubectl("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_WITHIN}", timeout=180)
+    deployed = Deployed(namespace)
+    until(deployed.leader, within=30, what="a controller that leads")
+    return deployed
+
+
+def apply_crds(cluster: Ground) -> None:
+    """Apply the project's CRDs; returns when they are served."""
     with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
         cluster.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
     until(
@@ -86,12 +97,6 @@ def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | N
         within=30,
         what="the API server to serve MPIJobs",
     )
-    namespace = ground.fresh_namespace(cluster, folder)
-    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
-    namespace.kubectl("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_WITHIN}", timeout=180)
-    deployed = Deployed(namespace)
-    until(deployed.leader, within=30, what="a controller that leads")
-    return deployed
 
 
 @contextmanager

@@ -104,6 +104,11 @@ class PyPiRecipe(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
+class SshRecipe(Recipe):
+    """An image with ssh and its server, for the programs with which we compare ourselves. No test uses it."""
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeRecipe:
     """
     The image that images/runtime describes: no root file system, but a folder.
@@ -227,6 +232,11 @@ RECIPES = (
     Recipe(name="busybox", suite="bookworm", packages=("busybox-static",), base="extract"),
 )
 
+# What a job of mpi-operator needs.
+SSHD = SshRecipe(
+    name="openmpi4-sshd", suite="bookworm", packages=("openmpi-bin", "openssh-client", "openssh-server")
+)
+
 RUNTIME = RuntimeRecipe(
     name="runtime",
     suite="bookworm",
@@ -241,13 +251,16 @@ AnyRecipe: TypeAlias = Recipe | RuntimeRecipe | ControllerRecipe
 
 ALL: tuple[AnyRecipe, ...] = (*RECIPES, RUNTIME, CONTROLLER)
 
+# Built only when somebody asks for them by name.
+BY_NAME: tuple[AnyRecipe, ...] = (SSHD,)
+
 
 def named(name: str) -> AnyRecipe:
     """The recipe of an image; raises for a name that has none."""
-    for recipe in ALL:
+    for recipe in (*ALL, *BY_NAME):
         if recipe.name == name:
             return recipe
-    known = ", ".join(recipe.name for recipe in ALL)
+    known = ", ".join(recipe.name for recipe in (*ALL, *BY_NAME))
     raise ClusterError(f"there is no test image named {name!r}", remedy=f"there are {known}")
 
 

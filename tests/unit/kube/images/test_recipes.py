@@ -10,6 +10,8 @@ import pytest
 from tests.kube.errors import ClusterError
 from tests.kube.images import controllers, folders, scratch
 from tests.kube.images.recipes import (
+    ALL,
+    BY_NAME,
     CONTROLLER,
     RECIPES,
     RUNTIME,
@@ -18,6 +20,7 @@ from tests.kube.images.recipes import (
     ControllerRecipe,
     PyPiRecipe,
     Recipe,
+    SshRecipe,
     files_of,
     named,
     python_files,
@@ -34,6 +37,11 @@ def test_there_is_an_image_for_each_launcher_and_one_without_a_libc() -> None:
 
 def test_a_recipe_is_found_by_its_name() -> None:
     assert named("openmpi5") == IMAGES["openmpi5"]
+
+
+def test_the_image_with_ssh_is_built_only_by_its_name() -> None:
+    assert named("openmpi4-sshd") in BY_NAME
+    assert [recipe.name for recipe in ALL if isinstance(recipe, SshRecipe)] == []
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:

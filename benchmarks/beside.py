@@ -1,0 +1,327 @@
+"""
+mpirt's controller beside mpi-operator, on the same cluster, with the same image and the same jobs.
+
+Both run on this machine, as processes, by way of the same proxy, which counts what they write. First each runs small
+jobs in turn, on real nodes. Then each gets many jobs at once, whose pods are on a node that KWOK plays, so that
+there may be any number of them. mpi-operator gets them twice: with the limit of requests that it has by default, and
+without one that matters.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import manyjobs, pairs, place
+from benchmarks.comparison import By, Comparison, Quantity
+from benchmarks.crowd import cpu_seconds
+from benchmarks.measure import Unmeasured
+from benchmarks.memory import peak_bytes
+from tests.api import controllers
+from tests.api.apiproxy import ApiProxy
+from tests.e2e import ground
+from tests.e2e.controller import deployed
+from tests.e2e.controller.mpijobs import manifest
+from tests.e2e.controller.scraped import parse
+from tests.e2e.ground import Ground, Namespace
+from tests.kube import cluster as kube
+from tests.kube import controlplane, kubeconfig, pki
+from tests.kube.progress import step
+from tests.kube.wait import until
+from tests.neighbours import mpi_operator
+from tests.plane import children, kwok, nodes
+from tests.plane.plane import Plane
+
+OURS, THEIRS = "mpirt-controller", "mpi-operator"
+JOBS, WORKERS = 200, 2
+
+_IMAGE = "openmpi4-sshd"
+_NODE = "mpirt-benchmark"
+_IDLE_SECONDS = 60.0
+# Longer than mere counts in a status may be kept back.
+_AT_REST = 12.0
+_WITHIN = 600.0
+_MB = 1e6
+
+_SHIPPED: tuple[str, ...] = ()
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# Questions that are asked by POST.
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+
+_FIRST_OUTPUT = Quantity("first_output_ratio", "apply to the first rank's output", "s", 1.0, By.PAIRS)
+_WRITES_OF_JOB = Quantity("writes_ratio", "its writes for a job, to the job's end", "", 1.0, By.MEDIANS)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One of the two, as it runs, and what is different in its jobs."""
+
+    name: str
+    namespace: Namespace
+    pid: int
+    proxy: ApiProxy
+    objects: Mapping[str, int]
+    """How many of each kind a job is made of, without its pods."""
+    worker: Sequence[str]
+    """What a worker runs."""
+    begins: Sequence[str] = ()
+    """What stands before mpirun."""
+
+    def writes(self) -> int:
+        """Return how many it has made so far, without those of its lease."""
+        return sum(
+            one.sender == self.name and one.is_good and "/namespaces/" in one.path and one.kind != "leases"
+            for one in self.proxy.writes()
+        )
+
+    def rest(self) -> None:
+        """Wait until it has written nothing for a while."""
+        last, since = self.writes(), time.monotonic()
+
+        def is_over() -> bool:
+            nonlocal last, since
+            now = self.writes()
+            if now != last:
+                last, since = now, time.monotonic()
+            return time.monotonic() - since > _AT_REST
+
+        until(is_over, within=_WITHIN, what=f"{self.name} to come to rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """What many jobs took and cost."""
+
+    made_seconds: float
+    running_seconds: float
+    writes: float
+    """Of the contender, for each job."""
+    all_writes: float
+    """Of everybody, for each job."""
+    cpu_seconds: float
+    idle_cpu_seconds: float
+    peak_megabytes: float
+
+
+@contextmanager
+def contest() -> Iterator[Contest]:
+    """Both of them in namespaces of their own, on our own cluster."""
+    with place.fresh_ground() as (cluster, folder), ExitStack() as stack:
+        if not cluster.is_ours:
+            raise Unmeasured("this needs the test cluster: unset MPIRT_TEST_KUBECONFIG")
+        deployed.apply_crds(cluster)
+        proxy = ApiProxy(controlplane.SITE)
+        proxy.start()
+        stack.callback(proxy.stop)
+        stack.enter_context(_played_node(cluster, folder))
+        with step(OURS):
+            ours = stack.enter_context(_ours(cluster, folder, proxy))
+        yield Contest(cluster, folder, proxy, ours)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The ground for both, and ours, which runs all the time."""
+
+    cluster: Ground
+    folder: Path
+    proxy: ApiProxy
+    ours: Contender
+
+    def measure(self, runs: int, jobs: int, workers: int) -> list[Comparison]:
+        """Return all rows of the table."""
+        with self._theirs(mpi_operator.FAST) as theirs:
+            small = self._small(theirs, runs)
+            fast = _many(theirs, jobs, workers)
+        with self._theirs(_SHIPPED) as theirs:
+            shipped = _many(theirs, jobs, workers)
+        ours = _many(self.ours, jobs, workers)
+        return [*small, *_compared(ours, fast, jobs), *_compared_in_time(ours, shipped, jobs)]
+
+    def _small(self, theirs: Contender, runs: int) -> list[Comparison]:
+        """Small jobs in turn, each run to its end."""
+        image = self.cluster.image(_IMAGE)
+        names = iter(range(1_000_000))
+
+        def run(contender: Contender) -> Callable[[], float]:
+            return lambda: _first_output(contender, image, f"small-{next(names)}")
+
+        with step(f"{runs} small jobs of each"):
+            run(self.ours)(), run(theirs)()
+            self.ours.rest(), theirs.rest()
+            before = self.ours.writes(), theirs.writes()
+            seconds = pairs.in_turn(runs, run(self.ours), run(theirs))
+            self.ours.rest(), theirs.rest()
+        ours, other = self.ours.writes() - before[0], theirs.writes() - before[1]
+        return [Comparison(_FIRST_OUTPUT, *seconds), Comparison(_WRITES_OF_JOB, [ours / runs], [other / runs])]
+
+    @contextmanager
+    def _theirs(self, options: Sequence[str]) -> Iterator[Contender]:
+        namespace = ground.fresh_namespace(self.cluster, self.folder)
+        own = self.folder / namespace.name
+        own.mkdir()
+        door = kubeconfig.write(
+            own / "admin.kubeconfig", controlplane.SITE, pki.ADMIN, url=self.proxy.open(namespace.name)
+        )
+        objects = dict.fromkeys(("ConfigMap", "Secret", "Service", "Job"), 1)
+        with mpi_operator.mpi_operator(namespace, own, kubeconfig=door, options=options) as child:
+            yield Contender(
+                namespace.name,
+                namespace,
+                child.process.pid,
+                self.proxy,
+                objects,
+                worker=("/usr/sbin/sshd", "-De"),
+                begins=("with-hosts",),
+            )
+
+
+@contextmanager
+def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]:
+    [name] = controllers.names(1)
+    installed = controllers.install(
+        Plane(controlplane.SITE, kube.binaries()),
+        cluster,
+        folder,
+        urls=[proxy.open(name)],
+        environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime")},
+    )
+    kinds = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job")
+    try:
+        [replica] = installed.replicas
+        yield Contender(
+            name,
+            installed.namespace,
+            replica.process.process.pid,
+            proxy,
+            dict.fromkeys(kinds, 1),
+            worker=("sleep", "infinity"),
+        )
+    finally:
+        installed.remove()
+
+
+@contextmanager
+def _played_node(cluster: Ground, folder: Path) -> Iterator[None]:
+    """A node for any number of pods that exist in the API server alone."""
+    settings = folder / "kwok.yaml"
+    kwok.write_settings(settings)
+    argv = kwok.command(kube.binaries().kwok, cluster.kubectl.kubeconfig, settings)
+    child = children.start(argv, folder / "kwok.log")
+    try:
+        nodes.add(cluster.kubectl, [_NODE], pods=100_000, alone=True)
+        yield
+    finally:
+        nodes.remove(cluster.kubectl, _NODE)
+        child.end()
+
+
+def _first_output(contender: Contender, image: str, name: str) -> float:
+    """Run a job to its end; returns after how many seconds its first rank said something."""
+    worker = {"containers": [{"name": "mpi", "image": image, "command": list(contender.worker)}]}
+    body = manifest(
+        name,
+        image,
+        (*contender.begins, "mpirun", "--allow-run-as-root", "-n", str(WORKERS), "date", "+%s.%N"),
+        workers=WORKERS,
+        worker=worker,
+        launcher={},
+        container={},
+        runPolicy={"cleanPodPolicy": "Running"},
+    )
+    kubectl = contender.namespace.kubectl
+    # A rank tells the time of the same machine.
+    began = time.time()
+    kubectl.apply(body)
+    manyjobs.wait_for_end(contender.namespace, name)
+    said = kubectl("logs", f"job/{name}-launcher").stdout.split()
+    kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
+    return min(float(word) for word in said) - began
+
+
+def _many(contender: Contender, jobs: int, workers: int) -> Many:
+    """Create many jobs at once, wait until all run, look at them in peace, and remove them."""
+    namespace = contender.namespace
+    wanted = {**contender.objects, "Pod": workers + 1}
+    before = manyjobs.counts(namespace, wanted)
+    with step(f"{jobs} jobs of {contender.name}"):
+        writes, everybodys, cpu = contender.writes(), _all_writes(contender), cpu_seconds(contender.pid)
+        begun = time.monotonic()
+        manyjobs.create(namespace, _bodies(jobs, workers))
+        for kind, count in wanted.items():
+            manyjobs.wait_for(namespace, kind, before[kind] + jobs * count, operator.ge)
+        made = time.monotonic() - begun
+        manyjobs.patiently(lambda: manyjobs.running(namespace) >= jobs, what=f"{jobs} jobs that run")
+        running = time.monotonic() - begun
+        contender.rest()
+        writes, everybodys = contender.writes() - writes, _all_writes(contender) - everybodys
+        cpu = cpu_seconds(contender.pid) - cpu
+    with step("peace"):
+        idle = cpu_seconds(contender.pid)
+        time.sleep(_IDLE_SECONDS)
+        idle = cpu_seconds(contender.pid) - idle
+    with step("their end"):
+        manyjobs.remove_all(namespace, before)
+    return Many(made, running, writes / jobs, everybodys / jobs, cpu, idle, peak_bytes(contender.pid) / _MB)
+
+
+def _bodies(jobs: int, workers: int) -> list[dict[str, Any]]:
+    there = {"nodeSelector": {"kubernetes.io/hostname": _NODE}, **nodes.tolerating(_NODE)}
+    return [manyjobs.job(f"many-{number}", workers=workers, pod=there) for number in range(jobs)]
+
+
+def _all_writes(contender: Contender) -> int:
+    """Return the writes that the API server has been asked for by everybody, leases aside."""
+    page = contender.namespace.kubectl("get", "--raw", "/metrics").stdout
+    lines = [line for line in page.splitlines() if line.startswith("apiserver_request_total{")]
+    found = parse("\n".join(["# TYPE apiserver_request counter", *lines, ""]))
+    return int(
+        sum(
+            each.value
+            for each in found.samples
+            if each.labels["verb"] in _WRITES
+            and each.labels["resource"] != "leases"
+            and each.labels["group"] not in _REVIEWS
+        )
+    )
+
+
+def _compared(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
+    """The rows of many jobs, without a limit of requests that matters."""
+
+    def row(key: str, what: str, unit: str, one: float, other: float) -> Comparison:
+        return Comparison(Quantity(key, what, unit, 1.0, By.MEDIANS), [one], [other])
+
+    return [
+        *_times(ours, theirs, jobs, key="", how="no limit of requests"),
+        row("many_writes_ratio", f"its writes for each of {jobs} jobs", "", ours.writes, theirs.writes),
+        row("all_writes_ratio", "the same, of everybody", "", ours.all_writes, theirs.all_writes),
+        row("cpu_ratio", f"CPU time for {jobs} jobs", "s", ours.cpu_seconds, theirs.cpu_seconds),
+        row(
+            "idle_cpu_ratio",
+            f"CPU time in {_IDLE_SECONDS:g} s of peace",
+            "s",
+            ours.idle_cpu_seconds,
+            theirs.idle_cpu_seconds,
+        ),
+        row("memory_ratio", f"memory with {jobs} jobs, at most", "MB", ours.peak_megabytes, theirs.peak_megabytes),
+    ]
+
+
+def _compared_in_time(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
+    """The rows that its limit of requests changes."""
+    return _times(ours, theirs, jobs, key="shipped_", how="theirs as shipped")
+
+
+def _times(ours: Many, theirs: Many, jobs: int, *, key: str, how: str) -> list[Comparison]:
+    made = Quantity(f"{key}made_ratio", f"{jobs} jobs, {how}: all objects exist", "s", 1.0, By.MEDIANS)
+    running = Quantity(f"{key}running_ratio", f"{jobs} jobs, {how}: all run", "s", 1.0, By.MEDIANS)
+    return [
+        Comparison(made, [ours.made_seconds], [theirs.made_seconds]),
+        Comparison(running, [ours.running_seconds], [theirs.running_seconds]),
+    ]
