@@ -9,13 +9,12 @@ from pathlib import Path
 
 import click
 
-from benchmarks import beside
+from benchmarks import beside, flow, leaving, place, report
 from benchmarks import controller as upkeep
 from benchmarks import deaths as ends
 from benchmarks import discover as looking
 from benchmarks import elastic as elastic_scenario
 from benchmarks import fleet as crowds
-from benchmarks import flow, leaving, place, report
 from benchmarks import outages as interruptions
 from benchmarks import rsh as scenario
 from benchmarks import runtime as folder
@@ -300,8 +299,8 @@ def controller(*, as_json: bool, jobs: int | None, workers: int | None, other: s
     The controller on a control plane without nodes: writes a job, requests in peace, many jobs at once, memory,
     CPU, a restart. Needs no root.
 
-    With --beside, the controller and mpi-operator on the test cluster: the time to a job's first output, writes, many
-    jobs at once, CPU, memory. 20 minutes, root.
+    With --beside, the controller and mpi-operator on the test cluster: the time to a job's first output, writes,
+    many jobs at once, CPU, memory. 20 minutes, root.
     """
     if other:
         _beside(runs, jobs or beside.JOBS, workers or beside.WORKERS, as_json=as_json)

@@ -1,10 +1,10 @@
 """
 mpirt's controller beside mpi-operator, on the same cluster, with the same image and the same jobs.
 
-Both run on this machine, as processes, by way of the same proxy, which counts what they write. First each runs small
-jobs in turn, on real nodes. Then each gets many jobs at once, whose pods are on a node that KWOK plays, so that
-there may be any number of them. mpi-operator gets them twice: with the limit of requests that it has by default, and
-without one that matters.
+Both run on this machine, as processes, by way of the same proxy, which counts what they write. First each runs
+small jobs in turn, on real nodes. Then each gets many jobs at once, whose pods are on a node that KWOK plays, so
+that there may be any number of them. mpi-operator gets them twice: with the limit of requests that it has by
+default, and without one that matters.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _IDLE_SECONDS = 60.0
 # Longer than mere counts in a status may be kept back.
 _AT_REST = 12.0
 _WITHIN = 600.0
+_JOB_WITHIN = 180.0
 _MB = 1e6
 
 _SHIPPED: tuple[str, ...] = ()
@@ -62,6 +63,8 @@ class Contender:
     """One of the two, as it runs, and what is different in its jobs."""
 
     name: str
+    door: str
+    """By which it is told from others at the proxy."""
     namespace: Namespace
     pid: int
     proxy: ApiProxy
@@ -75,12 +78,12 @@ class Contender:
     def writes(self) -> int:
         """Return how many it has made so far, without those of its lease."""
         return sum(
-            one.sender == self.name and one.is_good and "/namespaces/" in one.path and one.kind != "leases"
+            one.sender == self.door and one.is_good and "/namespaces/" in one.path and one.kind != "leases"
             for one in self.proxy.writes()
         )
 
-    def rest(self) -> None:
-        """Wait until it has written nothing for a while."""
+    def written_at_rest(self) -> int:
+        """Wait until it has written nothing for a while; returns the same."""
         last, since = self.writes(), time.monotonic()
 
         def is_over() -> bool:
@@ -91,6 +94,7 @@ class Contender:
             return time.monotonic() - since > _AT_REST
 
         until(is_over, within=_WITHIN, what=f"{self.name} to come to rest")
+        return last
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +156,12 @@ class Contest:
             return lambda: _first_output(contender, image, f"small-{next(names)}")
 
         with step(f"{runs} small jobs of each"):
-            run(self.ours)(), run(theirs)()
-            self.ours.rest(), theirs.rest()
-            before = self.ours.writes(), theirs.writes()
+            pairs.in_turn(1, run(self.ours), run(theirs))
+            before = [each.written_at_rest() for each in (self.ours, theirs)]
             seconds = pairs.in_turn(runs, run(self.ours), run(theirs))
-            self.ours.rest(), theirs.rest()
-        ours, other = self.ours.writes() - before[0], theirs.writes() - before[1]
-        return [Comparison(_FIRST_OUTPUT, *seconds), Comparison(_WRITES_OF_JOB, [ours / runs], [other / runs])]
+            after = [each.written_at_rest() for each in (self.ours, theirs)]
+        ours, other = ([(now - then) / runs] for now, then in zip(after, before, strict=True))
+        return [Comparison(_FIRST_OUTPUT, *seconds), Comparison(_WRITES_OF_JOB, ours, other)]
 
     @contextmanager
     def _theirs(self, options: Sequence[str]) -> Iterator[Contender]:
@@ -171,12 +174,13 @@ class Contest:
         objects = dict.fromkeys(("ConfigMap", "Secret", "Service", "Job"), 1)
         with mpi_operator.mpi_operator(namespace, own, kubeconfig=door, options=options) as child:
             yield Contender(
+                THEIRS,
                 namespace.name,
                 namespace,
                 child.process.pid,
                 self.proxy,
                 objects,
-                worker=("/usr/sbin/sshd", "-De"),
+                worker=("serve-ssh",),
                 begins=("with-hosts",),
             )
 
@@ -195,6 +199,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]
     try:
         [replica] = installed.replicas
         yield Contender(
+            OURS,
             name,
             installed.namespace,
             replica.process.process.pid,
@@ -238,7 +243,7 @@ def _first_output(contender: Contender, image: str, name: str) -> float:
     # A rank tells the time of the same machine.
     began = time.time()
     kubectl.apply(body)
-    manyjobs.wait_for_end(contender.namespace, name)
+    manyjobs.wait_for_end(contender.namespace, name, within=_JOB_WITHIN)
     said = kubectl("logs", f"job/{name}-launcher").stdout.split()
     kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
     return min(float(word) for word in said) - began
@@ -258,8 +263,7 @@ def _many(contender: Contender, jobs: int, workers: int) -> Many:
         made = time.monotonic() - begun
         manyjobs.patiently(lambda: manyjobs.running(namespace) >= jobs, what=f"{jobs} jobs that run")
         running = time.monotonic() - begun
-        contender.rest()
-        writes, everybodys = contender.writes() - writes, _all_writes(contender) - everybodys
+        writes, everybodys = contender.written_at_rest() - writes, _all_writes(contender) - everybodys
         cpu = cpu_seconds(contender.pid) - cpu
     with step("peace"):
         idle = cpu_seconds(contender.pid)

@@ -119,11 +119,11 @@ def holds(namespace: Namespace, name: str, kind: str) -> bool:
     return namespace.kubectl("get", "mpijobs.kubeflow.org", name, path).stdout == "True"
 
 
-def wait_for_end(namespace: Namespace, name: str) -> None:
+def wait_for_end(namespace: Namespace, name: str, *, within: float) -> None:
     """Wait until a job has succeeded; one that has failed can't be measured."""
     until(
         lambda: holds(namespace, name, "Succeeded") or holds(namespace, name, "Failed"),
-        within=WITHIN,
+        within=within,
         what=f"the end of {name}",
     )
     if not holds(namespace, name, "Succeeded"):

@@ -4,7 +4,6 @@
 # address.
 set -eu
 chroot "$1" ssh-keygen -A
-mkdir -p "$1/run/sshd"
 printf '%s\n' 'StrictModes no' 'UseDNS no' > "$1/etc/ssh/sshd_config.d/jobs.conf"
 printf '%s\n' 'Host *' '    StrictHostKeyChecking no' '    UserKnownHostsFile /dev/null' '    LogLevel ERROR' \
     > "$1/etc/ssh/ssh_config.d/jobs.conf"
@@ -17,4 +16,10 @@ for host in "$(hostname)" $(sed 's/[: ].*//' /etc/mpi/hostfile); do
 done
 exec "$@"
 END
-chmod 755 "$1/usr/local/bin/with-hosts"
+# What is in /run is removed from the image.
+cat > "$1/usr/local/bin/serve-ssh" <<'END'
+#!/bin/sh
+mkdir -p /run/sshd
+exec /usr/sbin/sshd -De
+END
+chmod 755 "$1/usr/local/bin/with-hosts" "$1/usr/local/bin/serve-ssh"
