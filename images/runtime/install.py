@@ -32,13 +32,17 @@ _PARTS = ("bin", "lib")
 _COPY = ".runtime-"
 
 _HELP = f"""\
-Usage: {_PROGRAM} DIR
+Usage: {_PROGRAM} DIR [-- PROGRAM [ARG]...]
 
 Copies mpirt and all that it needs into DIR, which may be an empty volume: DIR/bin then has mpirt-rsh,
 mpirt-discover, mpirt, ssh and kubexec.sh, which run in any container that has DIR mounted, wherever, and whatever
 its image. A second run repairs or replaces what the first one left.
 
-Example, as an init container: image: mpirt-runtime, args: [/opt/mpirt], with the volume mounted at /opt/mpirt
+PROGRAM is run after that, in its place: a second init container would delay the pod by a second.
+
+Examples, as an init container of the image mpirt-runtime, with the volume mounted at /opt/mpirt:
+  args: [/opt/mpirt]
+  args: [/opt/mpirt, --, /opt/mpirt/bin/mpirt-discover, --statefulset, worker, --wait, "4"]
 """
 
 
@@ -53,12 +57,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(_HELP)
             return ExitCode.OK
         case [target] if target and not target.startswith("-"):
-            return _install(Path(sys.prefix), Path(target))
+            return _install(Path(sys.prefix), Path(target), quiet=False)
+        case [target, "--", program, *words] if target and not target.startswith("-"):
+            return _install(Path(sys.prefix), Path(target), quiet=True) or _become(program, words)
         case _:
-            return _fail(f"needs one folder; see: {_PROGRAM} --help", ExitCode.USAGE)
+            return _fail(f"needs one folder, and -- before a program; see: {_PROGRAM} --help", ExitCode.USAGE)
 
 
-def _install(source: Path, target: Path) -> int:
+def _become(program: str, words: Sequence[str]) -> int:
+    """Run the program in place of this one; returns only if that can't be done."""
+    try:
+        os.execv(program, [program, *words])  # noqa: S606  the pod's own
+    except OSError as error:
+        return _fail(f"can't run {program}: {error.strerror}", ExitCode.CONFIG)
+
+
+def _install(source: Path, target: Path, *, quiet: bool) -> int:
+    """With `quiet`, success is not reported: the last lines of the log are the program's that follows."""
     began = time.monotonic()
     try:
         was_made = install(source, target)
@@ -66,6 +81,8 @@ def _install(source: Path, target: Path) -> int:
         return _fail(str(error), ExitCode.CONFIG)
     except OSError as error:
         return _fail(f"can't install into {target}: {reason(error, source)}", ExitCode.CONFIG)
+    if quiet:
+        return ExitCode.OK
     did = "installed" if was_made else "was there already, unchanged"
     size, seconds = _size(source) / 1e6, time.monotonic() - began
     sys.stdout.write(f"{_PROGRAM}: {did}: {target}/bin, {size:.1f} MB, {seconds:.2f} s\n")

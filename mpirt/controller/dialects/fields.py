@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from mpirt.controller.model.quantities import is_quantity
 from mpirt.errors import SpecError
 
 E = TypeVar("E", bound=StrEnum)
@@ -101,6 +102,15 @@ class Fields:
         """Return a mapping of names to texts, as for labels and annotations; empty if it is missing."""
         table = self.table(name)
         return {key: table.text(key) for key in table.values}
+
+    def quantities(self, name: str) -> dict[str, str]:
+        """Return a mapping of resources to quantities; empty if it is missing."""
+        table = self.table(name)
+        found = {key: value for key, value in table.values.items() if value is not None}
+        for key, value in found.items():
+            if isinstance(value, bool) or not isinstance(value, int | float | str) or not is_quantity(str(value)):
+                raise SpecError(table.at(key), f"expected a quantity such as 2, 500m or 4Gi, got {shown(value)}")
+        return {key: str(value) for key, value in found.items()}
 
     def _list(self, name: str) -> list[Any]:
         value = self.values.get(name)

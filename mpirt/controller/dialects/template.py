@@ -47,7 +47,12 @@ def _names_of_containers(spec: Fields) -> list[str]:
     rows = spec.rows("containers")
     if not rows:
         raise SpecError(spec.at("containers"), "at least one container is required")
-    _check_unique([*spec.rows("initContainers"), *rows], _OUR_CONTAINERS)
+    everything = [*spec.rows("initContainers"), *rows]
+    _check_unique(everything, _OUR_CONTAINERS)
+    for row in everything:
+        resources = row.table("resources")
+        resources.quantities("requests")
+        resources.quantities("limits")
     for row in rows:
         _check_container(row)
     return [row.text("name") for row in rows]
@@ -74,6 +79,7 @@ def _check_mounts(row: Fields) -> None:
 
 def _check_pod(spec: Fields) -> None:
     _check_unique(spec.rows("volumes"), _OUR_VOLUMES)
+    spec.quantities("overhead")
     for name in _TEXTS:
         spec.text(name)
     for name in _FLAGS:

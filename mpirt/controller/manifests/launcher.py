@@ -18,7 +18,7 @@ from mpirt.controller.manifests.rbac import account_name
 from mpirt.controller.manifests.replica_index import launcher_index
 from mpirt.controller.manifests.service import search_domain
 from mpirt.controller.manifests.tolerations import with_tolerations
-from mpirt.controller.model import kinds
+from mpirt.controller.model import kinds, quantities
 from mpirt.controller.model.objectnames import (
     NEEDED_KEY,
     TEMPLATE_ANNOTATION,
@@ -38,8 +38,7 @@ _MOST_DAEMONS = 100_000
 _NEEDED_VARIABLE = "MPIRT_WORKERS_NEEDED"
 # How long a launcher pod waits for its workers; meanwhile the status says which ones are missing.
 _WAIT_SECONDS = 7 * 24 * 3600
-# Small, so that no launcher pod needs more because of it; equal, so that a Guaranteed pod stays Guaranteed.
-_RESOURCES = {"cpu": "200m", "memory": "128Mi"}
+_CPU, _MEMORY = "200m", "128Mi"
 _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 _LAST_LINES = "FallbackToLogsOnError"
 
@@ -165,18 +164,35 @@ _MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implem
 
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
-    """Put the runtime first, so that the user's own can use it; the wait last, so that it begins after them."""
+    """
+    Put the runtime first, so that the user's own can use it; the wait last, so that it begins after them.
+
+    Without any of the user's, one does both: each container that a pod starts after another costs a second.
+    """
     given = spec.launcher.template.spec.get("initContainers") or []
-    return [*_runtime_container(spec, settings), *given, _wait_container(spec, settings)]
+    image = settings.runtime_image
+    if image and not given:
+        return [
+            {**_wait_container(spec, settings, image), "args": [names.RUNTIME_PATH, "--", *_wait(spec, image)]}
+        ]
+    wait = _wait_container(spec, settings, image or pods.main_container(spec.launcher.template)["image"])
+    program, *words = _wait(spec, image)
+    runtime = (
+        [{**_helper(spec, RUNTIME_CONTAINER, image, settings), "args": [names.RUNTIME_PATH]}] if image else []
+    )
+    return [*runtime, *given, {**wait, "command": [program], "args": words}]
 
 
-def _runtime_container(spec: JobSpec, settings: Settings) -> list[Any]:
-    if not settings.runtime_image:
-        return []
-    return [{**_helper(spec, RUNTIME_CONTAINER, settings.runtime_image, settings), "args": [names.RUNTIME_PATH]}]
+def _wait(spec: JobSpec, runtime_image: str) -> list[str]:
+    """Return the words of the program that waits."""
+    return [
+        f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if runtime_image else names.DISCOVER,
+        *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
+        *("--after", config.launchers_selector(spec)),
+    ]
 
 
-def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
+def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, Any]:
     """
     Return the container that waits for Ready workers: for as many as are needed when the pod starts.
 
@@ -184,16 +200,9 @@ def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     end of the previous launcher pod: a Job replaces a deleted or evicted pod while that is still terminating.
     podReplacementPolicy prevents that, but then the Job waits for ever for a pod on a lost node.
     """
-    program = f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if settings.runtime_image else names.DISCOVER
     needed = {"name": object_name(kinds.CONFIG_MAP, spec.key.name), "key": NEEDED_KEY}
-    image = settings.runtime_image or pods.main_container(spec.launcher.template)["image"]
     return {
         **_helper(spec, WAIT_CONTAINER, image, settings),
-        "command": [program],
-        "args": [
-            *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
-            *("--after", config.launchers_selector(spec)),
-        ],
         "env": [
             {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
@@ -204,12 +213,13 @@ def _wait_container(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[str, Any]:
     """Return a container of ours, with minimal resources and rights, and the user of the main container."""
-    own: Mapping[str, Any] = pods.main_container(spec.launcher.template).get("securityContext") or {}
+    main = pods.main_container(spec.launcher.template)
+    own: Mapping[str, Any] = main.get("securityContext") or {}
     return {
         "name": name,
         "image": image,
         "volumeMounts": _runtime_mount(settings),
-        "resources": {"requests": dict(_RESOURCES), "limits": dict(_RESOURCES)},
+        "resources": _resources(main.get("resources") or {}),
         "terminationMessagePolicy": _LAST_LINES,
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -218,6 +228,22 @@ def _helper(spec: JobSpec, name: str, image: str, settings: Settings) -> dict[st
             "seccompProfile": {"type": "RuntimeDefault"},
             **{field: own[field] for field in _SAME_USER if field in own},
         },
+    }
+
+
+def _resources(main: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """
+    Return what a container of ours gets, from what the main container has.
+
+    Little, so that no launcher pod needs more because of it. But as much CPU as the main container may use: with
+    less the pod starts seconds later. A Guaranteed pod stays Guaranteed.
+    """
+    asked, most = ((main.get(part) or {}).get("cpu") for part in ("requests", "limits"))
+    if most is None:
+        return {"requests": {"cpu": _CPU, "memory": _MEMORY}, "limits": {"memory": _MEMORY}}
+    return {
+        "requests": {"cpu": quantities.greatest([_CPU, str(asked or most)]), "memory": _MEMORY},
+        "limits": {"cpu": quantities.greatest([_CPU, str(most)]), "memory": _MEMORY},
     }
 
 

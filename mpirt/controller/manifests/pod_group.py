@@ -97,7 +97,7 @@ def _asked(container: Mapping[str, Any]) -> dict[str, str]:
     """Return a container's requests; where it sets only a limit, that is its request, too."""
     resources = container.get("resources") or {}
     found = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _sum(found: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -191,6 +191,24 @@ BAD: list[tuple[str, Change, str, str]] = [
         "is reserved for mpirt",
     ),
     (
+        "a request that is no quantity",
+        put(f"{_MAIN}/resources", {"requests": {"cpu": "much"}}),
+        f"{_LAUNCHER}.template.spec.containers[0].resources.requests.cpu",
+        "expected a quantity such as 2, 500m or 4Gi, got 'much'",
+    ),
+    (
+        "a limit of an init container that is no quantity",
+        put(f"{_WP}/initContainers", [{**container("first"), "resources": {"limits": {"cpu": [1]}}}]),
+        f"{_WORKER}.template.spec.initContainers[0].resources.limits.cpu",
+        "expected a quantity",
+    ),
+    (
+        "an overhead that is no quantity",
+        put(f"{_WP}/overhead", {"memory": "1 Gi"}),
+        f"{_WORKER}.template.spec.overhead.memory",
+        "expected a quantity",
+    ),
+    (
         "a command as a text",
         put(f"{_MAIN}/command", "mpirun"),
         f"{_LAUNCHER}.template.spec.containers[0].command",

@@ -147,10 +147,7 @@ SELECTOR = (
 HELPER = {
     "image": "mpirt-runtime:1",
     "volumeMounts": [{"name": "mpirt-runtime", "mountPath": "/opt/mpirt"}],
-    "resources": {
-        "requests": {"cpu": "200m", "memory": "128Mi"},
-        "limits": {"cpu": "200m", "memory": "128Mi"},
-    },
+    "resources": {"requests": {"cpu": "200m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}},
     "terminationMessagePolicy": "FallbackToLogsOnError",
     "securityContext": {
         "allowPrivilegeEscalation": False,
@@ -161,8 +158,58 @@ HELPER = {
 }
 
 
+WAITS = ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800", "--after", LAUNCHERS]
+
+
+def helper_resources(main: dict[str, Any]) -> dict[str, Any]:
+    """What our container gets beside a main one with these."""
+    made = pod(launcher=template(container("mpi", resources=main)))
+    (helper,) = made["initContainers"]
+    found: dict[str, Any] = helper["resources"]
+    return found
+
+
 class TestBeforeItStarts:
-    def test_the_runtime_is_delivered_and_the_workers_are_waited_for(self) -> None:
+    def test_one_container_delivers_the_runtime_and_waits_for_the_workers(self) -> None:
+        (made,) = pod()["initContainers"]
+
+        assert (made["name"], made["image"]) == ("mpirt-wait", "mpirt-runtime:1")
+        # The image starts the program that delivers.
+        assert "command" not in made
+        assert made["args"] == ["/opt/mpirt", "--", "/opt/mpirt/bin/mpirt-discover", *WAITS]
+        assert [each["name"] for each in made["env"]] == ["MPIRT_POD", "MPIRT_SELECTOR", "MPIRT_WORKERS_NEEDED"]
+
+    @pytest.mark.parametrize(
+        ("main", "cpu"),
+        [
+            pytest.param({}, {"requests": "200m", "limits": None}, id="nothing: no limit"),
+            pytest.param({"requests": {"cpu": 2}}, {"requests": "200m", "limits": None}, id="a request: no limit"),
+            pytest.param({"limits": {"cpu": "4"}}, {"requests": "4", "limits": "4"}, id="guaranteed by a limit"),
+            pytest.param(
+                {"requests": {"cpu": "1500m"}, "limits": {"cpu": "1.5"}},
+                {"requests": "1500m", "limits": "1500m"},
+                id="guaranteed by both",
+            ),
+            pytest.param(
+                {"requests": {"cpu": "0.5"}, "limits": {"cpu": 4}},
+                {"requests": "500m", "limits": "4"},
+                id="burstable",
+            ),
+            pytest.param({"limits": {"cpu": "10m"}}, {"requests": "200m", "limits": "200m"}, id="very little"),
+            pytest.param(
+                {"requests": None, "limits": {"cpu": None}}, {"requests": "200m", "limits": None}, id="nulls"
+            ),
+        ],
+    )
+    def test_it_may_use_as_much_cpu_as_the_main_container(
+        self, main: dict[str, Any], cpu: dict[str, str | None]
+    ) -> None:
+        made = helper_resources(main)
+
+        assert {part: found.get("cpu") for part, found in made.items()} == cpu
+        assert {part: found["memory"] for part, found in made.items()} == {"requests": "128Mi", "limits": "128Mi"}
+
+    def test_around_those_of_the_user_the_runtime_comes_first_and_the_wait_last(self) -> None:
         own = container("fetch")
 
         made = pod(launcher=template(container("mpi"), initContainers=[own]))["initContainers"]
@@ -174,7 +221,7 @@ class TestBeforeItStarts:
                 "name": "mpirt-wait",
                 **HELPER,
                 "command": ["/opt/mpirt/bin/mpirt-discover"],
-                "args": ["--wait", "$(MPIRT_WORKERS_NEEDED)", "--timeout", "604800", "--after", LAUNCHERS],
+                "args": WAITS,
                 "env": [
                     {"name": "MPIRT_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     {"name": "MPIRT_SELECTOR", "value": SELECTOR},

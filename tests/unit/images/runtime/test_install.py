@@ -24,6 +24,13 @@ from images.runtime.install import install
 install(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
+_MAIN = """
+import sys
+from images.runtime.install import main
+sys.prefix = sys.argv[1]
+sys.exit(main(sys.argv[2:]))
+"""
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
@@ -200,7 +207,7 @@ class TestTheProgram:
     def test_it_explains_itself(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--help"]) == 0
 
-        assert capsys.readouterr().out.startswith("Usage: mpirt-runtime-install DIR\n")
+        assert capsys.readouterr().out.startswith("Usage: mpirt-runtime-install DIR [-- PROGRAM [ARG]...]\n")
 
     def test_it_says_what_it_did(
         self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -212,6 +219,35 @@ class TestTheProgram:
         first, second = capsys.readouterr().out.splitlines()
         assert first.startswith(f"mpirt-runtime-install: installed: {target}/bin, 0.0 MB, ")
         assert second.startswith(f"mpirt-runtime-install: was there already, unchanged: {target}/bin, 0.0 MB, ")
+
+    def test_the_program_that_follows_is_run_in_its_place(self, source: Path, target: Path) -> None:
+        program = [sys.executable, "-c", "import os, sys; print(os.getpid(), sys.argv[1:])", "--wait", "2"]
+        words = [sys.executable, "-c", _MAIN, str(source), str(target), "--", *program]
+
+        with subprocess.Popen(words, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as started:
+            said, _ = started.communicate(timeout=60)
+
+        assert (target / "bin").is_symlink()
+        assert (started.returncode, said) == (0, f"{started.pid} ['--wait', '2']\n")
+
+    def test_no_program_follows_a_copy_that_failed(
+        self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "prefix", str(source))
+        target.write_bytes(b"")
+
+        assert main([str(target), "--", sys.executable, "-c", "raise SystemExit(3)"]) == 241
+        assert "can't install into" in capsys.readouterr().err
+
+    def test_a_program_that_is_not_there_is_named(
+        self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "prefix", str(source))
+
+        assert main([str(target), "--", f"{target}/bin/none"]) == 241
+        assert capsys.readouterr().err == (
+            f"mpirt-runtime-install: can't run {target}/bin/none: No such file or directory\n"
+        )
 
     def test_it_says_in_one_line_what_it_could_not_do(
         self, source: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
