@@ -26,19 +26,19 @@ def jobset(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterato
     """JobSet, by an administrator's kubeconfig; its webhooks concern these namespaces alone."""
     found = neighbours.ensure(NAME)
     at = webhooks.door(free_port(), folder / "certificate")
-    objects.apply(
-        cluster.kubectl,
-        objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"]),
-        *webhooks.configurations(
-            objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
-        ),
-    )
     health = free_port()
     settings = folder / "jobset.json"
     settings.write_text(json.dumps(_settings(at, health)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig)}
     try:
+        objects.apply(
+            cluster.kubectl,
+            objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"]),
+            *webhooks.configurations(
+                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
+            ),
+        )
         with running(argv, folder / "jobset.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
             yield child
     finally:

@@ -36,7 +36,6 @@ def kueue(
     """Kueue for MPIJobs of these namespaces, by an administrator's kubeconfig unless it gets another one."""
     found = neighbours.ensure(NAME)
     at = webhooks.door(free_port(), folder / "certificate")
-    _apply(cluster.kubectl, found.manifests, at, within)
     health = free_port()
     settings = folder / "kueue.json"
     settings.write_text(json.dumps(_settings(at, health)))
@@ -48,6 +47,7 @@ def kueue(
     ]
     environment = {"KUBECONFIG": str(kubeconfig or cluster.kubectl.kubeconfig)}
     try:
+        _apply(cluster.kubectl, found.manifests, at, within)
         with running(argv, folder / "kueue.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
             yield child
     finally:

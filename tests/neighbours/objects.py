@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from tests.kube.kubectl import Kubectl, Manifest
+from tests.kube.wait import until
 
 _SERVED_WITHIN = 60.0
 _NO_CONVERSION = '--patch={"spec":{"conversion":{"strategy":"None","webhook":null}}}'
@@ -25,8 +26,13 @@ def apply(kubectl: Kubectl, crds: Sequence[Manifest], *others: Manifest) -> None
     # The largest are too large for the annotation of a client-side apply.
     everything = {"apiVersion": "v1", "kind": "List", "items": [*crds, *others]}
     kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=json.dumps(everything))
-    names = [f"crd/{crd['metadata']['name']}" for crd in crds]
-    kubectl("wait", "--for=condition=Established", *names, f"--timeout={_SERVED_WITHIN:.0f}s")
+    names = {crd["metadata"]["name"] for crd in crds}
+    # `kubectl wait` fails where a CRD has no conditions yet.
+    until(
+        lambda: names <= {crd["metadata"]["name"] for crd in kubectl.get("crds") if _is_served(crd)},
+        within=_SERVED_WITHIN,
+        what=f"the CRDs {', '.join(sorted(names))} to be served",
+    )
 
 
 def remove(kubectl: Kubectl, webhooks: str, group: str) -> None:
@@ -44,6 +50,11 @@ def remove(kubectl: Kubectl, webhooks: str, group: str) -> None:
     for crd in crds:
         _remove_finalizers(kubectl, crd)
     kubectl("delete", "crd", *crds, "--timeout=60s", timeout=90)
+
+
+def _is_served(crd: Manifest) -> bool:
+    rows = crd.get("status", {}).get("conditions") or ()
+    return any(row["type"] == "Established" and row["status"] == "True" for row in rows)
 
 
 def _remove_finalizers(kubectl: Kubectl, crd: str) -> None:

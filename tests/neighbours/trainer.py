@@ -31,19 +31,19 @@ def trainer(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterat
     """
     found = neighbours.ensure(NAME)
     at = webhooks.door(free_port(), folder / _CERTIFICATE)
-    objects.apply(
-        cluster.kubectl,
-        objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml"))),
-        *webhooks.configurations(
-            objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
-        ),
-    )
     health = free_port()
     settings = folder / "trainer.json"
     settings.write_text(json.dumps(_settings(at.port, health)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig), "TMPDIR": str(folder)}
     try:
+        objects.apply(
+            cluster.kubectl,
+            objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml"))),
+            *webhooks.configurations(
+                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
+            ),
+        )
         with running(argv, folder / "trainer.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
             yield child
     finally:

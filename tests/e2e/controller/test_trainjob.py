@@ -57,7 +57,7 @@ def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, im
     job = trainjobs.submit(jobs, job_name("hosts"), trainjobs.add_runtime(jobs, image, image))
 
     assert job.ends() == "Complete"
-    assert sorted(job.log().splitlines()) == job.hosts
+    assert job.lines() == job.hosts
 
 
 def test_mpich_runs_a_rank_on_every_node(jobs: Namespace) -> None:
@@ -65,7 +65,7 @@ def test_mpich_runs_a_rank_on_every_node(jobs: Namespace) -> None:
     job = trainjobs.submit(jobs, job_name("hydra"), runtime, command=["/bin/sh", "-ec", MPIEXEC])
 
     assert job.ends() == "Complete"
-    assert sorted(job.log().splitlines()) == job.hosts
+    assert job.lines() == job.hosts
 
 
 @pytest.mark.parametrize("image", OPEN_MPI)
@@ -74,7 +74,7 @@ def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs
     job = run(jobs, runtime, WITHOUT_SSH, numProcPerNode=2)
 
     assert job.ends() == "Complete"
-    assert sorted(job.log().splitlines()) == sorted([f"{host} has no ssh" for host in job.hosts] * 2)
+    assert job.lines() == sorted([f"{host} has no ssh" for host in job.hosts] * 2)
 
 
 @pytest.mark.parametrize("image", OPEN_MPI)
@@ -112,7 +112,7 @@ def test_a_job_that_may_restart_completes_after_a_node_was_deleted(jobs: Namespa
     lose_a_node(job)
 
     assert job.ends() == "Complete"
-    assert job.log().splitlines() == ["begun in attempt 1"] * 3
+    assert job.lines() == ["begun in attempt 1"] * 3
 
 
 def run(jobs: Namespace, runtime: str, script: str, **trainer: object) -> TrainJob:

@@ -19,6 +19,8 @@ RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOBS = "trainjobs.trainer.kubeflow.org"
+# What Open MPI says at times of a child that has done by itself what its parent was about to do.
+_LATE = "Warning: setpgid("
 # Several times what it takes where others keep the processors busy.
 _WITHIN = 180.0
 
@@ -37,12 +39,8 @@ class TrainJob:
 
     def ends(self) -> str:
         """Wait for its end, and return the condition that says how: Complete or Failed."""
-        condition = until(
-            lambda: next(iter(self._ends()), None),
-            within=_WITHIN,
-            what=f"the end of {self.name}",
-            instead=self.surroundings,
-        )
+        what = f"the end of {self.name}"
+        [condition] = until(self._ends, within=_WITHIN, what=what, instead=self.surroundings)
         print(condition, self.log())
         return str(condition["type"])
 
@@ -59,6 +57,10 @@ class TrainJob:
         """What the launcher has said so far."""
         words = ("logs", f"job/{self.name}-launcher-0", "--container=node")
         return self.namespace.kubectl(*words, check=False).stdout
+
+    def lines(self) -> list[str]:
+        """The lines of its log, sorted: those of the ranks come in any order."""
+        return sorted(line for line in self.log().splitlines() if _LATE not in line)
 
     def node(self, index: int) -> str:
         """The pod of that node."""
