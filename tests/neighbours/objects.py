@@ -49,7 +49,8 @@ def remove(kubectl: Kubectl, webhooks: str, group: str) -> None:
         kubectl("patch", "crd", crd, "--type=merge", _NO_CONVERSION)
     for crd in crds:
         _remove_finalizers(kubectl, crd)
-    kubectl("delete", "crd", *crds, "--timeout=60s", timeout=90)
+    if crds:
+        kubectl("delete", "crd", *crds, "--timeout=60s", timeout=90)
 
 
 def _is_served(crd: Manifest) -> bool:
