@@ -22,20 +22,9 @@ from tests.neighbours.trainer import trainer
 # Somebody else's cluster can't reach these processes, or has a Trainer of its own.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
-OPEN_MPI = [pytest.param("openmpi4", id="Open MPI 4"), pytest.param("openmpi5", id="Open MPI 5")]
-MPICH = pytest.param("mpich", id="MPICH")
-
-# Hydra reads the slots of a host in another form, and its daemons call back by the launcher's host name.
-MPIEXEC = """
-sed 's/ slots=/:/' /etc/mpi/hostfile > /tmp/hosts
-exec mpiexec -localhost "$(hostname -f)" -f /tmp/hosts "$@"
-"""
-STARTERS = {"openmpi4": ("mpirun",), "openmpi5": ("mpirun",), "mpich": ("/bin/sh", "-ec", MPIEXEC, "sh")}
-# It starts its ranks by ssh, and the launcher's only one is mpirt-rsh.
-HOROVODRUN = """
-export PATH=/opt/mpirt/bin:$PATH HOME=/tmp
-exec horovodrun -np 3 --hostfile /etc/mpi/hostfile --network-interfaces=eth0 "$@"
-"""
+# The example's job for each image.
+FILES = {"openmpi4": "job.yaml", "openmpi5": "job-openmpi5.yaml", "mpich": "job-mpich.yaml"}
+IMAGES = [pytest.param(image, id=image) for image in FILES]
 
 WITHOUT_SSH = 'echo "$(hostname) has $(command -v ssh sshd || echo no ssh)"'
 # Not within milliseconds: see "Troubleshooting" in docs/operations.md.
@@ -61,25 +50,25 @@ def jobs(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield namespace
 
 
-@pytest.mark.parametrize("image", OPEN_MPI)
+@pytest.mark.parametrize("image", IMAGES)
 def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, image: str) -> None:
-    job = trainjobs.submit(jobs, job_name("hosts"), trainjobs.add_runtime(jobs, image, image))
+    job = trainjobs.submit(jobs, job_name("hosts"), trainjobs.add_runtime(jobs, image, image), FILES[image])
 
     assert job.ends() == "Complete"
     assert job.lines() == job.hosts
 
 
 def test_horovodrun_runs_a_rank_on_every_node(jobs: Namespace) -> None:
-    command = ["/bin/sh", "-ec", HOROVODRUN, "sh", "python3", "-c", horovod.ALLREDUCE]
     runtime = trainjobs.add_runtime(jobs, "horovod", "horovod")
-    job = trainjobs.submit(jobs, job_name("horovod"), runtime, command=command)
+    train = ["python3", "-c", horovod.ALLREDUCE]
+    job = trainjobs.submit(jobs, job_name("horovod"), runtime, "job-horovod.yaml", args=train)
 
     assert job.ends() == "Complete"
     ranks = re.findall(r"host=(\S+) rank=\d size=3 sum=6", job.log())
     assert sorted(ranks) == job.hosts
 
 
-@pytest.mark.parametrize("image", [*OPEN_MPI, MPICH])
+@pytest.mark.parametrize("image", IMAGES)
 def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, WITHOUT_SSH, numProcPerNode=2)
 
@@ -87,7 +76,7 @@ def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs
     assert job.lines() == sorted([f"{host} has no ssh" for host in job.hosts] * 2)
 
 
-@pytest.mark.parametrize("image", [*OPEN_MPI, MPICH])
+@pytest.mark.parametrize("image", IMAGES)
 def test_a_rank_that_fails_fails_the_job_and_its_code_is_the_launchers(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, FAILS)
 
@@ -104,22 +93,22 @@ def test_a_node_that_is_deleted_fails_the_job_and_the_launcher_names_its_pod(job
     assert re.search(rf"mpirt-rsh: host {job.name}-node-0-1: pod {lost} (is being|was) deleted", job.log())
 
 
+def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(jobs: Namespace) -> None:
+    job = start(jobs, "openmpi5", WAITS)
+
+    lost = lose_a_node(job)
+
+    assert job.ends() == "Failed"
+    assert "PRTE has lost communication with a remote daemon" in job.log()
+    assert re.search(rf"mpirt-rsh: .*pod {lost}", job.log())
+
+
 def test_mpich_fails_when_a_node_is_deleted(jobs: Namespace) -> None:
     job = start(jobs, "mpich", WAITS)
 
     lose_a_node(job)
 
     assert job.ends() == "Failed"
-
-
-def test_open_mpi_5_ends_when_a_node_is_deleted(jobs: Namespace) -> None:
-    job = start(jobs, "openmpi5", WAITS)
-
-    lose_a_node(job)
-
-    # Its mpirun ends with code 0 then, at least up to 5.0.7.
-    job.ends()
-    assert "PRTE has lost communication with a remote daemon" in job.log()
 
 
 def test_a_job_that_may_restart_completes_after_a_node_was_deleted(jobs: Namespace) -> None:
@@ -133,10 +122,10 @@ def test_a_job_that_may_restart_completes_after_a_node_was_deleted(jobs: Namespa
 
 
 def start(jobs: Namespace, image: str, script: str, *, runtime: str = "", **trainer: object) -> TrainJob:
-    """A job whose ranks run a shell script."""
+    """The example's job for that image with ranks that run a shell script."""
     runtime = runtime or trainjobs.add_runtime(jobs, image, image)
-    command = [*STARTERS[image], "/bin/sh", "-c", script]
-    return trainjobs.submit(jobs, job_name("ranks"), runtime, command=command, **trainer)
+    args = ["/bin/sh", "-c", script]
+    return trainjobs.submit(jobs, job_name("ranks"), runtime, FILES[image], args=args, **trainer)
 
 
 def lose_a_node(job: TrainJob) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,7 +100,7 @@ def allow(namespace: Namespace) -> None:
 
 def add_runtime(namespace: Namespace, name: str, image: str, **spec: Any) -> str:
     """Add the example's runtime under another name, with a test image; `spec` is the JobSet's. Return its name."""
-    made = copy.deepcopy(_example("runtime.yaml"))
+    made = _example("runtime.yaml")
     made["metadata"]["name"] = name
     jobset = made["spec"]["template"]["spec"]
     for each in jobset["replicatedJobs"]:
@@ -115,9 +114,9 @@ def add_runtime(namespace: Namespace, name: str, image: str, **spec: Any) -> str
     return name
 
 
-def submit(namespace: Namespace, name: str, runtime: str, **trainer: Any) -> TrainJob:
-    """Create the example's job by that runtime; `trainer` has the last word on its field of that name."""
-    made = copy.deepcopy(_example("job.yaml"))
+def submit(namespace: Namespace, name: str, runtime: str, file: str, **trainer: Any) -> TrainJob:
+    """Create the job of an example's file by that runtime; `trainer` has the last word on its field of that name."""
+    made = _example(file)
     made["metadata"]["name"] = name
     made["spec"]["runtimeRef"]["name"] = runtime
     made["spec"]["trainer"] |= trainer
