@@ -115,7 +115,7 @@ def add_runtime(namespace: Namespace, name: str, image: str, **spec: Any) -> str
 
 
 def submit(namespace: Namespace, name: str, runtime: str, file: str, **trainer: Any) -> TrainJob:
-    """Create the job of an example's file by that runtime; `trainer` has the last word on its field of that name."""
+    """Create the job of a file of the example by that runtime; `trainer` has the last word on that field."""
     made = _example(file)
     made["metadata"]["name"] = name
     made["spec"]["runtimeRef"]["name"] = runtime
