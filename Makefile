@@ -152,7 +152,7 @@ cluster: venv programs ## start the test cluster, or heal the one that runs, and
 	$(BIN)/python -m tests.kube images
 
 .PHONY: neighbours
-neighbours: venv ## build what tests run beside mpirt: Kueue, mpi-operator, a gang scheduler; ten minutes the first time
+neighbours: venv ## build what tests run beside mpirt: Kueue, mpi-operator, Trainer, a gang scheduler; a quarter of an hour the first time
 	$(BIN)/python -m tests.kube neighbours
 
 # An environment that is out of date must not keep a cluster from being removed.

@@ -78,7 +78,7 @@ def images(names: tuple[str, ...]) -> None:
 
 @cli.command("neighbours")
 def build_neighbours() -> None:
-    """Build the operators and schedulers that tests run beside mpirt; ten minutes the first time."""
+    """Build the operators and schedulers that tests run beside mpirt; a quarter of an hour the first time."""
     for one in neighbours.ensure_all():
         click.echo(f"{one.name}  {one.version}")
 

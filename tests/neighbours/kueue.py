@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from tests.e2e.ground import Ground, Namespace
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.programs import neighbours
 from tests.kube.wait import until
-from tests.neighbours import webhooks
+from tests.neighbours import objects, webhooks
 from tests.neighbours.programs import ADDRESS, free_port, running
 from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
@@ -26,6 +24,7 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 _GROUP = "kueue.x-k8s.io"
 _VERSION = f"{_GROUP}/v1beta2"
 _SYSTEM = "kueue-system"
+_WEBHOOKS = f"mpirt-test-{NAME}"
 _SERVED_WITHIN = 60.0
 _METRICS = "/etc/kueue/metrics/certs"
 
@@ -37,7 +36,6 @@ def kueue(
     """Kueue for MPIJobs of these namespaces, by an administrator's kubeconfig unless it gets another one."""
     found = neighbours.ensure(NAME)
     at = webhooks.door(free_port(), folder / "certificate")
-    _apply(cluster.kubectl, found.manifests, at, within)
     health = free_port()
     settings = folder / "kueue.json"
     settings.write_text(json.dumps(_settings(at, health)))
@@ -49,10 +47,11 @@ def kueue(
     ]
     environment = {"KUBECONFIG": str(kubeconfig or cluster.kubectl.kubeconfig)}
     try:
+        _apply(cluster.kubectl, found.manifests, at, within)
         with running(argv, folder / "kueue.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
             yield child
     finally:
-        _remove(cluster.kubectl)
+        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
 
 
 @contextmanager
@@ -127,21 +126,15 @@ def _settings(at: Door, health: int) -> dict[str, Any]:
 
 
 def _apply(kubectl: Kubectl, manifests: Path, at: Door, within: Collection[str]) -> None:
-    crds = [
-        webhooks.with_conversion(one, at) for one in _documents(sorted((manifests / "crd/bases").glob("*.yaml")))
-    ]
+    crds = objects.documents(sorted((manifests / "crd/bases").glob("*.yaml")))
     hooks = webhooks.configurations(
-        _documents([manifests / "webhook/manifests.yaml"]),
+        objects.documents([manifests / "webhook/manifests.yaml"]),
         at,
-        f"mpirt-test-{NAME}",
+        _WEBHOOKS,
         wanted=_is_wanted,
         within=within,
     )
-    # The largest are too large for the annotation of a client-side apply.
-    everything = {"apiVersion": "v1", "kind": "List", "items": [*crds, _namespace(), *hooks]}
-    kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=json.dumps(everything))
-    names = [f"crd/{crd['metadata']['name']}" for crd in crds]
-    kubectl("wait", "--for=condition=Established", *names, f"--timeout={_SERVED_WITHIN:.0f}s")
+    objects.apply(kubectl, [webhooks.with_conversion(crd, at) for crd in crds], _namespace(), *hooks)
 
 
 def _is_wanted(hook: Mapping[str, Any]) -> bool:
@@ -151,38 +144,6 @@ def _is_wanted(hook: Mapping[str, Any]) -> bool:
 
 def _namespace() -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SYSTEM}}
-
-
-def _remove(kubectl: Kubectl) -> None:
-    """Remove what would make others wait for a Kueue that is gone; its CRDs go with all their objects."""
-    kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
-    kubectl("delete", kinds, f"mpirt-test-{NAME}", "--ignore-not-found")
-    crds = [each["metadata"]["name"] for each in kubectl.get("crds") if each["spec"]["group"] == _GROUP]
-    # Nobody is left to remove the finalizers, or to convert an object.
-    for crd in crds:
-        kubectl(
-            "patch",
-            "crd",
-            crd,
-            "--type=merge",
-            '--patch={"spec":{"conversion":{"strategy":"None","webhook":null}}}',
-        )
-    for crd in crds:
-        _let_go(kubectl, crd)
-    kubectl("delete", "crd", *crds, "--timeout=60s", timeout=90)
-
-
-def _let_go(kubectl: Kubectl, crd: str) -> None:
-    for each in kubectl.get(crd, "--all-namespaces"):
-        metadata = each["metadata"]
-        if metadata.get("finalizers"):
-            where = [f"--namespace={metadata['namespace']}"] if "namespace" in metadata else []
-            kubectl("patch", crd, metadata["name"], *where, "--type=merge",
-                    '--patch={"metadata":{"finalizers":null}}', check=False)  # fmt: skip
-
-
-def _documents(files: Sequence[Path]) -> list[Manifest]:
-    return [one for file in files for one in yaml.safe_load_all(file.read_text()) if one]
 
 
 def workloads(kubectl: Kubectl) -> list[Manifest]:

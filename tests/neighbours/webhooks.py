@@ -49,8 +49,8 @@ def configurations(
     at: Door,
     name: str,
     *,
-    wanted: Callable[[Mapping[str, Any]], bool],
     within: Collection[str],
+    wanted: Callable[[Mapping[str, Any]], bool] = lambda _hook: True,
 ) -> list[Manifest]:
     """Return the webhook configurations with the wanted webhooks; those of namespaced kinds within these."""
     return [_moved(one, at, name, wanted, within) for one in documents if one["kind"].endswith("Configuration")]

@@ -27,12 +27,14 @@ _VERSIONED = {
     "containerd": "github.com/containerd/containerd/v2",
     "coredns": "github.com/coredns/coredns",
     "etcd": "go.etcd.io/etcd/server/v3",
+    "jobset": "sigs.k8s.io/jobset",
     "kube-router": "github.com/cloudnativelabs/kube-router/v2",
     "kubernetes": "k8s.io/kubernetes",
     "kueue": "sigs.k8s.io/kueue",
     "kwok": "sigs.k8s.io/kwok",
     "mpi-operator": "github.com/kubeflow/mpi-operator",
     "scheduler-plugins": "sigs.k8s.io/scheduler-plugins",
+    "trainer": "github.com/kubeflow/trainer/v2",
 }
 
 Version = tuple[int, ...]

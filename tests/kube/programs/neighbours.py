@@ -32,9 +32,11 @@ class _Recipe:
 
 
 _RECIPES = {
+    "jobset": _Recipe("jobset", "config/components"),
     "kueue": _Recipe("kueue", "config/components"),
     "mpi-operator": _Recipe("mpi-operator", "manifests/base"),
     "scheduler-plugins": _Recipe("scheduler", "config/crd/bases"),
+    "trainer": _Recipe("trainer-controller-manager", "manifests/base"),
 }
 
 

@@ -1,0 +1,57 @@
+"""JobSet: its manager, its CRD and its webhooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.ground import Ground
+from tests.kube.programs import neighbours
+from tests.neighbours import objects, webhooks
+from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.webhooks import Door
+from tests.plane.children import Child
+
+NAME = "jobset"
+
+_GROUP = "jobset.x-k8s.io"
+_WEBHOOKS = f"mpirt-test-{NAME}"
+
+
+@contextmanager
+def jobset(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterator[Child]:
+    """JobSet, by an administrator's kubeconfig; its webhooks concern these namespaces alone."""
+    found = neighbours.ensure(NAME)
+    at = webhooks.door(free_port(), folder / "certificate")
+    health = free_port()
+    settings = folder / "jobset.json"
+    settings.write_text(json.dumps(_settings(at, health)))
+    argv: list[str | Path] = [found.program, f"--config={settings}"]
+    environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig)}
+    try:
+        objects.apply(
+            cluster.kubectl,
+            objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"]),
+            *webhooks.configurations(
+                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
+            ),
+        )
+        with running(argv, folder / "jobset.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
+            yield child
+    finally:
+        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
+
+
+def _settings(at: Door, health: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": ADDRESS, "port": at.port, "certDir": str(at.folder)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+    }

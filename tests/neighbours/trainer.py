@@ -1,0 +1,62 @@
+"""Kubeflow Trainer v2: the manager of TrainJobs, its CRDs and its webhooks. It needs JobSet beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.ground import Ground
+from tests.kube.programs import neighbours
+from tests.neighbours import objects, webhooks
+from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.plane.children import Child
+
+NAME = "trainer"
+
+_GROUP = "trainer.kubeflow.org"
+_WEBHOOKS = f"mpirt-test-{NAME}"
+# Below the folder for temporary files: it has no setting for it.
+_CERTIFICATE = "k8s-webhook-server/serving-certs"
+
+
+@contextmanager
+def trainer(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterator[Child]:
+    """
+    Trainer, by an administrator's kubeconfig; its webhooks concern these namespaces alone.
+
+    That of ClusterTrainingRuntimes, which have no namespace, concerns all of them.
+    """
+    found = neighbours.ensure(NAME)
+    at = webhooks.door(free_port(), folder / _CERTIFICATE)
+    health = free_port()
+    settings = folder / "trainer.json"
+    settings.write_text(json.dumps(_settings(at.port, health)))
+    argv: list[str | Path] = [found.program, f"--config={settings}"]
+    environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig), "TMPDIR": str(folder)}
+    try:
+        objects.apply(
+            cluster.kubectl,
+            objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml"))),
+            *webhooks.configurations(
+                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
+            ),
+        )
+        with running(argv, folder / "trainer.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
+            yield child
+    finally:
+        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
+
+
+def _settings(port: int, health: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": ADDRESS, "port": port},
+        "certManagement": {"enable": False},
+        "leaderElection": {"leaderElect": False},
+    }
