@@ -1,7 +1,7 @@
 """
 The controller of deploy/namespaced, in a namespace of the demo's own.
 
-Owns: whether it may be installed beside what is there, and the manifests with this namespace and these images.
+Owns: whether it may be installed beside what is there, and its installation and removal.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from demo.kubectl import Kubectl
 from demo.place import Images, Place
+from deploy import render
 from tests.kube.errors import ClusterError
 from tests.kube.paths import PROJECT
 from tests.kube.progress import step
@@ -82,9 +83,8 @@ def _ensure_crd(kubectl: Kubectl) -> None:
 
 
 def _install(inside: Kubectl, images: Images) -> None:
-    text = inside("kustomize", str(PROJECT / "deploy/namespaced")).stdout
-    made = manifests(text, inside.namespace, controller=images.controller, runtime=images.runtime)
-    inside("apply", "--filename=-", stdin=made)
+    named = render.Images(controller=images.controller, runtime=images.runtime)
+    inside("apply", "--filename=-", stdin=render.rendered(render.FORMS["namespaced"], named, inside.namespace))
     said = inside(
         "rollout",
         "status",
@@ -96,22 +96,6 @@ def _install(inside: Kubectl, images: Images) -> None:
     if said.returncode != 0:
         pods = inside("get", "pods", check=False).stdout
         raise ClusterError(f"the controller was not Ready within {_READY_WITHIN} s:\n{pods}{_troubles(inside)}")
-
-
-def manifests(text: str, namespace: str, *, controller: str, runtime: str) -> str:
-    """deploy/namespaced for this namespace and these images."""
-    changes = {
-        "namespace: mpirt\n": f"namespace: {namespace}\n",
-        "image: mpirt/controller:latest\n": f"image: {controller}\n",
-        "value: mpirt/runtime:latest\n": f"value: {runtime}\n",
-    }
-    for before, after in changes.items():
-        if before not in text:
-            raise ClusterError(
-                f"deploy/namespaced has no {before.strip()!r} any more", remedy="mend demo/controller.py"
-            )
-        text = text.replace(before, after)
-    return text
 
 
 def _troubles(inside: Kubectl) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo.controller import manifests
+from deploy import render
 from tests.e2e import ground
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
@@ -126,13 +126,9 @@ def job_name(prefix: str) -> str:
 
 def _manifests(cluster: Ground, namespace: str, environment: Mapping[str, str]) -> str:
     """deploy/namespaced for this namespace, with this run's images."""
-    text = manifests(
-        cluster.kubectl("kustomize", str(PROJECT / "deploy/namespaced")).stdout,
-        namespace,
-        controller=cluster.image("controller"),
-        runtime=cluster.image("runtime"),
-    )
+    images = render.Images(controller=cluster.image("controller"), runtime=cluster.image("runtime"))
+    text = render.rendered(render.FORMS["namespaced"], images, namespace)
     first = "- name: MPIRT_RUNTIME_IMAGE\n"
     assert first in text
     more = [f"- {json.dumps({'name': name, 'value': value})}\n" for name, value in environment.items()]
-    return text.replace(first, f"{' ' * 8}".join([*more, first]))
+    return text.replace(first, f"{' ' * 12}".join([*more, first]))

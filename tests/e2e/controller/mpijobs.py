@@ -13,7 +13,7 @@ from tests.kube.wait import until
 
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.
-_LATE = "plm:rsh: Warning: setpgid("
+_LATE = "Warning: setpgid("
 _IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from demo import program
-from demo.controller import manifests, refuse_beside
+from demo.controller import refuse_beside
 from demo.job import FILE
 from demo.place import Images, named_images
 from tests.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
 
-BOTH = {"controller": "reg/controller:1", "runtime": "reg/runtime:1"}
 
 
 class TestImages:
@@ -67,12 +66,6 @@ class TestBesideOthers:
     )
     def test_who_does_not_is_not(self, other: dict[str, Any]) -> None:
         refuse_beside([other])
-
-
-class TestManifests:
-    def test_a_file_that_has_changed_is_not_applied_half_changed(self) -> None:
-        with pytest.raises(ClusterError, match="has no 'image: mpirt/controller:latest' any more"):
-            manifests("namespace: mpirt\n", "mine", **BOTH)
 
 
 class TestTheExample:
