@@ -14,7 +14,6 @@ from tests.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
 
 
-
 class TestImages:
     def test_a_registry_names_all(self) -> None:
         assert named_images({"REGISTRY": "reg/mpirt/"}) == Images(
