@@ -7,6 +7,7 @@ Owns: the sentences about attempts and deaths. They name workers first, because 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from mpirt.controller.messages.sentences import LAUNCHER_POD, listed, pod_end
 from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
@@ -16,6 +17,8 @@ from mpirt.controller.observed.facts import JobEnd
 _NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
 # How the last pod ends if the Job ends for another reason: the Job itself deletes it.
 _BY_THE_JOB = frozenset({How.DELETED, How.GONE})
+# How long mpirun may take to notice that a worker is gone.
+_RIGHT_BEFORE = timedelta(seconds=10)
 
 STOPS: Mapping[Stop, str] = {
     Stop.LAUNCHER_CHANGED: "the launcher's template was changed",
@@ -53,6 +56,20 @@ def of_end(history: History, end: JobEnd) -> str:
         and (end.reason == _NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
     )
     return "; ".join(filter(None, (end.message, of_attempt(last) if last is not None and is_told else "")))
+
+
+def before_success(history: History) -> str:
+    """
+    Return the workers that died right before the launcher ended with 0; empty if none did.
+
+    mpirun of Open MPI 5 (PRRTE 3) loses the exit code when it loses a worker. Nothing tells these two ends from
+    a good one but the time. The kubelets' times have no fractions of a second.
+    """
+    last = history.last
+    if last is None or last.ended is None or last.ended.at is None or last.ended.code != 0:
+        return ""
+    since, until = last.ended.at - _RIGHT_BEFORE, last.ended.at
+    return listed([pod_end(one) for one in last.deaths if one.at is not None and since <= one.at <= until], 0)
 
 
 def reason_of(history: History) -> str:

@@ -168,6 +168,7 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
 
 
 _RESTARTED = "The launcher had to start again: "
+_LOSES_CODES = "mpirun of Open MPI 5 ends with code 0 if it loses a worker: check the job's results."
 
 
 def _counted(observed: Observed, end: JobEnd | None, *, suspended: bool = False) -> JobStatus:
@@ -190,13 +191,9 @@ def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, S
             for kind, one in before.conditions.items()
             if kind not in (Type.CREATED, Type.RESTARTING)
         }
-        return told if end.succeeded else told | _learnt_later(observed, history, end)
+        return told | _learnt_later(observed, history, end)
     if end.succeeded:
-        message = f"{_title(observed)} successfully completed."
-        return {
-            Type.SUCCEEDED: (True, Reason.SUCCEEDED, message),
-            Type.RUNNING: (False, Reason.SUCCEEDED, message),
-        }
+        return _succeeded(observed, history)
     reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
     return _failed(reason, causes.of_end(history, end))
 
@@ -206,7 +203,16 @@ def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Typ
     launcher = launcher_job_end(observed)
     if launcher is None or observed.history is None or history == observed.history:
         return {}
+    if end.succeeded:
+        return _succeeded(observed, history)
     return _failed(end.reason, causes.of_end(history, launcher))
+
+
+def _succeeded(observed: Observed, history: History) -> dict[Type, Said]:
+    message = f"{_title(observed)} successfully completed."
+    if deaths := causes.before_success(history):
+        message += f" But right before, {deaths}. {_LOSES_CODES}"
+    return {Type.SUCCEEDED: (True, Reason.SUCCEEDED, message), Type.RUNNING: (False, Reason.SUCCEEDED, message)}
 
 
 def _failed(reason: str, message: str) -> dict[Type, Said]:

@@ -572,3 +572,65 @@ class TestWhenTheJobHasFailed:
 
         assert world.condition("Running")[2] == told
         assert told.endswith("train-worker-2: container worker ended with code 137 (OOMKilled); and 2 more")
+
+
+class TestASuccessThatMayBeNone:
+    """mpirun of Open MPI 5 ends with 0 when a worker is killed under it."""
+
+    DONE = "MPIJob ml/train successfully completed."
+    CHECK = "mpirun of Open MPI 5 ends with code 0 if it loses a worker: check the job's results."
+
+    @staticmethod
+    def ends(world: World, *, at: int) -> None:
+        done = pods.ended("mpi", 0, "Completed", at=at)
+        world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[done]), succeeded=1)
+        world.finish(succeeded=1)
+
+    @staticmethod
+    def killed(at: int) -> Body:
+        dead = pods.ended("worker", 137, "OOMKilled", at=at)
+        return pods.worker(1, conditions=pods.not_ready(), containers=[dead])
+
+    @pytest.mark.parametrize("died", [12, 22])
+    def test_a_worker_that_died_right_before_is_named(self, died: int) -> None:
+        world = started()
+        world.workers_are(pods.worker(0), self.killed(died))
+        world.later(5)
+
+        self.ends(world, at=22)
+
+        _, reason, message = world.condition("Succeeded")
+        death = "train-worker-1: container worker ended with code 137 (OOMKilled)"
+        assert reason == "MPIJobSucceeded"
+        assert message == f"{self.DONE} But right before, {death}. {self.CHECK}"
+        assert world.condition("Running") == (False, reason, message)
+
+    @pytest.mark.parametrize("died", [11, 23])
+    def test_one_that_died_long_before_or_later_is_not(self, died: int) -> None:
+        world = started()
+        world.workers_are(pods.worker(0), self.killed(died))
+        world.later(5)
+
+        self.ends(world, at=22)
+
+        assert world.condition("Succeeded")[2] == self.DONE
+
+    def test_one_that_is_reported_after_the_end_is_named_then(self) -> None:
+        world = started()
+        self.ends(world, at=18)
+        assert world.condition("Succeeded")[2] == self.DONE
+
+        world.workers_are(pods.worker(0), self.killed(18))
+        world.later(15)
+
+        assert "But right before, train-worker-1: container worker ended" in world.condition("Succeeded")[2]
+
+    def test_without_a_time_of_the_launchers_end_nothing_is_said(self) -> None:
+        world = started()
+        world.workers_are(pods.worker(0), self.killed(18))
+        world.later(5)
+        world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[]), succeeded=1)
+
+        world.finish(succeeded=1)
+
+        assert world.condition("Succeeded")[2] == self.DONE
