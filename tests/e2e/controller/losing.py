@@ -22,13 +22,19 @@ Strike = Callable[[MpiJob], None]
 
 
 def start(
-    namespace: Namespace, name: str, *, retries: int, limits: Mapping[str, str] | None = None, **pods: Any
+    namespace: Namespace,
+    name: str,
+    *,
+    retries: int,
+    limits: Mapping[str, str] | None = None,
+    image: str = "openmpi4",
+    **pods: Any,
 ) -> MpiJob:
     """A job whose first attempt takes minutes, and the next ones a second; `limits` are the workers'."""
-    idle = {**idle_container(namespace.ground.image("openmpi4")), "resources": {"limits": dict(limits or {})}}
+    idle = {**idle_container(namespace.ground.image(image)), "resources": {"limits": dict(limits or {})}}
     worker = {"containers": [idle], **pods.pop("worker", {})}
     policy = {"backoffLimit": retries}
-    return submit(namespace, name, "openmpi4", COMMAND, worker=worker, runPolicy=policy, **pods)
+    return submit(namespace, name, image, COMMAND, worker=worker, runPolicy=policy, **pods)
 
 
 def wait_until_ranks_run(job: MpiJob) -> None:
