@@ -15,7 +15,7 @@ from tests.e2e.rsh import counting, outages
 from tests.e2e.rsh.counting import KINDS, Job
 from tests.kube.wait import until
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def jobs(cluster: Ground, fault: Faults, tmp_path: Path) -> Iterator[list[Job]]:
             for kind in KINDS
         ]
         for job in begun:
-            job.wait_for_ranks(within=120)
+            job.wait_for_ranks(within=240)
         yield begun
 
 
