@@ -35,6 +35,7 @@ NAME = "mpirt-controller"
 
 _PROGRAM = Path(sys.executable).with_name(NAME)
 _READY_WITHIN = 60.0
+_GONE_WITHIN = 600.0
 # What a plane without nodes of its own has no use for.
 _NOT_APPLIED = ("Deployment", "PodDisruptionBudget", "NetworkPolicy")
 
@@ -145,7 +146,9 @@ class Controller:
         kubectl("delete", "mpijobs.kubeflow.org", "--all", "--wait=false")
         for each in self.replicas:
             each.end()
-        kubectl("delete", "statefulsets,jobs,pods", "--all", "--grace-period=0", "--force", "--wait=false")
+        left = ("delete", "statefulsets,jobs,pods", "--all", "--grace-period=0", "--force", "--wait=false")
+        # There may be hundreds, and other tests at the same time.
+        kubectl(*left, timeout=_GONE_WITHIN)
         rest = (f"{what}/{self.namespace.name}" for what in ("clusterrolebinding", "clusterrole", "namespace"))
         self.namespace.ground.kubectl("delete", *rest, "--ignore-not-found", "--wait=false")
 

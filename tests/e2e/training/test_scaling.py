@@ -90,7 +90,8 @@ def test_the_files_of_the_launcher_follow_in_seconds_and_not_in_a_minute(scaled:
 
 def test_no_committed_step_is_repeated_or_skipped(scaled: Scaled) -> None:
     assert scaled.code == 0
-    assert worlds(scaled.run.steps()) == [2, 4, 3, 2]
+    # One of the two new workers may be there first.
+    assert worlds(scaled.run.steps()) in ([2, 4, 3, 2], [2, 3, 4, 3, 2])
     assert broken_promises(scaled.run.lines()) == []
 
 
