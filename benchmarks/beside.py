@@ -3,8 +3,8 @@ mpirt's controller beside mpi-operator, on the same cluster, with the same image
 
 Both run on this machine, as processes, by way of the same proxy, which counts what they write. First each runs
 small jobs in turn, on real nodes. Then each gets many jobs at once, whose pods are on a node that KWOK plays, so
-that there may be any number of them. mpi-operator gets them twice: with the limit of requests that it has by
-default, and without one that matters.
+that there may be any number of them. mpi-operator gets them twice: with the limits of requests that it has by
+default, and without limits that matter.
 """
 
 from __future__ import annotations
@@ -249,10 +249,12 @@ def _first_output(contender: Contender, image: str, name: str) -> float:
     began = time.time()
     kubectl.apply(body)
     manyjobs.wait_for_end(contender.namespace, name, within=_JOB_WITHIN)
-    said = kubectl("logs", f"job/{name}-launcher").stdout
-    kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
     # Open MPI has something to say of its own at times.
-    return min(map(float, _MOMENT.findall(said))) - began
+    said = _MOMENT.findall(kubectl("logs", f"job/{name}-launcher").stdout)
+    kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
+    if not said:
+        raise Unmeasured(f"no rank of {name} has said something")
+    return min(map(float, said)) - began
 
 
 def _many(contender: Contender, jobs: int, workers: int) -> Many:
@@ -302,7 +304,7 @@ def _all_writes(contender: Contender) -> int:
 
 
 def _compared(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
-    """The rows of many jobs, without a limit of requests that matters."""
+    """The rows of many jobs, without limits that matter."""
 
     def row(key: str, what: str, unit: str, one: float, other: float) -> Comparison:
         return Comparison(Quantity(key, what, unit, 1.0, By.MEDIANS), [one], [other])
@@ -326,7 +328,7 @@ def _compared(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
 
 
 def _compared_in_time(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
-    """The rows that its limit of requests changes."""
+    """The rows that its limits of requests change."""
     return _times(ours, theirs, jobs, key="shipped_", how="theirs as shipped")
 
 
