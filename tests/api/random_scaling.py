@@ -85,6 +85,8 @@ class Crowd:
     asked: list[Kind] = field(default_factory=list)
     killed: set[str] = field(default_factory=set)
     """The uids of the workers that they have deleted themselves."""
+    _written: dict[str, int] = field(default_factory=dict)
+    """The version of their last write of each kind."""
 
     def start(self) -> None:
         """Wait until the job runs."""
@@ -98,7 +100,8 @@ class Crowd:
             asked = self._ask(kind, f"{self.job}-{number}")
             if asked and self.chance.random() < _WAITS:
                 self._wait(partial(self._is_through, *asked), f"an outcome of {asked[1]}")
-        self._wait(self.is_settled, "the end of all changes")
+        # Before they were told of their last writes, all may look settled.
+        self._wait(lambda: self._is_told() and self.is_settled(), "the end of all changes")
 
     def status(self) -> Body:
         found: Body = (self.place.recorder.now("TrainingJob", self.job) or {}).get("status", {})
@@ -139,7 +142,9 @@ class Crowd:
                 return self._scaler("ScaleOut", name, toAdd={"count": self.chance.randint(1, 3)})
             case Kind.SCALE:
                 replicas = self.chance.randint(self.least, self.most)
-                self.place.way.patch(f"{self._own()}/scale", {"spec": {"replicas": replicas}})
+                self._note(
+                    "TrainingJob", self.place.way.patch(f"{self._own()}/scale", {"spec": {"replicas": replicas}})
+                )
             case Kind.WITHDRAWN:
                 self._withdraw(name)
             case Kind.DEATH:
@@ -159,7 +164,7 @@ class Crowd:
         return self._scaler("ScaleIn", name, toDelete=to_delete)
 
     def _scaler(self, kind: str, name: str, **spec: Any) -> tuple[str, str]:
-        self.place.way.create(self.place.path(PLURALS[kind]), scaler(kind, name, self.job, spec))
+        self._note(kind, self.place.way.create(self.place.path(PLURALS[kind]), scaler(kind, name, self.job, spec)))
         return kind, name
 
     def _withdraw(self, name: str) -> None:
@@ -176,8 +181,16 @@ class Crowd:
         self.killed.add(pod["metadata"]["uid"])
         name = str(pod["metadata"]["name"])
         with suppress(Denied):
-            self.place.way.delete(self.place.path("pods", name, group="/api/v1"))
+            self._note("Pod", self.place.way.delete(self.place.path("pods", name, group="/api/v1")))
         return name
+
+    def _note(self, kind: str, answer: Body) -> None:
+        """Remember a write by its answer; that of a deletion may be a Status without a version."""
+        if version := answer["metadata"].get("resourceVersion"):
+            self._written[kind] = int(version)
+
+    def _is_told(self) -> bool:
+        return all(self.place.recorder.has_come_to(*write) for write in self._written.items())
 
     def _nobody(self) -> str:
         """A name that no worker has, or has any more."""

@@ -54,6 +54,7 @@ class Recorder:
     def __init__(self) -> None:
         self._told: list[Told] = []
         self._now: dict[tuple[str, str], Body] = {}
+        self._newest: defaultdict[str, int] = defaultdict(int)
         self._lock = threading.Lock()
         # One for each job: who waits for something of one job is not woken by all others.
         self._changed: defaultdict[str, threading.Condition] = defaultdict(lambda: threading.Condition(self._lock))
@@ -66,6 +67,10 @@ class Recorder:
     def now(self, kind: str, name: str) -> Body | None:
         """The object as it was told last; None if there is none now."""
         return self._now.get((kind, name))
+
+    def has_come_to(self, kind: str, version: int) -> bool:
+        """Whether that version of the cluster was told, or a later one: each kind is told in its order."""
+        return self._newest[kind] >= version
 
     def all_of(self, kind: str, job: str) -> list[Body]:
         """The objects of that kind that belong to a job now."""
@@ -100,6 +105,7 @@ class Recorder:
             told = Told(int(body["metadata"]["resourceVersion"]), event["type"] == "DELETED", body)
             with self._lock:
                 self._told.append(told)
+                self._newest[told.kind] = told.version
                 if told.deleted:
                     self._now.pop((told.kind, told.name), None)
                 else:
