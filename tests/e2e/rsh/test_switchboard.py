@@ -36,13 +36,15 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 _AGENTS = 64
 _LINES, _BLOCK = 20_000, 500
 _PADDING = "0123456789abcdef" * 4
-# A block of lines, then a pause that makes the whole last longer than two deaths of a switchboard.
+_GO = "/tmp/go"
+# A block of lines, then a pause. Near the end it waits, so that none is through before both deaths.
 _NUMBERED = f"""
 n=0
 while [ $n -lt {_LINES} ]; do
     n=$((n + 1))
     echo "$n {_PADDING}"
     [ $((n % {_BLOCK})) -ne 0 ] || sleep 0.25
+    [ $n -ne {_LINES - _BLOCK} ] || until [ -e {_GO} ]; do sleep 0.25; done
 done
 """
 _EXPECTED = b"".join(b"%d %s\n" % (number, _PADDING.encode()) for number in range(1, _LINES + 1))
@@ -76,7 +78,11 @@ def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_ar
     began = time.monotonic()
     with crowds.members(namespace, pods, _AGENTS, _NUMBERED) as members:
         killed = [killed_when_all_are_at(share, members, folder) for share in (0.25, 0.5)]
+        for pod in pods:
+            namespace.kubectl.execute(pod, "touch", _GO)
         ends = [member.end(within=120) for member in members]
+    for pod in pods:
+        namespace.kubectl.execute(pod, "rm", _GO)
 
     print(f"{_AGENTS} agents, {_AGENTS * len(_EXPECTED) / 1e6:.0f} MB: {time.monotonic() - began:.1f} s")
     assert len(set(killed)) == 2
