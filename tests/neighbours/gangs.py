@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.e2e.ground import Ground
 from tests.kube.programs import neighbours
-from tests.neighbours import webhooks
+from tests.neighbours import objects, webhooks
 from tests.neighbours.programs import ADDRESS, free_port, running
 from tests.plane.children import Child
 
@@ -18,7 +18,6 @@ SCHEDULER = "mpirt-test-gangs"
 """The name by which pods ask for it."""
 
 _NAME = "scheduler-plugins"
-_CRD = "podgroups.scheduling.x-k8s.io"
 # How long a member that has a place waits for the others, before all of them give theirs up.
 _WAITS_SECONDS = 3
 
@@ -28,8 +27,7 @@ def coscheduling(cluster: Ground, folder: Path) -> Iterator[Child]:
     """The scheduler, and the CRD of its groups; the CRD stays, because others may be using it."""
     found = neighbours.ensure(_NAME)
     at = webhooks.door(free_port(), folder / "certificate")
-    cluster.kubectl("apply", "--server-side", f"--filename={found.manifests}/scheduling.x-k8s.io_podgroups.yaml")
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{_CRD}", "--timeout=60s")
+    objects.apply(cluster.kubectl, objects.documents([found.manifests / "scheduling.x-k8s.io_podgroups.yaml"]))
     settings = folder / "scheduler.json"
     settings.write_text(json.dumps(_settings(cluster.kubectl.kubeconfig)))
     argv: list[str | Path] = [

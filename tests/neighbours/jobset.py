@@ -31,18 +31,16 @@ def jobset(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterato
     settings.write_text(json.dumps(_settings(at, health)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig)}
-    try:
-        objects.apply(
-            cluster.kubectl,
-            objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"]),
-            *webhooks.configurations(
-                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
-            ),
-        )
-        with running(argv, folder / "jobset.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
-            yield child
-    finally:
-        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
+    crds = objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"])
+    hooks = objects.documents([found.manifests / "webhook/manifests.yaml"])
+    ready = f"http://{ADDRESS}:{health}/readyz"
+    with (
+        objects.passing(
+            cluster.kubectl, _WEBHOOKS, _GROUP, crds, *webhooks.configurations(hooks, at, _WEBHOOKS, within=within)
+        ),
+        running(argv, folder / "jobset.log", ready, environment) as child,
+    ):
+        yield child
 
 
 def _settings(at: Door, health: int) -> dict[str, Any]:

@@ -46,12 +46,21 @@ def kueue(
         "--feature-gates=VisibilityOnDemand=false",
     ]
     environment = {"KUBECONFIG": str(kubeconfig or cluster.kubectl.kubeconfig)}
-    try:
-        _apply(cluster.kubectl, found.manifests, at, within)
-        with running(argv, folder / "kueue.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
-            yield child
-    finally:
-        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
+    crds = objects.documents(sorted((found.manifests / "crd/bases").glob("*.yaml")))
+    hooks = webhooks.configurations(
+        objects.documents([found.manifests / "webhook/manifests.yaml"]),
+        at,
+        _WEBHOOKS,
+        wanted=_is_wanted,
+        within=within,
+    )
+    crds = [webhooks.with_conversion(crd, at) for crd in crds]
+    ready = f"http://{ADDRESS}:{health}/readyz"
+    with (
+        objects.passing(cluster.kubectl, _WEBHOOKS, _GROUP, crds, _namespace(), *hooks),
+        running(argv, folder / "kueue.log", ready, environment) as child,
+    ):
+        yield child
 
 
 @contextmanager
@@ -123,18 +132,6 @@ def _settings(at: Door, health: int) -> dict[str, Any]:
         "clientConnection": {"qps": 50, "burst": 100},
         "integrations": {"frameworks": ["kubeflow.org/mpijob"]},
     }
-
-
-def _apply(kubectl: Kubectl, manifests: Path, at: Door, within: Collection[str]) -> None:
-    crds = objects.documents(sorted((manifests / "crd/bases").glob("*.yaml")))
-    hooks = webhooks.configurations(
-        objects.documents([manifests / "webhook/manifests.yaml"]),
-        at,
-        _WEBHOOKS,
-        wanted=_is_wanted,
-        within=within,
-    )
-    objects.apply(kubectl, [webhooks.with_conversion(crd, at) for crd in crds], _namespace(), *hooks)
 
 
 def _is_wanted(hook: Mapping[str, Any]) -> bool:

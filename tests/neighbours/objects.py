@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -21,6 +22,23 @@ def documents(files: Iterable[Path]) -> list[Manifest]:
     return [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one]
 
 
+@contextmanager
+def passing(
+    kubectl: Kubectl, webhooks: str, group: str, crds: Sequence[Manifest], *others: Manifest
+) -> Iterator[None]:
+    """
+    The objects of a neighbour, for the block.
+
+    What would make others wait for it is removed after that, however far it came: its webhook configurations, both
+    of that name, and the CRDs of its group, with all their objects.
+    """
+    try:
+        apply(kubectl, crds, *others)
+        yield
+    finally:
+        _remove(kubectl, webhooks, group)
+
+
 def apply(kubectl: Kubectl, crds: Sequence[Manifest], *others: Manifest) -> None:
     """Apply the objects on the server's side, and wait until the CRDs' kinds are served."""
     # The largest are too large for the annotation of a client-side apply.
@@ -35,12 +53,7 @@ def apply(kubectl: Kubectl, crds: Sequence[Manifest], *others: Manifest) -> None
     )
 
 
-def remove(kubectl: Kubectl, webhooks: str, group: str) -> None:
-    """
-    Remove what would make others wait for a neighbour that has ended: its webhooks, and the CRDs of its group.
-
-    `webhooks` is the name of both of its webhook configurations. CRDs are deleted with all their objects.
-    """
+def _remove(kubectl: Kubectl, webhooks: str, group: str) -> None:
     kinds = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
     kubectl("delete", kinds, webhooks, "--ignore-not-found")
     crds = [each["metadata"]["name"] for each in kubectl.get("crds") if each["spec"]["group"] == group]

@@ -36,18 +36,16 @@ def trainer(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterat
     settings.write_text(json.dumps(_settings(at.port, health)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig), "TMPDIR": str(folder)}
-    try:
-        objects.apply(
-            cluster.kubectl,
-            objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml"))),
-            *webhooks.configurations(
-                objects.documents([found.manifests / "webhook/manifests.yaml"]), at, _WEBHOOKS, within=within
-            ),
-        )
-        with running(argv, folder / "trainer.log", f"http://{ADDRESS}:{health}/readyz", environment) as child:
-            yield child
-    finally:
-        objects.remove(cluster.kubectl, _WEBHOOKS, _GROUP)
+    crds = objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml")))
+    hooks = objects.documents([found.manifests / "webhook/manifests.yaml"])
+    ready = f"http://{ADDRESS}:{health}/readyz"
+    with (
+        objects.passing(
+            cluster.kubectl, _WEBHOOKS, _GROUP, crds, *webhooks.configurations(hooks, at, _WEBHOOKS, within=within)
+        ),
+        running(argv, folder / "trainer.log", ready, environment) as child,
+    ):
+        yield child
 
 
 def _settings(port: int, health: int) -> dict[str, Any]:

@@ -62,8 +62,8 @@ def before_success(history: History) -> str:
     """
     Return the workers that died right before the launcher ended with 0; empty if none did.
 
-    mpirun of Open MPI 5 (PRRTE 3) loses the exit code when it loses a worker. Nothing tells these two ends from
-    a good one but the time. The kubelets' times have no fractions of a second.
+    mpirun of Open MPI 5 (PRRTE 3) loses the exit code when it loses a worker. Only the times tell such an end from
+    a good one, and those of kubelets have no fractions of a second.
     """
     last = history.last
     if last is None or last.ended is None or last.ended.at is None or last.ended.code != 0:

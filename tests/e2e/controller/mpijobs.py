@@ -13,7 +13,7 @@ from tests.kube.wait import until
 
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.
-_LATE = "Warning: setpgid("
+LATE = "Warning: setpgid("
 _IMPLEMENTATIONS = {"mpich": "MPICH"}
 
 
@@ -77,7 +77,7 @@ class MpiJob:
     def log(self) -> list[str]:
         """The lines of the launcher's main container."""
         lines = self.namespace.kubectl("logs", f"job/{self.name}-launcher").stdout.splitlines()
-        return [line for line in lines if _LATE not in line]
+        return [line for line in lines if LATE not in line]
 
     def pods(self, role: str) -> list[dict[str, Any]]:
         labels = f"training.kubeflow.org/job-name={self.name},training.kubeflow.org/job-role={role}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from tests.e2e.controller.mpijobs import LATE
 from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Manifest
 from tests.kube.paths import PROJECT
@@ -18,8 +19,6 @@ RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 _TRAINJOBS = "trainjobs.trainer.kubeflow.org"
-# What Open MPI says at times of a child that has done by itself what its parent was about to do.
-_LATE = "Warning: setpgid("
 # Several times what it takes where others keep the processors busy.
 _WITHIN = 180.0
 
@@ -59,7 +58,7 @@ class TrainJob:
 
     def lines(self) -> list[str]:
         """The lines of its log, sorted: those of the ranks come in any order."""
-        return sorted(line for line in self.log().splitlines() if _LATE not in line)
+        return sorted(line for line in self.log().splitlines() if LATE not in line)
 
     def node(self, index: int) -> str:
         """The pod of that node."""

@@ -54,10 +54,10 @@ class TestImage:
         assert finishing.endswith('/horovod/finish.sh "$1" /cache/built/files.tar')
 
     def test_the_finishing_script_gets_all_of_several(self) -> None:
-        words = image_argv(IMAGES["deepspeed"], MIRROR, TARGET, [Path("/cache/files.tar"), Path("/work/pypi")])
+        words = image_argv(IMAGES["deepspeed"], MIRROR, TARGET, [Path("/cache/files.tar"), Path("/cache/pypi")])
 
         [finishing] = [word for word in words if "finish.sh" in word]
-        assert finishing.endswith('/deepspeed/finish.sh "$1" /cache/files.tar /work/pypi')
+        assert finishing.endswith('/deepspeed/finish.sh "$1" /cache/files.tar /cache/pypi')
 
     def test_an_image_is_proved_when_nothing_more_changes_it(self) -> None:
         words = image_argv(IMAGES["horovod"], MIRROR, TARGET, [Path("/cache/built/files.tar")])
