@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,8 @@ from tests.api import controllers
 from tests.api.apiproxy import ApiProxy
 from tests.e2e import ground
 from tests.e2e.controller import deployed
-from tests.e2e.controller.mpijobs import manifest
-from tests.e2e.controller.scraped import parse
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.controller.scraped import Rest, parse
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import cluster as kube
 from tests.kube import controlplane, kubeconfig, pki
@@ -73,8 +73,8 @@ class Contender:
     namespace: Namespace
     pid: int
     proxy: ApiProxy
-    objects: Mapping[str, int]
-    """How many of each kind a job is made of, without its pods."""
+    kinds: Sequence[str]
+    """What a job is made of, besides its pods: one of each."""
     worker: Sequence[str]
     """What a worker runs."""
     begins: Sequence[str] = ()
@@ -89,17 +89,9 @@ class Contender:
 
     def written_at_rest(self) -> int:
         """Wait until it has written nothing for a while; returns the same."""
-        last, since = self.writes(), time.monotonic()
-
-        def is_over() -> bool:
-            nonlocal last, since
-            now = self.writes()
-            if now != last:
-                last, since = now, time.monotonic()
-            return time.monotonic() - since > _AT_REST
-
-        until(is_over, within=_WITHIN, what=f"{self.name} to come to rest")
-        return last
+        rest = Rest(self.writes)
+        until(lambda: rest.seconds() > _AT_REST, within=_WITHIN, what=f"{self.name} to come to rest")
+        return self.writes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +142,15 @@ class Contest:
         with self._theirs(_SHIPPED) as theirs:
             shipped = _many(theirs, jobs, workers)
         ours = _many(self.ours, jobs, workers)
-        return [*small, *_compared(ours, fast, jobs), *_compared_in_time(ours, shipped, jobs)]
+        limited = _times(ours, shipped, jobs, key="shipped_", how="theirs as shipped")
+        return [*small, *_compared(ours, fast, jobs), *limited]
 
     def _small(self, theirs: Contender, runs: int) -> list[Comparison]:
         """Small jobs in turn, each run to its end."""
-        image = self.cluster.image(_IMAGE)
         names = iter(range(1_000_000))
 
         def run(contender: Contender) -> Callable[[], float]:
-            return lambda: _first_output(contender, image, f"small-{next(names)}")
+            return lambda: _first_output(contender, f"small-{next(names)}")
 
         with step(f"{runs} small jobs of each"):
             pairs.in_turn(1, run(self.ours), run(theirs))
@@ -176,7 +168,6 @@ class Contest:
         door = kubeconfig.write(
             own / "admin.kubeconfig", controlplane.SITE, pki.ADMIN, url=self.proxy.open(namespace.name)
         )
-        objects = dict.fromkeys(("ConfigMap", "Secret", "Service", "Job"), 1)
         with mpi_operator.mpi_operator(namespace, own, kubeconfig=door, options=options) as child:
             yield Contender(
                 THEIRS,
@@ -184,7 +175,7 @@ class Contest:
                 namespace,
                 child.process.pid,
                 self.proxy,
-                objects,
+                ("ConfigMap", "Secret", "Service", "Job"),
                 worker=("serve-ssh",),
                 begins=("with-hosts",),
             )
@@ -200,7 +191,6 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]
         urls=[proxy.open(name)],
         environment={"MPIRT_RUNTIME_IMAGE": cluster.image("runtime")},
     )
-    kinds = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job")
     try:
         [replica] = installed.replicas
         yield Contender(
@@ -209,7 +199,7 @@ def _ours(cluster: Ground, folder: Path, proxy: ApiProxy) -> Iterator[Contender]
             installed.namespace,
             replica.process.process.pid,
             proxy,
-            dict.fromkeys(kinds, 1),
+            ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job"),
             worker=("sleep", "infinity"),
         )
     finally:
@@ -231,36 +221,34 @@ def _played_node(cluster: Ground, folder: Path) -> Iterator[None]:
         child.end()
 
 
-def _first_output(contender: Contender, image: str, name: str) -> float:
+def _first_output(contender: Contender, name: str) -> float:
     """Run a job to its end; returns after how many seconds its first rank said something."""
+    image = contender.namespace.ground.image(_IMAGE)
     worker = {"containers": [{"name": "mpi", "image": image, "command": list(contender.worker)}]}
-    body = manifest(
-        name,
-        image,
-        (*contender.begins, "mpirun", "--allow-run-as-root", "-n", str(WORKERS), "date", "+%s.%N"),
-        workers=WORKERS,
-        worker=worker,
-        launcher={},
-        container={},
-        runPolicy={"cleanPodPolicy": "Running"},
-    )
-    kubectl = contender.namespace.kubectl
+    command = (*contender.begins, "mpirun", "--allow-run-as-root", "-n", str(WORKERS), "date", "+%s.%N")
+    policy = {"cleanPodPolicy": "Running"}
     # A rank tells the time of the same machine.
     began = time.time()
-    kubectl.apply(body)
-    manyjobs.wait_for_end(contender.namespace, name, within=_JOB_WITHIN)
+    job = submit(contender.namespace, name, _IMAGE, command, workers=WORKERS, worker=worker, runPolicy=policy)
+    _wait_for_end(job)
     # Open MPI has something to say of its own at times.
-    said = _MOMENT.findall(kubectl("logs", f"job/{name}-launcher").stdout)
-    kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
+    said = _MOMENT.findall("\n".join(job.log()))
+    job.namespace.kubectl("delete", "mpijobs.kubeflow.org", name, "--cascade=foreground", timeout=_WITHIN)
     if not said:
         raise Unmeasured(f"no rank of {name} has said something")
     return min(map(float, said)) - began
 
 
+def _wait_for_end(job: MpiJob) -> None:
+    until(lambda: job.holds("Succeeded") or job.holds("Failed"), within=_JOB_WITHIN, what=f"the end of {job.name}")
+    if not job.holds("Succeeded"):
+        raise Unmeasured(f"the job {job.name} failed; its launcher said: {job.log() or 'nothing'}")
+
+
 def _many(contender: Contender, jobs: int, workers: int) -> Many:
     """Create many jobs at once, wait until all run, look at them in peace, and remove them."""
     namespace = contender.namespace
-    wanted = {**contender.objects, "Pod": workers + 1}
+    wanted = {**dict.fromkeys(contender.kinds, 1), "Pod": workers + 1}
     before = manyjobs.counts(namespace, wanted)
     with step(f"{jobs} jobs of {contender.name}"):
         writes, everybodys, cpu = contender.writes(), _all_writes(contender), cpu_seconds(contender.pid)
@@ -305,37 +293,35 @@ def _all_writes(contender: Contender) -> int:
 
 def _compared(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
     """The rows of many jobs, without limits that matter."""
-
-    def row(key: str, what: str, unit: str, one: float, other: float) -> Comparison:
-        return Comparison(Quantity(key, what, unit, 1.0, By.MEDIANS), [one], [other])
-
+    peace = f"CPU time in {_IDLE_SECONDS:g} s of peace"
     return [
         *_times(ours, theirs, jobs, key="", how="no limit of requests"),
-        row("many_writes_ratio", f"the controller for each of {jobs} jobs", "writes", ours.writes, theirs.writes),
-        row(
-            "all_writes_ratio", f"everybody for each of {jobs} jobs", "writes", ours.all_writes, theirs.all_writes
+        _row(
+            "many_writes_ratio", f"the controller for each of {jobs} jobs", "writes", (ours.writes, theirs.writes)
         ),
-        row("cpu_ratio", f"CPU time for {jobs} jobs", "s", ours.cpu_seconds, theirs.cpu_seconds),
-        row(
-            "idle_cpu_ratio",
-            f"CPU time in {_IDLE_SECONDS:g} s of peace",
-            "s",
-            ours.idle_cpu_seconds,
-            theirs.idle_cpu_seconds,
+        _row(
+            "all_writes_ratio",
+            f"everybody for each of {jobs} jobs",
+            "writes",
+            (ours.all_writes, theirs.all_writes),
         ),
-        row("memory_ratio", f"memory with {jobs} jobs, at most", "MB", ours.peak_megabytes, theirs.peak_megabytes),
+        _row("cpu_ratio", f"CPU time for {jobs} jobs", "s", (ours.cpu_seconds, theirs.cpu_seconds)),
+        _row("idle_cpu_ratio", peace, "s", (ours.idle_cpu_seconds, theirs.idle_cpu_seconds)),
+        _row(
+            "memory_ratio", f"memory with {jobs} jobs, at most", "MB", (ours.peak_megabytes, theirs.peak_megabytes)
+        ),
     ]
-
-
-def _compared_in_time(ours: Many, theirs: Many, jobs: int) -> list[Comparison]:
-    """The rows that its limits of requests change."""
-    return _times(ours, theirs, jobs, key="shipped_", how="theirs as shipped")
 
 
 def _times(ours: Many, theirs: Many, jobs: int, *, key: str, how: str) -> list[Comparison]:
-    made = Quantity(f"{key}made_ratio", f"{jobs} jobs, {how}: all objects exist", "s", 1.0, By.MEDIANS)
-    running = Quantity(f"{key}running_ratio", f"{jobs} jobs, {how}: all run", "s", 1.0, By.MEDIANS)
+    what = f"{jobs} jobs, {how}"
     return [
-        Comparison(made, [ours.made_seconds], [theirs.made_seconds]),
-        Comparison(running, [ours.running_seconds], [theirs.running_seconds]),
+        _row(f"{key}made_ratio", f"{what}: all objects exist", "s", (ours.made_seconds, theirs.made_seconds)),
+        _row(f"{key}running_ratio", f"{what}: all run", "s", (ours.running_seconds, theirs.running_seconds)),
     ]
+
+
+def _row(key: str, what: str, unit: str, both: tuple[float, float]) -> Comparison:
+    """Something that was measured once: of ours, then of theirs."""
+    ours, theirs = both
+    return Comparison(Quantity(key, what, unit, 1.0, By.MEDIANS), [ours], [theirs])

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from benchmarks import manyjobs
 from benchmarks.measure import Unmeasured
 from tests.api.controllers import Controller, Replica
+from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.kube.progress import step
 from tests.kube.wait import until
@@ -114,21 +115,14 @@ def _plain_life(controller: Controller) -> dict[str, float]:
     with step("a plain job"):
         before = scrape(leader).writes()
         namespace.kubectl.apply(manyjobs.job("plain", workers=1))
-        until(
-            lambda: manyjobs.holds(namespace, "plain", "Running"),
-            within=manyjobs.WITHIN,
-            what="the plain job to run",
-        )
+        plain = MpiJob(namespace, "plain")
+        plain.wait_for("Running", within=manyjobs.WITHIN)
         time.sleep(_AT_REST)
         asked = requests_of(controller)
         time.sleep(_QUIET_SECONDS)
         quiet = requests_of(controller) - asked
         namespace.kubectl("annotate", "pods", "--selector=job-name=plain-launcher", f"{ENDS}=0", "--overwrite")
-        until(
-            lambda: manyjobs.holds(namespace, "plain", "Succeeded"),
-            within=manyjobs.WITHIN,
-            what="the plain job's end",
-        )
+        plain.wait_for("Succeeded", within=manyjobs.WITHIN)
         time.sleep(_AT_REST)
         writes = scrape(leader).writes() - before
     return {"writes_per_job": writes, "quiet_requests": quiet}

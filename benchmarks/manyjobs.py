@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from benchmarks.measure import Unmeasured
 from tests.e2e.controller.mpijobs import manifest
 from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
@@ -111,24 +110,6 @@ def running(namespace: Namespace) -> int:
     """Return how many jobs run."""
     path = '--output=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Running")].status} {end}'
     return namespace.kubectl("get", "mpijobs.kubeflow.org", path).stdout.split().count("True")
-
-
-def holds(namespace: Namespace, name: str, kind: str) -> bool:
-    """Return whether a job has that condition."""
-    path = f'--output=jsonpath={{.status.conditions[?(@.type=="{kind}")].status}}'
-    return namespace.kubectl("get", "mpijobs.kubeflow.org", name, path).stdout == "True"
-
-
-def wait_for_end(namespace: Namespace, name: str, *, within: float) -> None:
-    """Wait until a job has succeeded; one that has failed can't be measured."""
-    until(
-        lambda: holds(namespace, name, "Succeeded") or holds(namespace, name, "Failed"),
-        within=within,
-        what=f"the end of {name}",
-    )
-    if not holds(namespace, name, "Succeeded"):
-        said = namespace.kubectl("logs", f"job/{name}-launcher", check=False).stdout
-        raise Unmeasured(f"the job {name} failed; its launcher said: {said.strip() or 'nothing'}")
 
 
 def _are_asked_to_go(namespace: Namespace) -> bool:
