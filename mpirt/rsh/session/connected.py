@@ -39,8 +39,8 @@ class Connected(Running):
     # fmt: off
     __slots__ = (
         "_api_heard", "_asked_api", "_awaits_usage", "_can_attach", "_channels", "_entrance", "_findings",
-        "_holding", "_is_listening", "_jitter", "_liveness", "_protocol", "_reattaching", "_talk", "_usage",
-        "_usage_asked", "_was_started",
+        "_holding", "_is_listening", "_jitter", "_liveness", "_nonce", "_protocol", "_reattaching", "_talk",
+        "_usage", "_usage_asked", "_was_started",
     )
     # fmt: on
 
@@ -60,6 +60,7 @@ class Connected(Running):
         self._holding = holding
         self._jitter = jitter
         self._protocol = entered.protocol
+        self._nonce = entered.nonce
         self._talk = talk or conversation.Conversation()
         self._channels = channels
         self._entrance: Entrance | None = None
@@ -243,7 +244,7 @@ class Connected(Running):
     def _opened(self, now: float) -> None:
         if self._reattaching is not None:
             self._reattaching.opened(now)
-            self._entrance = Entrance(self._task.order.nonce, self._holding.keepers, attach=True)
+            self._entrance = Entrance(self._nonce, self._holding.keepers, attach=True)
             self._tell(self._entrance.greeting())
 
     def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:

@@ -149,10 +149,9 @@ class Held(Connected):
             self._actions.append(events.Say(left_open(self._task.pod)))
         is_ours = self._ending is None or self._ending.is_ours
         self._outcome = (end.code, "") if is_ours or self._ending is None else self._ending.after(end.code)
-        order, found = self._task.order, self._findings
-        code, line = self._outcome
+        found, (code, line) = self._findings, self._outcome
         record = Record(
-            self._task.pod, order.nonce, found.container, found.container_start, is_held=True, code=code, line=line
+            self._task.pod, self._nonce, found.container, found.container_start, is_held=True, code=code, line=line
         )
         self._actions.append(events.Keep(record))
 

@@ -86,6 +86,8 @@ class Entered(Value):
 
     protocol: str
     container: str
+    nonce: str
+    """That of the attempt which is gone on with: it names one keeper, and no other."""
     watching: bool = False
     """Whether the pod is watched already."""
 

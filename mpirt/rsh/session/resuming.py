@@ -40,7 +40,7 @@ class Over(Machine):
 
 
 def resume(task: Task, resumption: Resumption, *, now: float, jitter: Callable[[], float]) -> Held | Over:
-    """The phase in which the command is now. The task has the pod and the nonce of the record."""
+    """The phase in which the command is now. The task has the pod of the record."""
     record = resumption.record
     if record.code is not None:
         return Over(task, record.code, record.line, now=now)
@@ -67,7 +67,7 @@ def _held(
         task,
         holding,
         None,
-        Entered(task.protocol, resumption.record.container),
+        Entered(task.protocol, resumption.record.container, resumption.record.nonce),
         now=now,
         jitter=jitter,
         talk=talk,

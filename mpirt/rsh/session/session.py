@@ -98,7 +98,7 @@ class Session:
 class _Opening(Machine):
     """Everything before GO: all of it may be repeated."""
 
-    __slots__ = ("_go", "_jitter", "_protocol", "_starting", "_take", "following")
+    __slots__ = ("_go", "_greetings", "_jitter", "_protocol", "_starting", "_take", "following")
 
     stdin_room = stdin_taken = 0
     bounds_output = False
@@ -109,6 +109,7 @@ class _Opening(Machine):
         self._jitter = jitter
         self._starting = Starting(task, now=now, jitter=jitter)
         self._protocol = V4
+        self._greetings = 0
         # What follows once the record is kept.
         self._go: Callable[[float], None] | None = None
         # What a message leads to, once a connection is open.
@@ -123,6 +124,15 @@ class _Opening(Machine):
     def container(self) -> str:
         """The container that is to be entered, as far as its name is known."""
         return self._starting.container
+
+    @property
+    def _nonce(self) -> str:
+        """
+        Of this attempt: a keeper that an earlier one has left can't be taken for this one's.
+
+        The connection of an attempt that is given up may still bring its greeting to the pod, much later.
+        """
+        return f"{self._task.order.nonce}a{self._greetings}"
 
     def _happened(self, event: events.Event, now: float) -> None:
         match event:
@@ -160,6 +170,7 @@ class _Opening(Machine):
 
     def _greet(self, now: float) -> None:
         order, holding = self._task.order, self._task.holding
+        self._greetings += 1
         self._starting.opened(now)
         if holding is None:
             from mpirt.rsh.protocol import streams, wrapper  # noqa: PLC0415  who has a keeper does without
@@ -168,7 +179,7 @@ class _Opening(Machine):
             self._take = lambda message, at: self._take_parts(parts, message, at)
             self._tell(wrapper.payload(order))
         else:
-            entrance = Entrance(order.nonce, holding.keepers)
+            entrance = Entrance(self._nonce, holding.keepers)
             self._take = lambda message, at: self._enter(entrance, holding, message, at)
             self._tell(entrance.greeting())
 
@@ -191,8 +202,7 @@ class _Opening(Machine):
     def _settle(self, go: Callable[[float], None], *, container_start: int = 0, is_held: bool) -> None:
         """The command may be started from here on: what it takes to find it is kept before."""
         self._go = go
-        order, container = self._task.order, self._starting.container
-        record = Record(self._task.pod, order.nonce, container, container_start, is_held)
+        record = Record(self._task.pod, self._nonce, self._starting.container, container_start, is_held)
         self._actions.append(events.Keep(record))
 
     def _take_parts(self, streams: Streams, message: bytes, now: float) -> None:
@@ -234,7 +244,7 @@ class _Opening(Machine):
 
     @property
     def _entered(self) -> Entered:
-        return Entered(self._protocol, self._starting.container, self._watching)
+        return Entered(self._protocol, self._starting.container, self._nonce, self._watching)
 
     def _bind(self, streams: Streams, now: float) -> None:
         """The wrapper runs the command: it ends with this connection."""

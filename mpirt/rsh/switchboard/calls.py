@@ -330,7 +330,7 @@ class Call:
             wish.words,
             environ,
             pod=wish.pod,
-            nonce=nonce() if resumed is None else resumed.record.nonce,
+            nonce=nonce(),
             has_stdin=self._handover.has_stdin,
             encoding=_ENCODING,
             holding=self._holding(environ),

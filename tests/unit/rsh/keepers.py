@@ -6,6 +6,7 @@ Owns: a second implementation of the contract, for tests in which connections br
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -13,11 +14,13 @@ from mpirt.rsh.protocol.greeting import Keepers
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import Closed, Dial, Opened, Send, Tick
 from mpirt.rsh.session.holding import Holding
-from tests.unit.rsh.sessions import DEFAULT_GRACE, NONCE, V4, Run, out
+from tests.unit.rsh.sessions import DEFAULT_GRACE, FIRST, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, USAGE = 1, 2, 3, 4, 5, 6, 7, 9
 ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED, USED = 33, 34, 35, 36, 37, 38, 39, 40, 41, 42
 WINDOW = 1024 * 1024
+# What the greeting has the shell become.
+_BECOMES = re.compile(rb'exec "\$mpirt_x" (bridge|attach) (\w+);')
 
 
 def frame(kind: int, epoch: int, number: int = 0, payload: bytes = b"") -> bytes:
@@ -163,12 +166,17 @@ class Keeper:
 
 
 class HeldRun(Run):
-    """A session and the keeper that it finds, with a connection between them that may break anywhere."""
+    """
+    A session and the keepers that it finds, with a connection between them that may break anywhere.
+
+    `keeper` is the one of the last attempt; all that were made stay, each to be found by its nonce alone.
+    """
 
     def __init__(self, *, has_stdin: bool = False, grace: Grace = DEFAULT_GRACE, **settings: object) -> None:
         holding = Holding(Keepers({}), **settings)  # type: ignore[arg-type]
         super().__init__(has_stdin=has_stdin, holding=holding, grace=grace)
         self.keeper = Keeper()
+        self.keepers: dict[bytes, Keeper] = {}
         self.is_open = False
         self.is_gone = False
         self.container_start = 4000
@@ -189,12 +197,22 @@ class HeldRun(Run):
         return self
 
     def carry(self, *, breaks_after: int | None = None) -> None:
-        """Carry what both say, at most so many bytes each way, until neither says anything more."""
+        """
+        Carry what both say, at most so many bytes each way, until neither says anything more.
+
+        The greeting counts for nothing: it comes whole or, with 0, not at all.
+        """
         left = 10**9 if breaks_after is None else breaks_after
         while self.is_open:
-            heard = self._unheard()[:left]
+            heard = self._unheard()
+            if heard and left and not self._greeted:
+                line, _, heard = heard.partition(b"\n")
+                self._greeted = True
+                self._become(line)
+                heard += self._unheard()
+            heard = heard[:left]
             if heard:
-                self._listen(heard)
+                self.keeper.receive(heard)
             said = self.keeper.take()[:left] if self._greeted else b""
             for at in range(0, len(said), 20000):
                 self.feed(out(said[at : at + 20000]))
@@ -243,15 +261,25 @@ class HeldRun(Run):
         fresh, self._told = self.actions[self._told :], len(self.actions)
         return b"".join(action.message[1:] for action in fresh if isinstance(action, Send))
 
-    def _listen(self, heard: bytes) -> None:
-        if not self._greeted:
-            _, _, heard = heard.partition(b"\n")
-            self._greeted = True
-            word = "GONE" if self.is_gone else "KEEPER 1"
-            self.feed(out(keeper_line(f"{word} {self.container_start}")))
-        if heard:
-            self.keeper.receive(heard)
+    @property
+    def starts(self) -> int:
+        """How many commands were started in the pod."""
+        return sum(keeper.starts for keeper in self.keepers.values())
+
+    def _become(self, line: bytes) -> None:
+        """The shell becomes the bridge of a keeper that it makes, or one to a keeper that there is."""
+        found = _BECOMES.search(line)
+        assert found is not None
+        verb, nonce = found.groups()
+        if verb == b"bridge":
+            assert nonce not in self.keepers, "an attempt can't be taken for another one"
+            if self.keepers:
+                self.keeper = Keeper(can_attach=self.keeper.can_attach, usage=self.keeper.usage)
+            self.keepers[nonce] = self.keeper
+        is_there = not self.is_gone and nonce in self.keepers
+        word = f"{'KEEPER 1' if is_there else 'GONE'} {self.container_start}"
+        self.feed(out(keeper_line(word, nonce=nonce.decode())))
 
 
-def keeper_line(word: str = "KEEPER 1 4000") -> bytes:
-    return f"\x01mpirt-{NONCE} {word}\n".encode()
+def keeper_line(word: str = "KEEPER 1 4000", *, nonce: str = FIRST) -> bytes:
+    return f"\x01mpirt-{nonce} {word}\n".encode()

@@ -32,14 +32,21 @@ from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import Task
 
 NONCE = "cafe01"
+# That of its first attempt.
+FIRST = f"{NONCE}a1"
 GO = Send(b"\x00GO\n")
 V4 = "v4.channel.k8s.io"
 V5 = "v5.channel.k8s.io"
 
 
-def marker(text: str, *, stream: int = 2) -> Received:
+def marker(text: str, *, stream: int = 2, nonce: str = NONCE) -> Received:
     """What the wrapper says, by default on stderr."""
-    return Received(bytes([stream]) + f"\x01mpirt-{NONCE} {text}\n".encode())
+    return Received(bytes([stream]) + f"\x01mpirt-{nonce} {text}\n".encode())
+
+
+def no_keeper(arch: str = "none", *, attempt: int = 1) -> Received:
+    """What a shell says that has looked for a keeper."""
+    return marker(f"HELLO {arch}", nonce=f"{NONCE}a{attempt}")
 
 
 HELLO = marker("HELLO")

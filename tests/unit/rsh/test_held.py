@@ -36,7 +36,7 @@ from mpirt.rsh.session.holding import Patience
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, marker
+from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, no_keeper
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
@@ -504,7 +504,7 @@ class TestALostConnection:
                 failure_status("OCI runtime exec failed: resource temporarily unavailable"), id="no pids left"
             ),
             pytest.param(exit_status(137), id="a bootstrap that is killed"),
-            pytest.param(marker("HELLO none"), id="a shell, and no keeper's file any more"),
+            pytest.param(no_keeper(), id="a shell, and no keeper's file any more"),
         ],
     )
     def test_a_runtime_that_is_away_has_the_lease(self, status: Received | None) -> None:

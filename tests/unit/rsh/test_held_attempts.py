@@ -26,7 +26,7 @@ from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun, keeper_line
-from tests.unit.rsh.sessions import NONCE, SUCCESS, V4, V5, Run, err, failure_status, marker, out
+from tests.unit.rsh.sessions import FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out
 
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NO_V4 = ProtocolRefused("v4", Failure(403, "", "", None, is_status=False))
@@ -47,7 +47,7 @@ def dialled(run: Run) -> list[str]:
 
 
 class TestAnAttempt:
-    @pytest.mark.parametrize("end", [Closed("reset"), SUCCESS, failure_status("lost"), marker("HELLO none")])
+    @pytest.mark.parametrize("end", [Closed("reset"), SUCCESS, failure_status("lost"), no_keeper()])
     def test_that_ends_without_the_keepers_word_is_made_again(self, end: Closed | Received) -> None:
         run = redialled()
         run.feed(end)
@@ -73,11 +73,11 @@ class TestAnAttempt:
         run.feed(out(keeper_line()), Closed("reset"))
         run.after(0.3)
         before = len(run.actions)
-        run.feed(Opened(V4), Received(b"\x01"), err(b"a complaint\n"), marker("HELLO amd64"))
+        run.feed(Opened(V4), Received(b"\x01"), err(b"a complaint\n"), no_keeper("amd64"))
 
         words = [action.message[1:] for action in run.actions[before:] if isinstance(action, Send)]
-        assert b"".join(words) == greeting(NONCE, KEEPERS, attach=True) + upload(
-            NONCE, KEEPERS, "amd64", attach=True
+        assert b"".join(words) == greeting(FIRST, KEEPERS, attach=True) + upload(
+            FIRST, KEEPERS, "amd64", attach=True
         )
 
     def test_that_is_refused_for_its_protocol_is_made_with_the_other_one(self) -> None:

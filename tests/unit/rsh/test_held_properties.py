@@ -216,7 +216,7 @@ def test_every_byte_and_every_signal_arrives_once_and_in_order(
     assert {1: run.written(1), 2: run.written(2)} == world.output
     assert keeper.stdin == world.stdin
     assert keeper.stdin_ended
-    assert keeper.starts == 1
+    assert run.starts == 1
     assert keeper.controls[1:] == [b"K" + bytes([number]) for number in world.signals]
     assert keeper.is_done
 
@@ -325,7 +325,7 @@ def test_whatever_happens_it_ends_and_with_0_only_by_the_keepers_word(
     run = world.run
     assert run.finish is not None
     assert isinstance(run.actions[-1], Finish)
-    assert run.keeper.starts == 1
+    assert run.starts == 1
     assert run.count(Dial) < 400
     for stream, data in world.output.items():
         assert data.startswith(run.written(stream))

@@ -25,6 +25,7 @@ from mpirt.rsh.session.machine import State
 from tests.unit.rsh.keepers import ATTACH, ATTACHED, CONTROL, STARTED, frame, keeper_line, u64
 from tests.unit.rsh.sessions import (
     END,
+    FIRST,
     GO,
     NONCE,
     START,
@@ -33,6 +34,7 @@ from tests.unit.rsh.sessions import (
     exit_marker,
     failure_status,
     marker,
+    no_keeper,
     out,
 )
 
@@ -50,13 +52,13 @@ def sent(run: Run) -> bytes:
 
 class TestAPodWithAKeeper:
     def test_is_greeted(self) -> None:
-        assert sent(opened()) == greeting(NONCE, KEEPERS)
+        assert sent(opened()) == greeting(FIRST, KEEPERS)
 
     def test_has_the_command_from_its_first_word_on(self) -> None:
         run = opened()
         run.feed(out(keeper_line()))
 
-        words = sent(run)[len(greeting(NONCE, KEEPERS)) :]
+        words = sent(run)[len(greeting(FIRST, KEEPERS)) :]
         assert words.startswith(frame(ATTACH, 1, 0, u64(0, 0)) + bytes([CONTROL, 0]))
         assert run.session.state is State.GO
         assert run.session.bounds_output
@@ -70,9 +72,9 @@ class TestAPodWithAKeeper:
 
     def test_gets_one_where_it_has_none(self) -> None:
         run = opened()
-        run.feed(marker("HELLO amd64"))
+        run.feed(no_keeper("amd64"))
 
-        assert sent(run) == greeting(NONCE, KEEPERS) + upload(NONCE, KEEPERS, "amd64")
+        assert sent(run) == greeting(FIRST, KEEPERS) + upload(FIRST, KEEPERS, "amd64")
         assert run.session.state is State.HELLO
 
 
@@ -80,17 +82,17 @@ class TestAPodWithout:
     def test_gets_the_wrapper_and_the_order_to_go(self) -> None:
         run = opened()
 
-        actions = run.feed(marker("HELLO none"))
+        actions = run.feed(no_keeper())
 
         why = "there is no keeper for the pod's processor (none)"
         assert actions[0] == Note(f"this command can't outlive its connection: {why}")
-        assert sent(run) == greeting(NONCE, KEEPERS) + wrapper.script(ORDER) + b"GO\n"
+        assert sent(run) == greeting(FIRST, KEEPERS) + wrapper.script(ORDER) + b"GO\n"
         assert actions[-1] == GO
         assert not run.session.bounds_output
 
     def test_runs_the_command_as_ever(self) -> None:
         run = opened()
-        run.feed(marker("HELLO none"), START, out(b"text"), exit_marker(7), END)
+        run.feed(no_keeper(), START, out(b"text"), exit_marker(7), END)
         run.after(1.0)
 
         assert run.finish == Finish(7)
@@ -110,19 +112,21 @@ class TestAnAttempt:
 
         assert run.count(Dial) == 2
 
-    def test_after_another_begins_with_the_greeting_again(self) -> None:
+    def test_after_another_greets_by_a_nonce_of_its_own(self) -> None:
         run = opened()
-        run.feed(marker("HELLO amd64"), Closed("reset"))
+        run.feed(no_keeper("amd64"), Closed("reset"))
         run.after(6.0)
         run.open()
-        run.feed(marker("HELLO amd64"))
+        run.feed(no_keeper("amd64", attempt=2))
 
-        words = greeting(NONCE, KEEPERS) + upload(NONCE, KEEPERS, "amd64")
-        assert sent(run) == words * 2
+        second = f"{NONCE}a2"
+        assert sent(run) == b"".join(
+            greeting(nonce, KEEPERS) + upload(nonce, KEEPERS, "amd64") for nonce in (FIRST, second)
+        )
 
     def test_that_finds_no_session_though_it_asked_for_none_is_nonsense(self) -> None:
         run = opened()
-        run.feed(marker("GONE 4000", stream=1))
+        run.feed(marker("GONE 4000", stream=1, nonce=FIRST))
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.PEER

@@ -11,9 +11,9 @@ from mpirt.rsh.session.record import Record, Resumption
 from mpirt.rsh.session.session import Session
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import GO, HELLO, NONCE, START, Run
+from tests.unit.rsh.sessions import FIRST, GO, HELLO, START, Run
 
-RECORD = Record("w", NONCE, "", 4000)
+RECORD = Record("w", FIRST, "", 4000)
 TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
 
 
@@ -40,7 +40,7 @@ class TestTheRecord:
     def test_says_that_the_command_is_bound_to_its_connection_where_it_is(self) -> None:
         run = Run().started()
 
-        assert run.records == [Record("w", NONCE, "", is_held=False)]
+        assert run.records == [Record("w", FIRST, "", is_held=False)]
 
     def test_holds_no_order_to_go_of_a_wrapper_back_once_it_is_kept(self) -> None:
         run = Run()
@@ -60,7 +60,7 @@ class TestTheRecord:
         run.keeper.ends(7)
         run.carry()
 
-        assert run.records[-1] == Record("w", NONCE, "", 4000, code=7)
+        assert run.records[-1] == Record("w", FIRST, "", 4000, code=7)
         assert not run.keeper.is_done
         assert run.finish is None
 
@@ -105,10 +105,10 @@ class TestGoingOn:
 
     def test_starts_a_command_whose_keeper_was_not_told_to(self) -> None:
         run = HeldRun()
+        run.keeps = False
         run.feed(Tick())
-        # The keeper has said who it is, and nothing it was told afterwards has come.
-        run.connect(breaks_after=0)
-        run.records.append(RECORD)
+        run.connect()
+        run.keeps = True
         run.is_killed()
         run.until_dialled()
         run.connect()
@@ -235,7 +235,7 @@ class TestGoingOn:
 class TestWhatIsOver:
     def test_is_told_whatever_happens_next(self) -> None:
         run = HeldRun()
-        ended = Resumption(Record("w", NONCE, "", code=5, line="because"), 1)
+        ended = Resumption(Record("w", FIRST, "", code=5, line="because"), 1)
         run.session = Session(run.task, now=0.0, jitter=lambda: 0.0, resumption=ended)
 
         assert (run.session.wake, run.session.stdin_room, run.session.bounds_output) == (0.0, 0, False)
