@@ -15,14 +15,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     CARRIED = 65536,
     PAGE = 4096,             /* PIPE_BUF: a pipe that polls writable takes so much at once */
     LAST_WRITES = 30000,
-    LAST_BREATH = 200,       /* a keeper that has closed the connection may be about to end */
     ATTEMPTS = 100,
     BETWEEN_ATTEMPTS = 20,
 };
@@ -124,32 +122,20 @@ static void end_what_is_left(void)
     }
 }
 
-/* As a zombie it would stay in a container whose first process reaps nobody's children. */
+/*
+ * A keeper without a parent would stay as a zombie in a container whose first process reaps nobody's children. So the
+ * bridge lives as long as the keeper, if it has nothing more to carry, too; it lets go of the exec's streams.
+ */
 static void reap(pid_t keeper)
 {
     int status = 0;
-    sigset_t children;
     if (keeper < 0)
         return;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    struct timespec limit = {.tv_nsec = LAST_BREATH * 1000000L};
-    pid_t reaped = waitpid(keeper, &status, WNOHANG);
-    if (reaped == 0 && sigtimedwait(&children, NULL, &limit) == SIGCHLD)
-        reaped = waitpid(keeper, &status, WNOHANG);
-    if (reaped == keeper && WIFSIGNALED(status))
+    leave_streams();
+    while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFSIGNALED(status))
         end_what_is_left();
-}
-
-static void await_children_by_mask(void)
-{
-    sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    /* One that is stopped or goes on would be taken for one that has ended. */
-    struct sigaction ends = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
-    sigaction(SIGCHLD, &ends, NULL);
-    sigprocmask(SIG_BLOCK, &children, NULL);
 }
 
 /* That one is ours alone, and need not keep us waiting. */
@@ -172,7 +158,8 @@ int bridge_carry(int connection, pid_t keeper)
     outward.is_blocking = outward.to == STDOUT_FILENO;
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
-    await_children_by_mask();
+    /* Ignored, it would keep the keeper's end from us. */
+    signal(SIGCHLD, SIG_DFL);
 
     i64 until = NEVER;
     while (!(inward.is_over && is_empty(&inward)) && !(outward.is_over && is_empty(&outward))) {
@@ -184,6 +171,8 @@ int bridge_carry(int connection, pid_t keeper)
     }
     /* What the keeper sent is written; what it would have read it has, by the end of the connection at the latest. */
     close(connection);
+    if (outward.to != STDOUT_FILENO)
+        close(outward.to);
     reap(keeper);
     return 0;
 }

@@ -55,7 +55,10 @@ static bool end(const struct frame *frame, i64 now)
 {
     if (frame->length != 6 || !is_signal(frame->payload[1]))
         return false;
-    ending_demand(frame->payload[1], get32(frame->payload + 2), now);
+    if (frame->number)
+        ending_demand(BY_END, frame->payload[1], get32(frame->payload + 2), now);
+    else
+        ending_begin(BY_END, frame->payload[1], get32(frame->payload + 2), now);
     return true;
 }
 
@@ -63,8 +66,10 @@ static bool end(const struct frame *frame, i64 now)
 bool control_do(const struct frame *frame, i64 now)
 {
     bool good = false;
+    if (!frame->number)
+        return frame->payload[0] == 'E' && end(frame, now);
     if (frame->number <= done)
-        return frame->number > 0;
+        return true;
     if (frame->number > done + 1)
         return false;
     switch (frame->payload[0]) {

@@ -18,7 +18,7 @@ static struct {
 } ending;
 
 /* The signal is given to all once more; the grace gets shorter or stays. What was left at the end is left. */
-void ending_demand(int signal, i64 grace, i64 now)
+void ending_demand(enum ended_by by, int signal, i64 grace, i64 now)
 {
     if (session.phase == ENDED || session.phase == UNSTARTED)
         return;
@@ -26,6 +26,8 @@ void ending_demand(int signal, i64 grace, i64 now)
         session_fail(ECANCELED, "was ended before it was started", "");
         return;
     }
+    if (!ending.is_on && !session.command_ended)
+        session.ended_by = by;
     i64 kill_at = now + grace;
     ending.kill_at = ending.is_on ? sooner(ending.kill_at, kill_at) : kill_at;
     ending.is_on = ending.is_anew = true;
@@ -35,11 +37,11 @@ void ending_demand(int signal, i64 grace, i64 now)
     ending_step(now);
 }
 
-/* The same where nobody asked for it, unless it is under way. */
-void ending_begin(int signal, i64 grace, i64 now)
+/* The same, unless it is under way. */
+void ending_begin(enum ended_by by, int signal, i64 grace, i64 now)
 {
     if (!ending.is_on)
-        ending_demand(signal, grace, now);
+        ending_demand(by, signal, grace, now);
 }
 
 bool ending_is_on(void)

@@ -59,7 +59,7 @@ void session_begin(i64 now)
 void session_fence(i64 now)
 {
     session.phase = FENCED;
-    ending_demand(SIGKILL, 0, now);
+    ending_demand(BY_FENCE, SIGKILL, 0, now);
 }
 
 /* When whoever is connected, or nobody, counts as gone: not before `since` and the lease. */
@@ -101,7 +101,7 @@ static i64 go_on(i64 now)
     bool is_left = !session.command_ended || (ending_is_on() && !ending_is_complete());
     if (session.phase == STARTING || is_left) {
         if (!ending_is_on() && is_abandoned(0, now, &wake))
-            ending_begin(SIGTERM, session.grace, now);
+            ending_begin(BY_LEASE, SIGTERM, session.grace, now);
         return sooner(wake, ending_deadline());
     }
     if (!settled_at)
@@ -148,7 +148,7 @@ static void end_as_asked(i64 now)
     if (session.phase == WAITING || session.phase == FENCING)
         session_over();
     if (session.phase == STARTING || session.phase == RUNNING)
-        ending_begin(SIGTERM, session.grace, now);
+        ending_begin(BY_SIGNAL, SIGTERM, session.grace, now);
 }
 
 static void on_child(int number)

@@ -24,7 +24,7 @@ enum {
 
 enum frame_type {
     ATTACH = 1, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, FENCE, USAGE,
-    ATTACHED = 33, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, BEAT_BACK, FAILED, USAGE_BACK,
+    ATTACHED = 33, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, BEAT_BACK, FAILED, USAGE_BACK, FENCED_OUT,
 };
 
 /* frames.c: layout, no state. */
@@ -73,6 +73,9 @@ int place_connect(const char *root, const char *name);
 void place_remove_at(const char *root, const char *name);
 bool peer_is_ours(int fd);
 
+/* main.c */
+void leave_streams(void);
+
 /* bridge.c */
 int bridge_carry(int connection, pid_t keeper);
 bool write_all(int fd, const char *bytes, size_t length);
@@ -98,6 +101,13 @@ struct session {
     i64 ended_at;
     int status;             /* as waitpid tells it */
     bool output_was_held;
+    enum ended_by {
+        BY_ITSELF,
+        BY_LEASE,           /* nobody was connected for so long */
+        BY_END,             /* the agent's */
+        BY_SIGNAL,          /* to the keeper itself */
+        BY_FENCE,
+    } ended_by;
     int error;              /* why there is no command */
     struct text problem;
 };
@@ -245,8 +255,8 @@ bool is_in_container(pid_t pid);
 bool sessions_tell(void);
 
 /* ending.c: END, whoever wants it. */
-void ending_begin(int signal, i64 grace, i64 now);
-void ending_demand(int signal, i64 grace, i64 now);
+void ending_begin(enum ended_by by, int signal, i64 grace, i64 now);
+void ending_demand(enum ended_by by, int signal, i64 grace, i64 now);
 bool ending_is_on(void);
 bool ending_is_complete(void);
 void ending_step(i64 now);

@@ -45,16 +45,22 @@ static bool greet(const char *nonce, const char *what)
     return write_all(STDOUT_FILENO, line.bytes, line.length);
 }
 
-/* From here on this process is the keeper: nobody's terminal, nobody's pipes. */
-static _Noreturn void become_keeper(int connection, int listener)
+/* The exec's own streams end for this process. */
+void leave_streams(void)
 {
-    setsid();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         null = open("/", O_RDONLY | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
     close(null);
+}
+
+/* From here on this process is the keeper: nobody's terminal, nobody's pipes. */
+static _Noreturn void become_keeper(int connection, int listener)
+{
+    setsid();
+    leave_streams();
     keep(connection, listener);
 }
 

@@ -14,7 +14,7 @@ static struct {
     u32 epoch;
     u8 frame[FRAME_LIMIT];
     size_t length, written;
-    bool attached, started, exited, failed, beat, usage;    /* still to be told */
+    bool attached, started, exited, failed, fenced, beat, usage;    /* still to be told */
     u64 beat_number, usage_number;
     u64 controls, taken;                                    /* as told last */
     bool closed;
@@ -24,7 +24,7 @@ void telling_begin(u32 epoch)
 {
     tell.epoch = epoch;
     tell.length = tell.written = 0;
-    tell.attached = tell.started = tell.exited = tell.failed = true;
+    tell.attached = tell.started = tell.exited = tell.failed = tell.fenced = true;
     tell.beat = tell.usage = tell.closed = false;
     output_rewind();
 }
@@ -105,15 +105,22 @@ static size_t failed(void)
 static size_t exited(void)
 {
     bool killed = WIFSIGNALED(session.status);
-    u8 payload[19] = {
+    u8 payload[20] = {
         killed,
         (u8)(killed ? WTERMSIG(session.status) : WEXITSTATUS(session.status)),
         session.output_was_held,
+        (u8)session.ended_by,
     };
     tell.exited = false;
-    put64(payload + 3, output_length(STDOUT));
-    put64(payload + 11, output_length(STDERR));
+    put64(payload + 4, output_length(STDOUT));
+    put64(payload + 12, output_length(STDERR));
     return written(EXIT, 0, payload, sizeof payload);
+}
+
+static size_t fenced(void)
+{
+    tell.fenced = false;
+    return written(FENCED_OUT, 0, NULL, 0);
 }
 
 static size_t output(void)
@@ -139,6 +146,8 @@ static size_t composed(void)
         return taken();
     if (tell.failed && session.phase == UNSTARTED)
         return failed();
+    if (session.phase == FENCED)
+        return tell.fenced ? fenced() : 0;
     if (tell.usage)
         return used();
     size_t length = output();

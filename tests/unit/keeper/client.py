@@ -50,6 +50,16 @@ class Kind(IntEnum):
     BEAT_BACK = 40
     FAILED = 41
     USAGE_BACK = 42
+    FENCED = 43
+
+
+class By(IntEnum):
+    """Who has ended a command, as EXIT tells it."""
+
+    ITSELF = 0
+    LEASE = 1
+    END = 2
+    SIGNAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ class Ended:
     was_killed: bool
     code: int
     was_held: bool
+    by: By
     out: int
     err: int
 
@@ -119,6 +130,7 @@ class Link:
         self._from = self.process.stdout.fileno()
         os.set_blocking(self._to, False)
         self._came = bytearray()
+        self.is_closed = False
 
     def greeting(self) -> bytes:
         """The first line."""
@@ -159,16 +171,17 @@ class Link:
         return frame
 
     def close(self) -> None:
-        """The agent closes its connection."""
+        """The agent closes its connection. A keeper's own bridge lives as long as the keeper."""
+        self.is_closed = True
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()
-        self.process.wait(DEADLINE)
 
     def cut(self) -> None:
         """The bridge dies."""
         self.process.send_signal(signal.SIGKILL)
         self.close()
+        self.process.wait(DEADLINE)
 
     def _frame(self) -> Frame | None:
         if len(self._came) < HEADER.size:
@@ -232,7 +245,7 @@ class Agent:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self.link.process.poll() is None:
+            if not self.link.is_closed:
                 self._leave()
         except (Broken, TimeoutError):
             pass
@@ -351,6 +364,7 @@ class Agent:
         """Answer EXIT, and see the bridge end."""
         self.send(self.frame(Kind.DONE))
         self.until_broken()
+        self.link.process.wait(DEADLINE)
 
     def _received(self) -> bytes:
         return struct.pack("<QQ", *map(len, self.streams.values()))
@@ -389,5 +403,5 @@ def read_greeting(line: bytes, nonce: str) -> tuple[str, int]:
 
 def read_exit(frame: Frame) -> Ended:
     """EXIT's payload."""
-    was_killed, code, was_held, out, err = struct.unpack("<BBBQQ", frame.payload)
-    return Ended(bool(was_killed), code, bool(was_held), out, err)
+    was_killed, code, was_held, by, out, err = struct.unpack("<BBBBQQ", frame.payload)
+    return Ended(bool(was_killed), code, bool(was_held), By(by), out, err)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Kind
+from tests.unit.keeper.client import Agent, By, Kind
 
 
 def wait_for_the_end(agent: Agent) -> float:
@@ -112,3 +112,79 @@ def test_a_stopped_keeper_counts_no_silence_against_an_agent_that_spoke(agent: A
     os.kill(agent.keeper_pid, signal.SIGCONT)
 
     assert agent.until(Kind.BEAT_BACK).number == 3
+
+
+# At TERM it says so, and ends with 0 when somebody writes to the FIFO.
+COPES = 'trap "echo term; read -r x <{0}; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+
+
+class TestWhoEndedIt:
+    """A command that ends with 0 when it is told to end has not come to its own end."""
+
+    def test_is_the_command_itself(self, agent: Agent) -> None:
+        agent.start("/bin/true")
+
+        assert agent.until_exit().by is By.ITSELF
+
+    def test_is_the_lease_though_somebody_is_connected_again(self, agent: Agent, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        agent.start("/bin/sh", "-c", COPES.format(tmp_path / "fifo"), lease=100, grace=60_000)
+        agent.until(Kind.OUT)
+        agent.link.cut()
+        # It is open for writing once the command reads it, at the lease's end.
+        with (tmp_path / "fifo").open("w") as fifo:
+            agent.attach(again=True)
+            fifo.write("\n")
+        ended = agent.until_exit()
+
+        assert (ended.code, ended.by) == (0, By.LEASE)
+
+    def test_is_an_end_of_the_agents(self, agent: Agent, tmp_path: Path) -> None:
+        agent.start("/bin/sh", "-c", COPES.format(tmp_path / "none"))
+        agent.until(Kind.OUT)
+        agent.end()
+
+        assert agent.until_exit().by is By.END
+
+    def test_is_a_signal_to_the_keeper(self, agent: Agent, tmp_path: Path) -> None:
+        agent.start("/bin/sh", "-c", COPES.format(tmp_path / "none"))
+        agent.until(Kind.OUT)
+        os.kill(agent.keeper_pid, signal.SIGTERM)
+
+        assert agent.until_exit().by is By.SIGNAL
+
+    def test_is_the_command_itself_if_only_what_it_left_had_to_be_ended(self, agent: Agent) -> None:
+        agent.start("/bin/sh", "-c", "sleep 1000 & echo ready; kill -KILL $$")
+        agent.until(Kind.OUT)
+        agent.until_true(lambda: not Path(f"/proc/{agent.seen_pid()}").exists())
+        agent.end()
+
+        assert agent.until_exit().by is By.ITSELF
+
+
+class TestAnEndWithoutANumber:
+    """The agent's own reasons have none: after a takeover nobody knows how many there were."""
+
+    def test_is_given_to_the_command_once_however_often_it_comes(self, agent: Agent, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        agent.start("/bin/sh", "-c", COPES.format(tmp_path / "fifo"), lease=20_000)
+        agent.until(Kind.OUT)
+        end = b"E\x0f" + (60_000).to_bytes(4, "little")
+        agent.send(agent.frame(Kind.CONTROL, 0, end))
+        agent.until_true(lambda: agent.out == b"ready\nterm\n")
+        agent.link.cut()
+        agent.attach(again=True)
+        agent.send(agent.frame(Kind.CONTROL, 0, end))
+        (tmp_path / "fifo").write_text("\n")
+        ended = agent.until_exit()
+
+        assert (ended.code, ended.by) == (0, By.END)
+        assert agent.out == b"ready\nterm\n"
+
+    def test_leaves_its_number_to_the_next_control(self, agent: Agent) -> None:
+        agent.start("/bin/sh", "-c", 'trap "" TERM; trap "echo usr; exit 3" USR1; echo; while :; do sleep 0.05; done')
+        agent.until(Kind.OUT)
+        agent.send(agent.frame(Kind.CONTROL, 0, b"E\x0f" + (60_000).to_bytes(4, "little")))
+        agent.kill(signal.SIGUSR1)
+
+        assert agent.until_exit().code == 3

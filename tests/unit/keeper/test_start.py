@@ -10,11 +10,14 @@ import socket
 import struct
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import DEADLINE, Agent, Frame, Kind, Start, new_nonce, stat_fields
+from tests.kube.wait import until
+from tests.unit.keeper.client import DEADLINE, Agent, Frame, Kind, Link, Start, new_nonce, stat_fields
+from tests.unit.keeper.container import Container
 from tests.unit.rsh.remote import within
 
 
@@ -117,8 +120,8 @@ def test_a_program_that_cannot_be_executed_is_reported_with_its_errno(
     assert (failed.kind, failed.number) == (Kind.FAILED, number)
     assert failed.payload == f"cannot execute {path}".encode()
     agent.until_broken()
+    assert agent.link.process.wait(DEADLINE) == 0
     assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
-    assert agent.link.process.returncode == 0
 
 
 GOOD = bytes(Start(["/bin/true"], {"A": "1"}))
@@ -238,13 +241,51 @@ def until_state(pid: int, state: str) -> None:
     assert within(DEADLINE, lambda: stat_fields(pid)[0] == state)
 
 
-def test_a_bridge_whose_socket_nobody_reads_any_more_ends(keeper: Path) -> None:
+def test_a_bridge_whose_socket_nobody_reads_any_more_lets_go_of_it_and_waits_for_its_keeper(keeper: Path) -> None:
     ours, theirs = socket.socketpair()
     words = [str(keeper), "bridge", new_nonce()]
     with ours, subprocess.Popen(words, stdin=subprocess.PIPE, stdout=theirs.fileno()) as bridge:
         theirs.close()
         assert ours.recv(100)
+        (child,) = Path(f"/proc/{bridge.pid}/task/{bridge.pid}/children").read_text().split()
 
         ours.close()
+        assert within(DEADLINE, lambda: os.readlink(f"/proc/{bridge.pid}/fd/1") == "/dev/null")
+        assert bridge.poll() is None
+        os.kill(int(child), signal.SIGTERM)
 
         assert bridge.wait(20) == 0
+
+
+@pytest.mark.usefixtures("root")
+class TestBelowAFirstProcessThatReapsNobody:
+    """As a container's `sleep infinity` does: whatever has no parent stays there as a zombie when it ends."""
+
+    def test_a_command_whose_connection_is_lost_leaves_no_zombie(self, container: Container, keeper: Path) -> None:
+        session = container.session(keeper)
+        session.start("/bin/true")
+        session.link.close()
+        with closing(Link(container.enter(keeper, "attach", session.nonce))) as link:
+            link.greeting()
+            link.send(Frame(Kind.ATTACH, 2, 0, bytes(16)))
+            while link.receive().kind is not Kind.EXIT:
+                pass
+            link.send(Frame(Kind.DONE, 2, 0))
+            link.process.wait(DEADLINE)
+        until(lambda: not Path(f"/proc/{session.keeper}").exists(), within=DEADLINE, what="no trace of the keeper")
+
+        assert zombies_below(container.first) == []
+
+    def test_an_attempt_that_is_given_up_leaves_no_zombie(self, container: Container, keeper: Path) -> None:
+        session = container.session(keeper)
+        session.link.close()
+        os.kill(session.keeper, signal.SIGTERM)
+        until(lambda: not Path(f"/proc/{session.keeper}").exists(), within=DEADLINE, what="no trace of the keeper")
+
+        assert zombies_below(container.first) == []
+
+
+def zombies_below(pid: int) -> list[str]:
+    """The children of a process that have ended and that it has not reaped."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [child for child in children if stat_fields(int(child))[0] == "Z"]

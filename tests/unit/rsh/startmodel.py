@@ -5,7 +5,8 @@ Owns: the world around a session: the agent that keeps records, the switchboards
 that break, and a pod with keepers as docs/keeper.md has them. The session is the real one.
 An action is one step of one part of the world; a state is all that can be seen from outside of the session.
 
-What is sent before a connection breaks may come to the pod much later, or never: such a connection is `late`.
+What is sent before a connection breaks may come to the pod much later: such a connection is `late`. What never comes
+is not carried in any state that follows. The keeper ends without a START after a while, whoever is connected.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class World:
             "to agent": self._to_agent,
             "take over": self._take_over,
         }
-        self._one_of = {"comes late": self._comes_late, "is lost": self._is_lost, "expires": self._expires}
+        self._one_of = {"comes late": self._comes_late, "expires": self._expires}
         self._session = self._new_session(None)
         self._feed(Tick())
 
@@ -160,7 +161,6 @@ class World:
         yield from (Step(name) for name, may_be in single if may_be)
         for number in range(len(self._late)):
             yield Step("comes late", number)
-            yield Step("is lost", number)
         for number, keeper in enumerate(self._keepers):
             if not (keeper.is_gone or keeper.starts):
                 yield Step("expires", number)
@@ -199,10 +199,7 @@ class World:
     def _comes_late(self, number: int) -> None:
         self._carry(self._late[number])
         if not self._late[number].to_pod:
-            self._is_lost(number)
-
-    def _is_lost(self, number: int) -> None:
-        self._lose(self._late.pop(number))
+            del self._late[number]
 
     def _expires(self, number: int) -> None:
         self._keepers[number].is_gone = True
@@ -253,8 +250,6 @@ class World:
             connection.to_agent.clear()
             if connection.to_pod:
                 self._late.append(connection)
-            else:
-                self._lose(connection)
 
     # The pod
 
@@ -280,14 +275,6 @@ class World:
             connection.keeper = next((there[place] for place in PLACES if place in there), None)
         word = "GONE 4000" if connection.keeper is None else "KEEPER 1 4000"
         connection.to_agent.append(keeper_line(word, nonce=nonce))
-
-    def _lose(self, connection: Connection) -> None:
-        keeper = connection.keeper
-        if keeper is not None and keeper.connection is connection:
-            keeper.connection = None
-        # A keeper without a folder that has lost its bridge is found by nobody.
-        if keeper is not None and keeper.place is None and not keeper.starts:
-            keeper.is_gone = True
 
 
 def _looks(connection: Connection) -> object:
