@@ -20,7 +20,7 @@ from mpirt.rsh.ports.execlink import ExecLink
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
+from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import PASSED_ON, State
 
 TYPE_CHECKING = False
@@ -156,8 +156,8 @@ class SessionIO:
             # Output that was lost is never a success.
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
-        if self._client.broken_by(_STDOUT) and not is_told:
-            return broken_pipe().code
+        if self._client.broken_by(_STDOUT) == errno.EPIPE and not is_told:
+            return broken_stdout("").code
         # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
         is_cut = self._client.broken_by(_STDERR) not in (0, errno.EPIPE)
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
@@ -233,9 +233,7 @@ class SessionIO:
         error = self._client.broken_by(_STDOUT)
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
-            if error != errno.EPIPE:
-                self._client.say(f"cannot write the output of pod {self._pod}: {os.strerror(error)}")
-            told.append(events.StdoutBroken())
+            told.append(events.StdoutBroken("" if error == errno.EPIPE else os.strerror(error)))
         told += self._about_written()
         listening = self._may_listen()
         if listening != self._listening:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 STDIN_WINDOW = 1024 * 1024
 # A frame with so much of it is one message on the exec's channel, whose number takes a byte.
 STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
-# The keeper has room for 2 MiB of output on each stream. Each word to it is a message that wakes everything on the
+# How much output of each stream a keeper may send beyond what it knows to be written: what it has room for.
+OUTPUT_WINDOW = 2 * 1024 * 1024
+# Each word to it is a message that wakes everything on the
 # way, as a piece of output does: less often would stall it, more often costs as much as the output itself.
 _ACK_EVERY = 512 * 1024
 # Connections have 32 bits for their number; one process makes no more than this leaves room for.
@@ -43,7 +45,12 @@ class Ended(Value):
     """The command has ended, and all of its output is here."""
 
     code: int
+    by: frames.EndedBy
     left_open: bool
+
+
+class Fenced(Value):
+    """A later launcher of the job has ended the command."""
 
 
 class NotStartable(Value):
@@ -62,7 +69,7 @@ class Used(Value):
     usage: frames.Usage | None
 
 
-Fact = Output | Attached | Started | Ended | NotStartable | Answer | Used
+Fact = Output | Attached | Started | Ended | Fenced | NotStartable | Answer | Used
 
 
 class Conversation:
@@ -70,8 +77,8 @@ class Conversation:
 
     # fmt: off
     __slots__ = (
-        "_acked", "_controls", "_controls_done", "_ended", "_epoch", "_is_connected", "_is_resumed", "_reader",
-        "_received", "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
+        "_acked", "_controls", "_controls_done", "_end", "_ended", "_epoch", "_is_connected", "_is_resumed",
+        "_reader", "_received", "_stdin", "_stdin_closed", "_stdin_ended", "_taken", "_written",
     )
     # fmt: on
 
@@ -82,7 +89,8 @@ class Conversation:
         self._reader = frames.FrameReader()
         self._received = {STDOUT: 0, STDERR: 0}
         self._written = (0, 0)
-        self._acked = 0
+        self._acked = (0, 0)
+        self._end = b""
         self._controls: list[bytes] = []
         self._controls_done = 0
         self._stdin = bytearray()
@@ -129,12 +137,14 @@ class Conversation:
         self._epoch += 1
         self._is_connected = True
         self._reader = frames.FrameReader()
-        self._acked = sum(self._written)
+        self._acked = self._written
         said = [self._frame(Kind.ATTACH, 0, frames.lengths(*self._written))]
         said += [
             self._frame(Kind.CONTROL, number, control)
             for number, control in enumerate(self._controls, self._controls_done + 1)
         ]
+        if self._end:
+            said.append(self._frame(Kind.CONTROL, 0, self._end))
         said += self._stdin_frames(self._taken, bytes(self._stdin))
         if self._stdin_ended:
             said.append(self._frame(Kind.STDIN_END, self._taken + len(self._stdin)))
@@ -154,6 +164,16 @@ class Conversation:
             self._frame(Kind.CONTROL, number + place, control) for place, control in enumerate(controls, 1)
         )
 
+    def end(self, control: bytes) -> bytes:
+        """
+        Say that the command is to end, for a reason of our own.
+
+        It has no number: another process that goes on with the command has its own reasons, and gives all signals
+        again by the numbers that they had.
+        """
+        self._end = self._end or control
+        return self._frame(Kind.CONTROL, 0, control) if self._is_connected else b""
+
     def stdin(self, data: bytes) -> bytes:
         """Some of stdin, no more than there is room for; nothing is its end."""
         if len(data) > self.stdin_room:
@@ -168,9 +188,9 @@ class Conversation:
     def written(self, stdout: int, stderr: int) -> bytes:
         """So much output has been dealt with by now, in all."""
         self._written = (stdout, stderr)
-        if not self._is_connected or stdout + stderr - self._acked < _ACK_EVERY:
+        if not self._is_connected or stdout + stderr - sum(self._acked) < _ACK_EVERY:
             return b""
-        self._acked = stdout + stderr
+        self._acked = self._written
         return self._frame(Kind.ACK, 0, frames.lengths(stdout, stderr))
 
     def beat(self) -> bytes:
@@ -213,8 +233,9 @@ class Conversation:
                 self._forget_stdin(found.number)
             case Kind.EXIT:
                 yield from self._exit(frames.read_exit(found))
-            case Kind.FAILED:
-                yield NotStartable(found.payload.decode(errors="replace"))
+            case Kind.FAILED | Kind.FENCED:
+                why = found.payload.decode(errors="replace")
+                yield NotStartable(why) if found.kind is Kind.FAILED else Fenced()
             case Kind.USED:
                 yield Used(frames.read_usage(found))
             case _:
@@ -229,6 +250,10 @@ class Conversation:
         if found.number > have:
             raise PeerError(f"the keeper skips output: byte {found.number} follows byte {have}")
         fresh = found.payload[have - found.number :]
+        beyond = have + len(fresh) - self._acked[stream == STDERR]
+        if beyond > OUTPUT_WINDOW:
+            raise PeerError(f"the keeper sends {beyond} bytes of output beyond what was acknowledged, "
+                            f"{OUTPUT_WINDOW} is the most")  # fmt: skip
         if fresh:
             self._received[stream] += len(fresh)
             yield Output(stream, fresh)
@@ -240,12 +265,12 @@ class Conversation:
                             f"{received[0]} and {received[1]} came")  # fmt: skip
         if not self._ended:
             self._ended = True
-            yield Ended(end.code, end.left_open)
+            yield Ended(end.code, end.by, end.left_open)
 
     def _forget_controls(self, done: int) -> None:
         fresh = done - self._controls_done
         if self._is_resumed and fresh > len(self._controls):
-            # The other process has found reasons of its own to give some.
+            # An agent remembers no more than 64 signals.
             self._controls_done += fresh - len(self._controls)
             fresh = len(self._controls)
         self._is_resumed = False

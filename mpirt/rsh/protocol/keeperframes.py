@@ -47,6 +47,7 @@ class Kind(Enum):
     ANSWER = 40
     FAILED = 41
     USED = 42
+    FENCED = 43
 
 
 _FROM_KEEPER = {kind.value: kind for kind in Kind if kind.value > Kind.USAGE.value}
@@ -74,10 +75,24 @@ class Attached(Value):
     taken: int
 
 
+class EndedBy(Enum):
+    """Who has ended a command. Of one that was ended, 0 is no success."""
+
+    ITSELF = 0
+    LEASE = 1
+    END = 2
+    SIGNAL = 3
+    """One to the keeper, which is from outside."""
+
+
+_ENDED_BY = {by.value: by for by in EndedBy}
+
+
 class Exit(Value):
     """How the command ended, and how much it wrote."""
 
     code: int
+    by: EndedBy
     """As a shell has it: 128 and the number for a signal."""
     left_open: bool
     """Something still held its output open when the keeper stopped waiting for more."""
@@ -191,10 +206,12 @@ def read_flag(found: Frame) -> bool:
 
 def read_exit(found: Frame) -> Exit:
     """What EXIT says. Raises PeerError."""
-    _expect(found, 19)
-    how, code, left_open = found.payload[:3]
-    stdout, stderr = (int.from_bytes(found.payload[at : at + 8], "little") for at in (3, 11))
-    return Exit(min(128 + code, 255) if how else code, bool(left_open), stdout, stderr)
+    _expect(found, 20)
+    how, code, left_open, by = found.payload[:4]
+    if by not in _ENDED_BY:
+        raise PeerError(f"the keeper's EXIT says that {by} has ended the command")
+    stdout, stderr = (int.from_bytes(found.payload[at : at + 8], "little") for at in (4, 12))
+    return Exit(min(128 + code, 255) if how else code, _ENDED_BY[by], bool(left_open), stdout, stderr)
 
 
 def read_usage(found: Frame) -> Usage | None:

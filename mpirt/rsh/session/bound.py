@@ -196,7 +196,15 @@ class Bound(Running):
         if self._findings.doubt(now):
             self._look(anew=anew)
 
-    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
+    def _terminate(
+        self,
+        ending: Ending,
+        signal: int,
+        grace: float,
+        now: float,
+        *,
+        is_asked: bool = False,  # noqa: ARG002  nobody takes such a command over
+    ) -> None:
         if self._termination is None:
             if self.state is not State.EXITED:
                 self._step(Step.TERMINATE)

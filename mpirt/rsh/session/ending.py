@@ -65,6 +65,24 @@ class Ending(Value):
         return self.code, f"{self.line}; the command ended with {code}"
 
 
+def out_of_lease(pod: str, lease: float) -> Ending:
+    """The keeper has ended it, for nobody was connected; somebody came back before its end could be told."""
+    line = f"the command in pod {pod} was ended there: nobody was connected to it for its lease of {lease:.0f} s"
+    return Ending(ExitCode.CONNECTION_LOST, line)
+
+
+def told_from_outside(pod: str, code: int) -> Ending:
+    """As any other process that something in the pod ends, it has its own code, unless that is 0."""
+    line = f"something in pod {pod} told the command's keeper to end"
+    return Ending(code or ExitCode.UNKNOWN_END, line)
+
+
+def ended_before(pod: str) -> Ending:
+    """A process of ours has ended it, and was killed with the reason."""
+    line = f"the command in pod {pod} was ended by a switchboard that was killed before it could say why"
+    return Ending(ExitCode.UNKNOWN_END, line)
+
+
 def left_open(pod: str) -> str:
     """The line where output is cut that isn't the command's own any more."""
     return f"pod {pod}: something that the command left behind still has its output open; what that writes is lost"
@@ -75,6 +93,8 @@ def broken_stdin(why: str) -> Ending:
     return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")
 
 
-def broken_pipe() -> Ending:
-    """Nobody reads our stdout any more."""
+def broken_stdout(why: str) -> Ending:
+    """Nobody reads our stdout any more; or it can't be written, which must not look like a reader's wish."""
+    if why:
+        return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its output can't be written: {why}")
     return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)

@@ -63,7 +63,9 @@ class Signalled(Value):
 
 
 class StdoutBroken(Value):
-    """Nobody reads our stdout any more."""
+    """Our stdout can't be written any more; why, or nothing where nobody reads it."""
+
+    why: str = ""
 
 
 class Written(Value):

@@ -11,9 +11,18 @@ from mpirt.errors import ExitCode
 from mpirt.kubeapi.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
+from mpirt.rsh.protocol.keeperframes import EndedBy
 from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
-from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending, left_open
+from mpirt.rsh.session.ending import (
+    LAST_WORD,
+    STATUS_SECONDS,
+    Ending,
+    ended_before,
+    left_open,
+    out_of_lease,
+    told_from_outside,
+)
 from mpirt.rsh.session.machine import TERM, Entered, State, Step
 from mpirt.rsh.session.record import Record
 
@@ -125,11 +134,21 @@ class Held(Connected):
                 self._started(can_attach=can_attach)
             case conversation.Ended():
                 self._exited(fact)
-            case conversation.NotStartable() if self._ending is not None:
-                # It was ended before it started.
-                self._finish(self._ending.code, self._ending.line)
-            case conversation.NotStartable(why):
-                self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {self._task.pod}: {why}")
+            case conversation.NotStartable() | conversation.Fenced():
+                self._has_none(fact)
+
+    def _has_none(self, why: conversation.NotStartable | conversation.Fenced) -> None:
+        """The keeper has no command, or none any more, and nothing to tell of its end."""
+        pod = self._task.pod
+        if isinstance(why, conversation.Fenced):
+            if self.state is not State.EXITED:
+                line = f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
+                self._finish(ExitCode.CONNECTION_LOST, line)
+        elif self._ending is not None:
+            # It was ended before it started.
+            self._finish(self._ending.code, self._ending.line)
+        else:
+            self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {pod}: {why.why}")
 
     def _started(self, *, can_attach: bool) -> None:
         self._can_attach = can_attach and self._holding.patience.lease > 0
@@ -147,13 +166,24 @@ class Held(Connected):
         self._step(Step.EXIT)
         if end.left_open:
             self._actions.append(events.Say(left_open(self._task.pod)))
-        is_ours = self._ending is None or self._ending.is_ours
-        self._outcome = (end.code, "") if is_ours or self._ending is None else self._ending.after(end.code)
+        self._outcome = self._outcome_of(end)
         found, (code, line) = self._findings, self._outcome
         record = Record(
             self._task.pod, self._nonce, found.container, found.container_start, is_held=True, code=code, line=line
         )
         self._actions.append(events.Keep(record))
+
+    def _outcome_of(self, end: conversation.Ended) -> tuple[int, str]:
+        """Only its own 0 is a 0: a program that is told to end may end with it, too."""
+        if self._ending is not None and not self._ending.is_ours:
+            return self._ending.after(end.code)
+        if end.by is EndedBy.LEASE:
+            return out_of_lease(self._task.pod, self._holding.patience.lease).after(end.code)
+        if end.by is EndedBy.SIGNAL:
+            return told_from_outside(self._task.pod, end.code).after(end.code)
+        if end.by is EndedBy.END and self._ending is None:
+            return ended_before(self._task.pod).after(end.code)
+        return end.code, ""
 
     def _done(self, now: float) -> None:
         """Nobody will have to ask the keeper again."""
@@ -168,13 +198,14 @@ class Held(Connected):
 
     # The outcome
 
-    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
+    def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
         self._ending = self._ending or ending
         if self.state in (State.GO, State.RUNNING, State.DETACHED):
             self._step(Step.TERMINATE)
         over_at = now + grace + LAST_WORD
         self._over_at = over_at if self._over_at is None else min(self._over_at, over_at)
-        self._tell(self._talk.control(frames.end_control(signal, grace)))
+        end = frames.end_control(signal, grace)
+        self._tell(self._talk.control(end) if is_asked else self._talk.end(end))
 
     def _weigh(self, now: float) -> None:
         """Whether what is known by now is an outcome."""
@@ -224,7 +255,7 @@ class Held(Connected):
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:
             # Whatever the reason is, nobody will come back for it.
-            self._tell(self._talk.control(frames.end_control(TERM, self._task.grace.told)))
+            self._tell(self._talk.end(frames.end_control(TERM, self._task.grace.told)))
         super()._finish(code, line)
 
     def _conclude(self) -> None:

@@ -12,7 +12,7 @@ from enum import Enum
 from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi.channels import stdin_messages
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_pipe, broken_stdin
+from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_stdin, broken_stdout
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -199,8 +199,12 @@ class Running(Machine):
     def _pass_on(self, number: int) -> None:
         """Give the command a signal that ends nothing."""
 
-    def _terminate(self, ending: Ending, signal: int, grace: float, now: float) -> None:
-        """End the command. The first reason counts; later ones give their signals, and may shorten the grace."""
+    def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
+        """
+        End the command. The first reason counts; later ones may shorten the grace.
+
+        `is_asked`: a signal to us asks for it, which the command gets in any case.
+        """
 
     def _of_ours(self, event: events.Event, now: float, *, is_ending: bool) -> None:
         grace = self._task.grace.told
@@ -212,9 +216,9 @@ class Running(Machine):
                 number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
                 ending = Ending(SIGNALLED + number, "", is_ours=True)
                 self._was_signalled = True
-                self._terminate(ending, number, grace, now)
+                self._terminate(ending, number, grace, now, is_asked=True)
             case events.StdinBroken(why) if not is_ending:
                 self._terminate(broken_stdin(why), TERM, grace, now)
             # One that is being ended already has lost its reader to the same Ctrl-C.
-            case events.StdoutBroken() if not is_ending:
-                self._terminate(broken_pipe(), TERM, grace, now)
+            case events.StdoutBroken(why) if not is_ending:
+                self._terminate(broken_stdout(why), TERM, grace, now)

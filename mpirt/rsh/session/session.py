@@ -24,7 +24,7 @@ from mpirt.kubeapi.channels import V4, Output, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.protocol.markers import Hello, Marker
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, broken_pipe
+from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
 from mpirt.rsh.session.machine import Entered, Machine, State, Step
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.session.starting import Starting, Task
@@ -140,8 +140,9 @@ class _Opening(Machine):
                 self._start(now)
             case events.Signalled(_, number):
                 self._finish(SIGNALLED + number)
-            case events.StdoutBroken():
-                self._finish(broken_pipe().code)
+            case events.StdoutBroken(why):
+                ending = broken_stdout(why)
+                self._finish(ending.code, ending.line)
             case events.PodSeen(pod):
                 self._actions += self._starting.pod_seen(pod, now)
                 self._start(now)

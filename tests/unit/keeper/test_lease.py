@@ -182,7 +182,9 @@ class TestAnEndWithoutANumber:
         assert agent.out == b"ready\nterm\n"
 
     def test_leaves_its_number_to_the_next_control(self, agent: Agent) -> None:
-        agent.start("/bin/sh", "-c", 'trap "" TERM; trap "echo usr; exit 3" USR1; echo; while :; do sleep 0.05; done')
+        agent.start(
+            "/bin/sh", "-c", 'trap "" TERM; trap "echo usr; exit 3" USR1; echo; while :; do sleep 0.05; done'
+        )
         agent.until(Kind.OUT)
         agent.send(agent.frame(Kind.CONTROL, 0, b"E\x0f" + (60_000).to_bytes(4, "little")))
         agent.kill(signal.SIGUSR1)

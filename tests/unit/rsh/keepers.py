@@ -18,6 +18,8 @@ from tests.unit.rsh.sessions import DEFAULT_GRACE, FIRST, V4, Run, out
 
 ATTACH, CONTROL, STDIN, STDIN_END, ACK, DONE, BEAT, USAGE = 1, 2, 3, 4, 5, 6, 7, 9
 ATTACHED, STARTED, TAKEN, CONTROLLED, OUT, ERR, EXIT, ANSWER, FAILED, USED = 33, 34, 35, 36, 37, 38, 39, 40, 41, 42
+FENCED = 43
+LEASE, END, SIGNAL = 1, 2, 3
 WINDOW = 1024 * 1024
 # What the greeting has the shell become.
 _BECOMES = re.compile(rb'exec "\$mpirt_x" (bridge|attach) (\w+);')
@@ -37,6 +39,8 @@ class Keeper:
     """One command, which writes and ends when it is told to."""
 
     controls: list[bytes] = field(default_factory=list)
+    own_ends: list[bytes] = field(default_factory=list)
+    """Those of the session's own reasons, which have no number and come again on each connection."""
     stdin: bytes = b""
     stdin_ended: bool = False
     starts: int = 0
@@ -67,10 +71,10 @@ class Keeper:
         self._stderr += stderr
         self._pump()
 
-    def ends(self, code: int, *, signal: bool = False, left_open: bool = False) -> None:
+    def ends(self, code: int, *, signal: bool = False, left_open: bool = False, by: int = 0) -> None:
         """The command ends."""
         lengths = u64(len(self._stdout), len(self._stderr))
-        self._exit = bytes([signal, code, left_open]) + lengths
+        self._exit = bytes([signal, code, left_open, by]) + lengths
         self._pump()
 
     def disconnect(self) -> None:
@@ -131,8 +135,16 @@ class Keeper:
         assert all(old <= new <= there for old, new, there in zip(self._acked, acked, most, strict=True))
         self._acked = acked
 
+    def is_fenced(self) -> None:
+        """A later launcher of the job has ended the command."""
+        self._say(FENCED, 0)
+
     def _control(self, number: int, payload: bytes) -> None:
         done = len(self.controls)
+        if number == 0:
+            assert payload[:1] == b"E"
+            self.own_ends.append(payload)
+            return
         assert number <= done + 1, "a control must not be skipped"
         if number == done + 1:
             self.controls.append(payload)

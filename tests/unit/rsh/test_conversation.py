@@ -12,13 +12,16 @@ from mpirt.rsh.protocol.conversation import (
     Conversation,
     Ended,
     Fact,
+    Fenced,
     NotStartable,
     Started,
     Used,
 )
-from mpirt.rsh.protocol.keeperframes import Usage
+from mpirt.rsh.protocol.keeperframes import EndedBy, Usage
 from tests.unit.rsh import keepers
 from tests.unit.rsh.keepers import frame, u64
+
+MIB = 1024 * 1024
 
 
 def connected() -> Conversation:
@@ -115,6 +118,15 @@ class TestWhatWeSay:
         hears(talk, keepers.CONTROLLED, 1)
         assert talk.control(b"K\x0a") == frame(keepers.CONTROL, 1, 3, b"K\x0a")
 
+    def test_an_end_of_our_own_has_no_number_and_is_said_again_on_the_next_connection(self) -> None:
+        talk = connected()
+
+        assert talk.end(b"Eone") == frame(keepers.CONTROL, 1, 0, b"Eone")
+        assert talk.end(b"Etwo") == frame(keepers.CONTROL, 1, 0, b"Etwo")
+        talk.disconnect()
+        assert talk.connect() == frame(keepers.ATTACH, 2, 0, u64(0, 0)) + frame(keepers.CONTROL, 2, 0, b"Eone")
+        assert talk.control(b"K\x0a") == frame(keepers.CONTROL, 2, 1, b"K\x0a")
+
     def test_stdin_says_where_it_stands(self) -> None:
         talk = connected()
 
@@ -196,12 +208,34 @@ class TestWhatTheKeeperSays:
         with pytest.raises(PeerError, match="the keeper skips output: byte 1 follows byte 0"):
             hears(connected(), keepers.OUT, 1, b"x")
 
+    @pytest.mark.parametrize("kind", [keepers.OUT, keepers.ERR])
+    def test_output_beyond_what_a_keeper_keeps_is_refused_whatever_the_state(self, kind: int) -> None:
+        talk = connected()
+        for at in range(0, 2 * MIB, 32768):
+            hears(talk, kind, at, bytes(32768))
+
+        with pytest.raises(
+            PeerError, match="the keeper sends 2097153 bytes of output beyond what was acknowledged"
+        ):
+            hears(talk, kind, 2 * MIB, b"x")
+
+    def test_acknowledged_output_makes_room_for_as_much(self) -> None:
+        talk = connected()
+        for at in range(0, 2 * MIB, 32768):
+            hears(talk, keepers.OUT, at, bytes(32768))
+        talk.written(MIB, 0)
+
+        assert hears(talk, keepers.OUT, 2 * MIB, bytes(32768)) == [Output(1, bytes(32768))]
+
+    def test_a_later_launcher_that_has_ended_the_command_is_told(self) -> None:
+        assert hears(connected(), keepers.FENCED) == [Fenced()]
+
     def test_the_end_is_told_once(self) -> None:
         talk = connected()
         hears(talk, keepers.OUT, 0, b"abc")
-        end = b"\0\7\1" + u64(3, 0)
+        end = b"\0\7\1\1" + u64(3, 0)
 
-        assert hears(talk, keepers.EXIT, 0, end) == [Ended(7, left_open=True)]
+        assert hears(talk, keepers.EXIT, 0, end) == [Ended(7, EndedBy.LEASE, left_open=True)]
         assert hears(talk, keepers.EXIT, 0, end) == []
 
     @pytest.mark.parametrize("lengths", [u64(4, 0), u64(2, 0), u64(3, 1)])
@@ -210,7 +244,7 @@ class TestWhatTheKeeperSays:
         hears(talk, keepers.OUT, 0, b"abc")
 
         with pytest.raises(PeerError, match=r"the keeper says that the command wrote . and . bytes, 3 and 0 came"):
-            hears(talk, keepers.EXIT, 0, b"\0\0\0" + lengths)
+            hears(talk, keepers.EXIT, 0, b"\0\0\0\0" + lengths)
 
     @pytest.mark.parametrize("done", [0, 3])
     def test_controls_that_were_not_said_or_were_done_already_are_refused(self, done: int) -> None:

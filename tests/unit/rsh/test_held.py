@@ -35,7 +35,7 @@ from mpirt.rsh.session.events import (
 from mpirt.rsh.session.holding import Patience
 from mpirt.rsh.session.machine import State
 from tests.unit.rsh import pods
-from tests.unit.rsh.keepers import HeldRun
+from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
 from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, no_keeper
 
 TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
@@ -216,11 +216,12 @@ class TestSignals:
         run.carry()
         run.feed(TERM)
         run.carry()
-        assert run.keeper.controls[1:] == [b"E\x0f" + grace.to_bytes(4, "little"), END_BY_TERM]
+        assert run.keeper.own_ends == [b"E\x0f" + grace.to_bytes(4, "little")]
+        assert run.keeper.controls[1:] == [END_BY_TERM]
 
         run.feed(TERM)
         run.carry()
-        assert run.keeper.controls[3:] == [KILL_NOW]
+        assert run.keeper.controls[2:] == [KILL_NOW]
 
     def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
         run = HeldRun(has_stdin=True).begin()
@@ -233,11 +234,25 @@ class TestSignals:
         run = HeldRun().begin()
         run.feed(StdoutBroken())
         run.carry()
-        assert run.keeper.controls[1:] == [END_BY_TERM]
+        assert run.keeper.own_ends == [END_BY_TERM]
 
         run.after(5.0)
 
         assert run.finish == Finish(141)
+
+    def test_a_stdout_that_cannot_be_written_ends_it_with_a_code_of_ours(self) -> None:
+        run = HeldRun().begin()
+        run.feed(StdoutBroken("no space left on device"))
+        run.carry()
+        run.keeper.ends(143, by=END)
+        run.carry()
+        run.after(1.0)
+
+        line = (
+            "the command was ended because its output can't be written: no space left on device; "
+            "the command ended with 143"
+        )
+        assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
     def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
         run = HeldRun().begin()
@@ -734,12 +749,97 @@ class TestASignalWithoutAConnection:
         assert run.finish == Finish(143, line)
 
 
+class TestACommandThatSomebodyEnded:
+    """Its 0 is no success: a program that is told to end may well end with it."""
+
+    @pytest.mark.parametrize("code", [0, 143])
+    def test_for_its_lease_was_over_is_lost(self, code: int) -> None:
+        run = HeldRun().begin()
+        run.reconnect()
+        run.keeper.ends(code, by=LEASE)
+        run.carry()
+        run.after(1.0)
+
+        line = (
+            "the command in pod w was ended there: nobody was connected to it for its lease of 180 s; "
+            f"the command ended with {code}"
+        )
+        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+
+    def test_for_its_lease_was_over_is_lost_though_a_signal_came_then(self) -> None:
+        run = HeldRun().begin()
+        run.cut()
+        run.feed(TERM)
+        run.until_dialled()
+        run.connect()
+        run.keeper.ends(0, by=LEASE)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONNECTION_LOST
+
+    @pytest.mark.parametrize(("code", "ours"), [(0, ExitCode.UNKNOWN_END), (143, 143)])
+    def test_by_a_signal_to_its_keeper_has_its_own_code_unless_that_is_0(self, code: int, ours: int) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(code, by=SIGNAL)
+        run.carry()
+        run.after(1.0)
+
+        line = f"something in pod w told the command's keeper to end; the command ended with {code}"
+        assert run.finish == Finish(ours, line)
+
+    def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
+        run.carry()
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+        run.keeper.ends(0, by=END)
+        run.carry()
+        run.after(1.0)
+
+        line = (
+            "the command in pod w was ended by a switchboard that was killed before it could say why; "
+            "the command ended with 0"
+        )
+        assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
+
+    def test_as_a_signal_to_us_asked_has_its_own_code(self) -> None:
+        run = HeldRun().begin()
+        run.feed(TERM)
+        run.carry()
+        run.keeper.ends(0, by=END)
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(0)
+
+    def test_by_a_later_launcher_is_told(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.is_fenced()
+        run.carry()
+
+        line = "the command in pod w was ended by a later launcher of its job (MPIRT_FENCE)"
+        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
+
+    def test_by_a_later_launcher_after_its_end_has_its_own_code(self) -> None:
+        run = HeldRun().begin()
+        run.keeper.ends(7)
+        run.keeper.is_fenced()
+        run.carry()
+        run.after(1.0)
+
+        assert run.finish == Finish(7)
+
+
 class TestThePod:
     def test_a_pod_that_is_deleted_has_its_command_ended_first(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
         run.carry()
-        assert run.keeper.controls[1:] == [END_BY_TERM]
+        assert run.keeper.own_ends == [END_BY_TERM]
 
         run.keeper.ends(0)
         run.carry()
@@ -752,7 +852,7 @@ class TestThePod:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
         run.carry()
-        assert run.keeper.controls[1:] == [b"E\x0f" + (27_000).to_bytes(4, "little")]
+        assert run.keeper.own_ends == [b"E\x0f" + (27_000).to_bytes(4, "little")]
 
         for _ in range(13):
             run.after(2.0)
@@ -773,7 +873,7 @@ class TestThePod:
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S))
         run.carry()
 
-        assert run.keeper.controls[1:] == [b"E\x0f" + (1000).to_bytes(4, "little")]
+        assert run.keeper.own_ends == [b"E\x0f" + (1000).to_bytes(4, "little")]
 
     def test_a_deleted_pod_whose_connection_ends_is_the_end(self) -> None:
         run = HeldRun().begin()

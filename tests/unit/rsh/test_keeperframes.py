@@ -138,16 +138,27 @@ class TestWhatTheKeeperSays:
     @pytest.mark.parametrize(
         ("words", "code", "left_open"),
         [
-            (b"\0\7\0", 7, False),
-            (b"\0\xff\1", 255, True),
-            (b"\1\x09\0", 137, False),
-            (b"\1\xff\0", 255, False),
+            (b"\0\7\0\0", 7, False),
+            (b"\0\xff\1\0", 255, True),
+            (b"\1\x09\0\0", 137, False),
+            (b"\1\xff\0\0", 255, False),
         ],
     )
     def test_exit_tells_how_and_how_much(self, words: bytes, code: int, left_open: bool) -> None:  # noqa: FBT001
         payload = words + b"\x05" + bytes(7) + b"\x00\x01" + bytes(6)
 
-        assert frames.read_exit(Frame(Kind.EXIT, 1, 0, payload)) == frames.Exit(code, left_open, 5, 256)
+        exit_ = frames.Exit(code, frames.EndedBy.ITSELF, left_open, 5, 256)
+        assert frames.read_exit(Frame(Kind.EXIT, 1, 0, payload)) == exit_
+
+    @pytest.mark.parametrize("by", frames.EndedBy)
+    def test_exit_tells_who_has_ended_the_command(self, by: frames.EndedBy) -> None:
+        payload = bytes([0, 0, 0, by.value]) + bytes(16)
+
+        assert frames.read_exit(Frame(Kind.EXIT, 1, 0, payload)).by is by
+
+    def test_an_exit_by_an_unknown_cause_is_refused(self) -> None:
+        with pytest.raises(PeerError, match="the keeper's EXIT says that 4 has ended the command"):
+            frames.read_exit(Frame(Kind.EXIT, 1, 0, b"\0\0\0\4" + bytes(16)))
 
     @pytest.mark.parametrize("size", [0, 2])
     def test_a_payload_of_another_size_is_refused(self, size: int) -> None:

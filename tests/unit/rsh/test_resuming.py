@@ -153,19 +153,30 @@ class TestGoingOn:
         assert run.finish == Finish(143)
         assert len(run.keeper.controls) == 2
 
-    def test_bears_controls_that_the_other_process_had_its_own_reasons_for(self) -> None:
+    def test_gives_a_signal_that_comes_at_once_a_number_that_the_other_process_has_not_used(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.DELETING))
         run.carry()
-        assert len(run.keeper.controls) == 2
+        assert len(run.keeper.own_ends) == 1
+        run.is_killed()
+        run.feed(USR1)
+        run.until_dialled()
+        run.connect()
+
+        assert run.session.state is State.RUNNING
+        assert run.keeper.controls[1:] == [b"K\x0a"]
+
+    def test_bears_more_signals_than_an_agent_remembers(self) -> None:
+        run = HeldRun().begin()
+        run.feed(*[USR1] * 70)
+        run.carry()
+        del run.signals[63:69]
         run.is_killed()
         run.until_dialled()
         run.connect()
-        run.feed(USR1)
-        run.carry()
 
         assert run.session.state is State.RUNNING
-        assert run.keeper.controls[2:] == [b"K\x0a"]
+        assert len(run.keeper.controls) == 71
 
     def test_ends_at_once_where_the_outcome_was_known(self) -> None:
         run = HeldRun().begin()
