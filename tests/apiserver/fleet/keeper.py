@@ -25,6 +25,7 @@ _NOT_FOUND = 127
 PERIOD = 251
 _PATTERN = bytes(range(PERIOD)) * (LARGEST_PIECE // PERIOD + 2)
 _HARMLESS = {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGTSTP, signal.SIGTTIN}
+_BY_END = 2
 _NO_SIGNAL = -1
 # Two seconds, 3 MiB, one process.
 _USAGE = struct.pack("<QQI", 2_000_000, 3 << 20, 1)
@@ -110,8 +111,8 @@ class Keeper:
 
     # fmt: off
     __slots__ = (
-        "_acked", "_command", "_controls", "_early_signal", "_epoch", "_exit_said", "_parts", "_said", "_sent",
-        "_taken", "_unread", "is_connected", "is_over", "lease",
+        "_acked", "_command", "_controls", "_early_signal", "_ended_by", "_epoch", "_exit_said", "_parts", "_said",
+        "_sent", "_taken", "_unread", "is_connected", "is_over", "lease",
     )
     # fmt: on
 
@@ -125,6 +126,7 @@ class Keeper:
         self._acked = self._sent = 0
         self._exit_said = False
         self._early_signal = _NO_SIGNAL
+        self._ended_by = 0
         self._parts = b""
         self._unread = b""
         self._said: list[bytes] = []
@@ -196,6 +198,9 @@ class Keeper:
         self._acked = stdout
 
     def _control(self, number: int, payload: bytes) -> None:
+        if not number:
+            self._end(payload)
+            return
         if number > self._controls + 1:
             raise Broken(f"control {number} follows {self._controls}")
         if number <= self._controls:
@@ -206,11 +211,18 @@ class Keeper:
             self._parts += rest
         elif kind == b"S":
             self._start(self._parts + rest)
+        elif kind == b"E":
+            self._end(payload)
         elif self._command is not None:
             self._command.killed(rest[0], self._sent)
-        elif kind == b"K":
+        else:
             self._early_signal = rest[0]
         self._say(CONTROLLED, number)
+
+    def _end(self, payload: bytes) -> None:
+        if self._command is not None:
+            self._ended_by = _BY_END
+            self._command.killed(payload[1], self._sent)
 
     def _start(self, start: bytes) -> None:
         if self._command is not None:
@@ -251,7 +263,7 @@ class Keeper:
             self._sent += len(piece)
         if command.exit is not None and self._sent == command.size:
             lengths = command.size.to_bytes(8, "little") + bytes(8)
-            self._say(EXIT, 0, bytes((*command.exit, 0)) + lengths)
+            self._say(EXIT, 0, bytes((*command.exit, 0, self._ended_by)) + lengths)
             self._exit_said = True
 
     def _say(self, kind: int, number: int, payload: bytes = b"") -> None:

@@ -250,7 +250,7 @@ def test_a_bridge_whose_socket_nobody_reads_any_more_lets_go_of_it_and_waits_for
         (child,) = Path(f"/proc/{bridge.pid}/task/{bridge.pid}/children").read_text().split()
 
         ours.close()
-        assert within(DEADLINE, lambda: os.readlink(f"/proc/{bridge.pid}/fd/1") == "/dev/null")
+        assert within(DEADLINE, lambda: Path(f"/proc/{bridge.pid}/fd/1").readlink() == Path("/dev/null"))
         assert bridge.poll() is None
         os.kill(int(child), signal.SIGTERM)
 

@@ -5,8 +5,8 @@ Owns: the world around a session: the agent that keeps records, the switchboards
 that break, and a pod with keepers as docs/keeper.md has them. The session is the real one.
 An action is one step of one part of the world; a state is all that can be seen from outside of the session.
 
-What is sent before a connection breaks may come to the pod much later: such a connection is `late`. What never comes
-is not carried in any state that follows. The keeper ends without a START after a while, whoever is connected.
+What is sent before a connection breaks may come to the pod much later: such a connection is `late`. What never
+comes is not carried in any state that follows. A keeper may end before START has come, whoever is connected.
 """
 
 from __future__ import annotations
