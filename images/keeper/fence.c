@@ -5,9 +5,9 @@
  * connection; any other closes the connection at once. Either way its end is what is waited for, without standing in
  * the loop's way: two keepers that fence each other must both be able to answer.
  *
- * Of two launchers without an attempt, the later is the one whose session was made later in this container. That is
- * this kernel's own order, and needs neither a clock of another machine nor the launchers' word: no session is made
- * for a launcher that has ended.
+ * Of two launchers without attempts, the later is the one whose session was made later in this container. This is
+ * known without a clock of another machine: START is sent only after the first line was read, so its launcher still
+ * ran when the session was made.
  */
 #include "keeper.h"
 
@@ -31,22 +31,22 @@ static size_t count;
 static i64 until;
 /* The last that others said before we had a job. */
 static struct heard {
-    u64 born;
+    u64 made;
     size_t length;
     u8 claim[CLAIM + JOB_LIMIT];
 } heard[HEARD];
 static size_t heard_count;
 
-/* Its socket has its name by now: whoever is born later finds it. */
-void fence_be_born(void)
+/* The socket has its name by now: a session that is made later finds it. */
+void fence_stamp(void)
 {
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    session.born = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+    session.made = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
 }
 
 /* Whether a session of our job, by its claim, is a later launcher's than ours. */
-static bool is_later(u64 born, const u8 *claim, size_t length)
+static bool is_later(u64 made, const u8 *claim, size_t length)
 {
     u64 attempt = get64(claim), launcher = get64(claim + 8);
     if (!*session.job || length != CLAIM + strlen(session.job)
@@ -54,7 +54,7 @@ static bool is_later(u64 born, const u8 *claim, size_t length)
         return false;
     if (!launcher && !session.launcher)
         return attempt > session.attempt;
-    return launcher != session.launcher && born > session.born;
+    return launcher != session.launcher && made > session.made;
 }
 
 static bool is_session(const char *name)
@@ -76,7 +76,7 @@ static void tell(const char *root, const char *name)
     put64(claim, session.attempt);
     put64(claim + 8, session.launcher);
     memcpy(claim + CLAIM, session.job, job_length);
-    size_t length = frame_write(frame, FENCE, 0, session.born, claim, CLAIM + job_length);
+    size_t length = frame_write(frame, FENCE, 0, session.made, claim, CLAIM + job_length);
     int fd = place_connect(root, name);
     if (fd < 0) {
         if (errno == ECONNREFUSED)
@@ -110,7 +110,7 @@ static void tell_all_in(const char *root)
 void fence_hear(const struct frame *fence)
 {
     struct heard *next = &heard[heard_count++ % HEARD];
-    next->born = fence->number;
+    next->made = fence->number;
     next->length = fence->length;
     memcpy(next->claim, fence->payload, fence->length);
 }
@@ -119,7 +119,7 @@ void fence_hear(const struct frame *fence)
 bool fence_forbids(void)
 {
     for (size_t number = 0; number < HEARD && number < heard_count; number++)
-        if (is_later(heard[number].born, heard[number].claim, heard[number].length))
+        if (is_later(heard[number].made, heard[number].claim, heard[number].length))
             return true;
     return false;
 }

@@ -92,7 +92,7 @@ struct session {
     enum phase phase;
     u32 lease, grace;
     bool has_stdin;
-    u64 born;               /* in nanoseconds: none of this kernel has the same */
+    u64 made;               /* when, in nanoseconds of CLOCK_MONOTONIC: no two are the same */
     u64 attempt, launcher;  /* each may be 0: not given */
     char job[JOB_LIMIT];
     pid_t pid;              /* the command */
@@ -173,7 +173,7 @@ void callers_serve(i64 now);
 i64 callers_deadline(void);
 
 /* fence.c: the end of what earlier launchers have left. */
-void fence_be_born(void);
+void fence_stamp(void);
 bool fence_hits(const struct frame *fence);
 void fence_hear(const struct frame *fence);
 bool fence_forbids(void);
