@@ -78,7 +78,7 @@ def restart(namespace: Namespace, pod: str) -> None:
 
 # Its first process, which need not be process 1.
 _END = """for one in /proc/[0-9]*; do
-  [ "$(tr "\\0" " " <$one/cmdline)" = "/bin/sh -c $1 " ] && exec kill ${one#/proc/}
+  [ "$(tr "\\0" " " <$one/cmdline)" = "/bin/sh -c $1 " ] && kill ${one#/proc/} && exit
 done; exit 1"""
 
 
