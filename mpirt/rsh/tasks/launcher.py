@@ -7,6 +7,7 @@ order them, which would take a clock.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 
@@ -14,6 +15,7 @@ import os
 _MOUNTS = ("/proc/self/mountinfo", "/proc/1/mountinfo")
 
 
+@functools.cache
 def launcher_number() -> int:
     """The same for all processes of a launcher, and for no other launcher's; 0 if nothing is known."""
     known = next(filter(None, map(start_of_container, map(_read, _MOUNTS))), b"") or _first_process()
