@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +18,7 @@ struct caller {
     i64 until;
     bool is_waiting;         /* for the end of this keeper */
     size_t length;
-    u8 bytes[HEADER + JOB_LIMIT];
+    u8 bytes[HEADER + CLAIM + JOB_LIMIT];
 };
 
 static struct caller callers[CALLERS];
@@ -63,12 +62,6 @@ static void dismiss(struct caller *caller)
     caller->fd = -1;
 }
 
-static bool fences_us(const struct frame *frame)
-{
-    return *session.job && frame->number > session.attempt && frame->length == strlen(session.job)
-        && memcmp(frame->payload, session.job, frame->length) == 0;
-}
-
 /* What the frame asks for is done. */
 static void hear_out(struct caller *caller, const struct frame *frame, i64 now)
 {
@@ -76,7 +69,7 @@ static void hear_out(struct caller *caller, const struct frame *frame, i64 now)
         int fd = caller->fd;
         caller->fd = -1;
         connection_adopt(fd, frame, now);
-    } else if (frame->type == FENCE && fences_us(frame)) {
+    } else if (frame->type == FENCE && fence_hits(frame)) {
         caller->is_waiting = true;
         caller->until = NEVER;
         session_fence(now);

@@ -1,9 +1,13 @@
 /*
- * The fence: before a command starts, earlier attempts of its job in this container end.
+ * The fence: before a command starts, what earlier launchers of its job have left in this container ends.
  *
- * Every other session is told of the job and the attempt. One that is fenced ends, and with it the connection; any
- * other closes the connection at once. Either way its end is what is waited for, without standing in the loop's way:
- * two keepers that fence each other must both be able to answer.
+ * Every other session is told of the job, the attempt and the launcher. One that is fenced ends, and with it the
+ * connection; any other closes the connection at once. Either way its end is what is waited for, without standing in
+ * the loop's way: two keepers that fence each other must both be able to answer.
+ *
+ * Of two launchers without attempts, the later is the one whose session was made later in this container. This is
+ * known without a clock of another machine: START is sent only after the first line was read, so its launcher still
+ * ran when the session was made.
  */
 #include "keeper.h"
 
@@ -15,20 +19,43 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { SESSIONS = 64, PATIENCE = 10000 };
+enum { SESSIONS = 64, PATIENCE = 10000, HEARD = 8 };
 
 static struct {
     int fd, ticket;
 } others[SESSIONS];
 static size_t count;
 static i64 until;
-/* What others said before we had a job. */
-static struct {
-    char job[JOB_LIMIT];
-    u64 attempt;
-} heard;
+/* The last that others said before we had a job. */
+static struct heard {
+    u64 made;
+    size_t length;
+    u8 claim[CLAIM + JOB_LIMIT];
+} heard[HEARD];
+static size_t heard_count;
+
+/* The socket has its name by now: a session that is made later finds it. */
+void fence_stamp(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    session.made = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+}
+
+/* Whether a session of our job, by its claim, is a later launcher's than ours. */
+static bool is_later(u64 made, const u8 *claim, size_t length)
+{
+    u64 attempt = get64(claim), launcher = get64(claim + 8);
+    if (!*session.job || length != CLAIM + strlen(session.job)
+        || memcmp(claim + CLAIM, session.job, length - CLAIM) != 0)
+        return false;
+    if (!launcher && !session.launcher)
+        return attempt > session.attempt;
+    return launcher != session.launcher && made > session.made;
+}
 
 static bool is_session(const char *name)
 {
@@ -44,8 +71,12 @@ static bool is_ours(int folder, const char *name)
 
 static void tell(const char *root, const char *name)
 {
-    u8 frame[HEADER + JOB_LIMIT];
-    size_t length = frame_write(frame, FENCE, 0, session.attempt, session.job, strlen(session.job));
+    u8 frame[HEADER + CLAIM + JOB_LIMIT], *claim = frame + HEADER;
+    size_t job_length = strlen(session.job);
+    put64(claim, session.attempt);
+    put64(claim + 8, session.launcher);
+    memcpy(claim + CLAIM, session.job, job_length);
+    size_t length = frame_write(frame, FENCE, 0, session.made, claim, CLAIM + job_length);
     int fd = place_connect(root, name);
     if (fd < 0) {
         if (errno == ECONNREFUSED)
@@ -78,18 +109,24 @@ static void tell_all_in(const char *root)
 /* Of a job that may be ours: START has not come yet. */
 void fence_hear(const struct frame *fence)
 {
-    bool is_same = strlen(heard.job) == fence->length && memcmp(heard.job, fence->payload, fence->length) == 0;
-    if (fence->length >= sizeof heard.job || (is_same && fence->number <= heard.attempt))
-        return;
-    memcpy(heard.job, fence->payload, fence->length);
-    heard.job[fence->length] = 0;
-    heard.attempt = fence->number;
+    struct heard *next = &heard[heard_count++ % HEARD];
+    next->made = fence->number;
+    next->length = fence->length;
+    memcpy(next->claim, fence->payload, fence->length);
 }
 
-/* A later attempt of our job has begun. */
+/* A later launcher of our job has begun. */
 bool fence_forbids(void)
 {
-    return *session.job && strcmp(heard.job, session.job) == 0 && session.attempt < heard.attempt;
+    for (size_t number = 0; number < HEARD && number < heard_count; number++)
+        if (is_later(heard[number].made, heard[number].claim, heard[number].length))
+            return true;
+    return false;
+}
+
+bool fence_hits(const struct frame *fence)
+{
+    return is_later(fence->number, fence->payload, fence->length);
 }
 
 void fence_begin(i64 now)

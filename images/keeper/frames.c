@@ -15,7 +15,7 @@ static const struct {
     [ACK] = {16, 16, true},
     [DONE] = {0, 0, true},
     [BEAT] = {0, 0, false},
-    [FENCE] = {1, JOB_LIMIT - 1, false},
+    [FENCE] = {CLAIM + 1, CLAIM + JOB_LIMIT - 1, false},
     [USAGE] = {0, 0, false},
 };
 

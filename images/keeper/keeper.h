@@ -14,6 +14,7 @@ enum {
     PAYLOAD_LIMIT = 32768,
     FRAME_LIMIT = HEADER + PAYLOAD_LIMIT,
     JOB_LIMIT = 512,             /* longer than any namespace, name and uid */
+    CLAIM = 16,                  /* attempt and launcher, before the job in FENCE */
     START_LIMIT = 2 << 20,
     OUT_LIMIT = PAYLOAD_LIMIT - HEADER,  /* a frame of it is what runtimes carry at once */
     OUTPUT_KEPT = 2 << 20,       /* of each stream */
@@ -94,7 +95,8 @@ struct session {
     enum phase phase;
     u32 lease, grace;
     bool has_stdin;
-    u64 attempt;
+    u64 made;               /* when, in nanoseconds of CLOCK_MONOTONIC: no two are the same */
+    u64 attempt, launcher;  /* each may be 0: not given */
     char job[JOB_LIMIT];
     pid_t pid;              /* the command */
     bool command_ended;
@@ -180,7 +182,9 @@ void callers_watch(void);
 void callers_serve(i64 now);
 i64 callers_deadline(void);
 
-/* fence.c: the end of earlier attempts. */
+/* fence.c: the end of what earlier launchers have left. */
+void fence_stamp(void);
+bool fence_hits(const struct frame *fence);
 void fence_hear(const struct frame *fence);
 bool fence_forbids(void);
 void fence_begin(i64 now);

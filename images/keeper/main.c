@@ -71,6 +71,7 @@ static int bridge(const char *nonce)
         return NOT_MADE;
     /* Made before the first line is written: who has read it can attach. */
     int listener = place_make(nonce);
+    fence_stamp();
     /* A signal to a keeper that has just been made waits until it can deal with it. */
     sigset_t all, before;
     sigfillset(&all);

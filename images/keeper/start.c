@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-    FIXED = 21,              /* lease, grace, stdin, attempt, two counts */
+    FIXED = 29,              /* lease, grace, stdin, attempt, launcher, two counts */
     WORDS_LIMIT = 65536,
     VARIABLES_LIMIT = 131072,
     PAGE = 4096,
@@ -104,8 +104,9 @@ int start_parse(struct start *start)
     session.grace = get32(parts + 4);
     session.has_stdin = parts[8] == 1;
     session.attempt = get64(parts + 9);
-    u16 words_count = get16(parts + 17);
-    u16 set = get16(parts + 19);
+    session.launcher = get64(parts + 17);
+    u16 words_count = get16(parts + 25);
+    u16 set = get16(parts + 27);
     if (parts[8] > 1 || words_count == 0 || !take_strings(words_count, set))
         return EINVAL;
     if (!add_own_environment(set))

@@ -67,6 +67,17 @@ class Frame(Value):
     payload: bytes
 
 
+class Fence(Value):
+    """By which a keeper knows what earlier launchers of a job have left."""
+
+    job: str = ""
+    """Empty: no fence."""
+    attempt: int = 0
+    """The launcher's number, where the user counts them."""
+    launcher: int = 0
+    """What no other launcher has; 0 where the user counts them."""
+
+
 class Attached(Value):
     """The keeper's answer to ATTACH."""
 
@@ -149,15 +160,15 @@ def start(
     lease: float,
     grace: float,
     has_stdin: bool,
-    fence: tuple[str, int],
+    fence: Fence,
 ) -> bytes:
     """What is to be started, and how it is to be held."""
-    job, attempt = fence
-    job_name = job.encode(errors="surrogateescape")
+    job_name = fence.job.encode(errors="surrogateescape")
     variables = [name.encode() + b"=" + text for name, text in environment.items()]
-    head = _milliseconds(lease) + _milliseconds(grace) + bytes((has_stdin,)) + attempt.to_bytes(8, "little")
+    head = _milliseconds(lease) + _milliseconds(grace) + bytes((has_stdin,))
+    claim = fence.attempt.to_bytes(8, "little") + fence.launcher.to_bytes(8, "little")
     counts = len(argv).to_bytes(2, "little") + len(variables).to_bytes(2, "little")
-    return head + counts + b"".join(word + b"\0" for word in (job_name, *argv, *variables))
+    return head + claim + counts + b"".join(word + b"\0" for word in (job_name, *argv, *variables))
 
 
 def _milliseconds(seconds: float) -> bytes:

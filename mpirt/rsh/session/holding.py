@@ -9,6 +9,7 @@ from __future__ import annotations
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.protocol.keeperframes import Fence
 from mpirt.rsh.session.ending import Grace
 from mpirt.values import Value
 
@@ -36,8 +37,8 @@ class Holding(Value):
 
     keepers: Keepers
     patience: Patience = Patience()
-    fence: tuple[str, int] = ("", 0)
-    """The job and the attempt: what an earlier attempt of the job has left is ended first."""
+    fence: Fence = Fence()
+    """What earlier launchers of the job have left is ended first."""
     ask_every: Callable[[], float] | None = None
     """How seldom a keeper is asked for a sign of life, at this moment, where one process asks a thousand."""
 

@@ -6,17 +6,16 @@ Owns: the variables' form and their limits, and the files of the keepers that th
 
 from __future__ import annotations
 
-import os
-
 import mpirt.keeper
 from mpirt import names
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.seconds import LONGEST, of_variable
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
 from mpirt.rsh.protocol.greeting import Keepers
-from mpirt.rsh.protocol.keeperframes import LONGEST_JOB
+from mpirt.rsh.protocol.keeperframes import LONGEST_JOB, Fence
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
+from mpirt.rsh.tasks.launcher import launcher_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,35 +79,20 @@ def pace(held: Holding | None, *, alive_seconds: float | None, alive_count: int 
     return Pace(often_enough, asked * (_ALIVE_COUNT if alive_count is None else alive_count) or LONGEST)
 
 
-def _fence(environ: Mapping[str, str]) -> tuple[str, int]:
-    """The job and the attempt: as JOB:ATTEMPT, or JOB alone, and then later launchers have higher numbers."""
+def _fence(environ: Mapping[str, str]) -> Fence:
+    """As JOB:ATTEMPT, or as JOB alone, and then launchers are told apart by what they are."""
     text = environ.get(names.FENCE_VARIABLE, "")
     job, colon, attempt = text.partition(":")
     if not job:
-        return "", 0
+        return Fence()
     size = len(job.encode(errors="surrogateescape"))
     if size > LONGEST_JOB:
         raise UsageError(
             f"{names.FENCE_VARIABLE}={text[:60]}...: the job's name has {size} bytes, {LONGEST_JOB} is the most"
         )
     if not colon:
-        return job, _attempt()
+        return Fence(job, launcher=launcher_number())
     is_number = attempt.isascii() and attempt.isdigit() and len(attempt) <= _MOST_DIGITS
     if not is_number or int(attempt) > _LARGEST_ATTEMPT:
         raise UsageError(f"{names.FENCE_VARIABLE}={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number")
-    return job, int(attempt)
-
-
-def _attempt() -> int:
-    """
-    A number that all agents of one launcher agree on, and that a later launcher's exceeds.
-
-    The second in which the pod was made, by a file that the container runtime writes then; and below it the ticks
-    at which the container's first process began. A clock that is read anew would not do: it is adjusted meanwhile.
-    """
-    try:
-        with open("/proc/1/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b") ")[2].split()[19])
-        return int(os.stat("/etc/hostname").st_mtime) << 32 | ticks & 0xFFFFFFFF
-    except (OSError, ValueError, IndexError):
-        return 0
+    return Fence(job, int(attempt))

@@ -227,8 +227,8 @@ class Keeper:
     def _start(self, start: bytes) -> None:
         if self._command is not None:
             raise Broken("a second START")
-        words_count = int.from_bytes(start[17:19], "little")
-        strings = start[21:].split(b"\0")
+        words_count = int.from_bytes(start[25:27], "little")
+        strings = start[29:].split(b"\0")
         self.lease = int.from_bytes(start[:4], "little") / 1000
         try:
             self._command = Command(strings[words_count].decode())

@@ -30,12 +30,13 @@ def is_running(namespace: Namespace, pod: str) -> bool:
 
 def start_in_launcher(
     namespace: Namespace, pod: str, *, variables: Mapping[str, str] = NOTHING, **spec: Any
-) -> None:
-    """Start it through an agent in a launcher pod, in the background there; `spec` is of that pod."""
+) -> str:
+    """Start it through an agent in a launcher pod, in the background there; `spec` is of that pod. Its name."""
     name = launcher.start(namespace, "openmpi4", workers=[pod], **spec)
     setting = "".join(f"{key}={text} " for key, text in variables.items())
     line = f"{setting}nohup mpirt-rsh {pod} {_quoted(COMMAND)} > /tmp/said 2>&1 < /dev/null &"
     namespace.kubectl.execute(name, "sh", "-c", line)
+    return name
 
 
 def _quoted(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from mpirt import names
 from tests.e2e import files, manifests
 from tests.e2e.ground import Namespace
+from tests.kube.wait import until
 
 HOSTFILE = "/etc/mpi/hostfile"
 KUBEXEC = "/etc/mpi/kubexec.sh"
@@ -66,6 +67,24 @@ def start(
     hostfile = "".join(host_line.format(worker) + "\n" for worker in workers)
     files.put(namespace, pod, HOSTFILE, hostfile.encode())
     return pod
+
+
+def restart(namespace: Namespace, pod: str) -> None:
+    """Have its container end and start again, with nothing in it but mpirt."""
+    namespace.kubectl.execute(pod, "/bin/sh", "-c", _END, "sh", manifests.IDLE)
+    until(lambda: _is_back(namespace, pod), within=60, what="the launcher's second container")
+    put_mpirt(namespace, pod)
+
+
+# Its first process, which need not be process 1.
+_END = """for one in /proc/[0-9]*; do
+  [ "$(tr "\\0" " " <$one/cmdline)" = "/bin/sh -c $1 " ] && kill ${one#/proc/} && exit
+done; exit 1"""
+
+
+def _is_back(namespace: Namespace, pod: str) -> bool:
+    [status] = namespace.kubectl.get("pod", pod)["status"]["containerStatuses"]
+    return bool(status["ready"] and status["restartCount"] == 1)
 
 
 def _settings() -> dict[str, str]:

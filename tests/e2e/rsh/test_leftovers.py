@@ -7,10 +7,12 @@ from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from images import build
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from tests.e2e.ground import Namespace
-from tests.e2e.rsh import agent, hard, jobworkers
+from tests.e2e.rsh import agent, hard, jobworkers, launcher
 from tests.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
@@ -32,6 +34,39 @@ def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, 
 
     assert ended.code == 0
     assert f"sleep {hard.SECONDS}" not in ended.output.decode()
+
+
+@pytest.mark.in_the_pod
+def test_a_restarted_launcher_finds_nothing_of_the_earlier_one_though_its_pods_containers_share_processes(
+    namespace: Namespace, workers: Workers
+) -> None:
+    [pod] = workers(1, "busybox")
+    name = hard.start_in_launcher(namespace, pod, variables={"MPIRT_FENCE": "job"}, shareProcessNamespace=True)
+    until(lambda: hard.is_running(namespace, pod), within=30, what="the earlier command")
+    launcher.restart(namespace, name)
+    assert hard.is_running(namespace, pod)
+
+    namespace.kubectl.execute(name, "env", "MPIRT_FENCE=job", "mpirt-rsh", pod, "true")
+
+    assert not hard.is_running(namespace, pod)
+
+
+@pytest.mark.in_the_pod
+def test_a_later_launcher_finds_nothing_of_an_earlier_one_though_its_nodes_clock_is_behind(
+    namespace: Namespace, workers: Workers
+) -> None:
+    [pod] = workers(1, "busybox")
+    earlier = hard.start_in_launcher(namespace, pod, variables={"MPIRT_FENCE": "job"})
+    until(lambda: hard.is_running(namespace, pod), within=30, what="the earlier command")
+    namespace.kubectl("delete", "pod", earlier)
+    later = launcher.start(namespace, "openmpi4", workers=[pod], name="later")
+    # The runtime has just written it, by the node's clock.
+    namespace.kubectl.execute(later, "touch", "-d", "2001-02-03", "/etc/hostname")
+    assert hard.is_running(namespace, pod)
+
+    namespace.kubectl.execute(later, "env", "MPIRT_FENCE=job", "mpirt-rsh", pod, "true")
+
+    assert not hard.is_running(namespace, pod)
 
 
 def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, workers: Workers) -> None:

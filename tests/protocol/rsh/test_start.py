@@ -13,7 +13,7 @@ OURS = {
         ".execs", ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",
     )),
     *(f"mpirt.rsh{name}" for name in (
-        "", ".direct", ".main", ".tasks", ".tasks.settings", ".tasks.task",
+        "", ".direct", ".main", ".tasks", ".tasks.launcher", ".tasks.settings", ".tasks.task",
         ".invocation", ".invocation.argv", ".invocation.launchers", ".invocation.options", ".invocation.order",
         ".invocation.seconds",
         ".protocol", ".protocol.entrance", ".protocol.greeting", ".protocol.keeperframes",

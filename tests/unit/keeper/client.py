@@ -98,14 +98,14 @@ class Start:
     grace: int = 5_000
     job: str = ""
     attempt: int = 0
+    launcher: int = 0
 
     def __bytes__(self) -> bytes:
         words = [word.encode() if isinstance(word, str) else word for word in self.argv]
         variables = [f"{name}={value}".encode() for name, value in self.environment.items()]
-        head = struct.pack(
-            "<IIBQHH", self.lease, self.grace, self.has_stdin, self.attempt, len(words), len(variables)
-        )
-        return head + b"".join(text + b"\0" for text in (self.job.encode(), *words, *variables))
+        head = struct.pack("<IIBQQ", self.lease, self.grace, self.has_stdin, self.attempt, self.launcher)
+        counts = struct.pack("<HH", len(words), len(variables))
+        return head + counts + b"".join(text + b"\0" for text in (self.job.encode(), *words, *variables))
 
 
 class Broken(Exception):

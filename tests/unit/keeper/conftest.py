@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -61,3 +61,14 @@ def container() -> Iterator[Container]:
     """One with nothing in it but its first process."""
     with ExitStack() as stack:
         yield Container(stack)
+
+
+@pytest.fixture
+def apart(root: None) -> Iterator[Sequence[str]]:
+    """Runs what follows where /dev/shm and /tmp are the test's own."""
+    script = "mount -t tmpfs none /dev/shm && mount -t tmpfs none /mnt && echo ready && exec sleep 1000"
+    with subprocess.Popen(["unshare", "--mount", "/bin/sh", "-c", script], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"ready\n"
+        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
+        holder.kill()

@@ -1,4 +1,4 @@
-"""The session's folder, who may come in, and the fence."""
+"""The session's folder, and who may come in."""
 
 from __future__ import annotations
 
@@ -6,24 +6,11 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Broken, Frame, Kind, new_nonce, read_greeting
-
-
-@pytest.fixture
-def apart(root: None) -> Iterator[Sequence[str]]:
-    """Runs what follows where /dev/shm and /tmp are the test's own."""
-    script = "mount -t tmpfs none /dev/shm && mount -t tmpfs none /mnt && echo ready && exec sleep 1000"
-    with subprocess.Popen(["unshare", "--mount", "/bin/sh", "-c", script], stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"ready\n"
-        yield ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
-        holder.kill()
+from tests.unit.keeper.client import Agent, Frame, Kind, new_nonce, read_greeting
 
 
 @pytest.mark.usefixtures("root")
@@ -98,97 +85,9 @@ def test_attach_trusts_no_socket_of_another_user(keeper: Path) -> None:
     assert read_greeting(result.stdout, nonce)[0] == "GONE"
 
 
-@pytest.fixture
-def sessions(keeper: Path, apart: Sequence[str]) -> Iterator[ExitStack]:
-    """Sessions of one container."""
-    with ExitStack() as stack:
-        yield stack
-
-
-def test_an_earlier_attempt_is_killed_before_the_later_starts(
-    keeper: Path, apart: Sequence[str], sessions: ExitStack
-) -> None:
-    first = sessions.enter_context(Agent(keeper, prefix=apart))
-    earlier = first.start("/bin/sh", "-c", 'trap "" TERM; sleep 1000 & wait', job="ns/train", attempt=3)
-    second = sessions.enter_context(Agent(keeper, prefix=apart))
-
-    second.start("/bin/ls", "-d", f"/proc/{earlier.number}", "/dev/shm", job="ns/train", attempt=4)
-    second.until_exit()
-
-    assert second.out == b"/dev/shm\n"
-    with pytest.raises(Broken):
-        first.until(Kind.EXIT)
-
-
-@pytest.mark.parametrize(
-    ("job", "attempt"),
-    [
-        pytest.param("ns/train", 3, id="the same attempt"),
-        pytest.param("ns/train", 2, id="an earlier attempt"),
-        pytest.param("ns/train2", 9, id="another job"),
-        pytest.param("ns/trai", 9, id="a job that begins alike"),
-    ],
-)
-def test_nobody_else_is_fenced(
-    keeper: Path, apart: Sequence[str], sessions: ExitStack, job: str, attempt: int
-) -> None:
-    first = sessions.enter_context(Agent(keeper, prefix=apart))
-    first.start("/bin/cat", has_stdin=True, job="ns/train", attempt=3)
-    idle = sessions.enter_context(Agent(keeper, prefix=apart))
-    second = sessions.enter_context(Agent(keeper, prefix=apart))
-
-    second.start("/bin/echo", "here", job=job, attempt=attempt)
-    second.until_exit()
-    first.send(first.frame(Kind.STDIN, 0, b"lives"), first.frame(Kind.STDIN_END, 5))
-    first.until_exit()
-
-    assert (first.out, second.out) == (b"lives", b"here\n")
-    assert idle.start("/bin/true").kind is Kind.STARTED
-
-
-def test_a_folder_whose_keeper_was_killed_is_removed_by_the_next_fence(
-    keeper: Path, apart: Sequence[str], sessions: ExitStack
-) -> None:
-    first = sessions.enter_context(Agent(keeper, prefix=apart))
-    first.start("/bin/sleep", "1000")
-    os.kill(first.keeper_pid, 9)
-    first.until_broken()
-    second = sessions.enter_context(Agent(keeper, prefix=apart))
-
-    second.start("/bin/sh", "-c", "ls /dev/shm; mkdir /dev/shm/mpirt-notasession", job="ns/train", attempt=1)
-    second.until_exit()
-
-    assert second.out.decode().split() == [f"mpirt-{second.nonce}"]
-
-
-def test_a_folder_without_a_socket_is_left_alone_by_the_fence(
-    keeper: Path, apart: Sequence[str], sessions: ExitStack
-) -> None:
-    subprocess.run([*apart, "mkdir", "/dev/shm/mpirt-aaaaaaaa"], check=True)
-    subprocess.run([*apart, "touch", "/dev/shm/mpirt-bbbbbbbb"], check=True)
-    agent = sessions.enter_context(Agent(keeper, prefix=apart))
-
-    agent.start("/bin/ls", "/dev/shm", job="ns/train", attempt=1)
-    agent.until_exit()
-
-    assert set(agent.out.decode().split()) == {"mpirt-aaaaaaaa", "mpirt-bbbbbbbb", f"mpirt-{agent.nonce}"}
-
-
 def test_a_short_socket_path_is_enough_for_attach(agent: Agent) -> None:
     with socket.socket(socket.AF_UNIX) as direct:
         direct.connect(f"/dev/shm/mpirt-{agent.nonce}/socket")
         direct.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))))
 
         assert direct.recv(1) == bytes([Kind.ATTACHED])
-
-
-def test_an_attempt_that_starts_after_a_later_one_has_fenced_it_does_not_start(
-    keeper: Path, apart: Sequence[str], sessions: ExitStack
-) -> None:
-    late = sessions.enter_context(Agent(keeper, prefix=apart))
-    second = sessions.enter_context(Agent(keeper, prefix=apart))
-    second.start("/bin/cat", has_stdin=True, job="ns/train", attempt=4)
-
-    failed = late.start("/bin/true", job="ns/train", attempt=3)
-
-    assert (failed.kind, failed.payload) == (Kind.FAILED, b"a later launcher of its job has begun")

@@ -79,7 +79,7 @@ def test_the_first_line_tells_nothing_of_a_first_process_in_another_container(ke
         pytest.param(bytes(Frame(Kind.ATTACH, 1, 7, bytes(16))), id="a numbered ATTACH"),
         pytest.param(bytes(Frame(Kind.ATTACH, 1, 0, struct.pack("<QQ", 1, 0))), id="output that never was"),
         pytest.param(b"\1\1" + bytes(Frame(Kind.ATTACH, 1, 0, bytes(16)))[2:], id="a second byte that is not 0"),
-        pytest.param(bytes(Frame(Kind.FENCE, 0, 9, b"other/job")), id="a fence of another job"),
+        pytest.param(bytes(Frame(Kind.FENCE, 0, 9, bytes(16) + b"job")), id="a fence of another job"),
     ],
 )
 def test_a_first_frame_that_is_no_attach_ends_the_connection_and_the_next_is_served(
@@ -98,7 +98,7 @@ def test_a_first_frame_that_is_no_attach_ends_the_connection_and_the_next_is_ser
     [
         pytest.param(Frame(Kind.ATTACH, 1, 0, bytes(16)), id="a second ATTACH"),
         pytest.param(Frame(Kind.BEAT, 2, 0), id="another epoch"),
-        pytest.param(Frame(Kind.FENCE, 1, 0, b"job"), id="FENCE"),
+        pytest.param(Frame(Kind.FENCE, 1, 9, bytes(16) + b"job"), id="FENCE"),
         pytest.param(Frame(Kind.OUT, 1, 0, b"x"), id="a frame of the keeper's"),
         pytest.param(Frame(Kind.DONE, 1, 0), id="DONE before the end"),
         pytest.param(Frame(Kind.BEAT, 1, 0, b"x"), id="a beat with something in it"),

@@ -131,14 +131,14 @@ GOOD = bytes(Start(["/bin/true"], {"A": "1"}))
     "text",
     [
         pytest.param(b"", id="nothing"),
-        pytest.param(GOOD[:20], id="half a head"),
+        pytest.param(GOOD[:28], id="half a head"),
         pytest.param(GOOD[:-1], id="no zero at the end"),
         pytest.param(GOOD + b"x\0", id="a string too many"),
-        pytest.param(GOOD[:17] + struct.pack("<HH", 0, 2) + GOOD[21:], id="no word"),
-        pytest.param(GOOD[:17] + struct.pack("<HH", 9, 1) + GOOD[21:], id="a word too few"),
-        pytest.param(GOOD[:17] + struct.pack("<HH", 2, 0) + GOOD[21:-5], id="strings that end early"),
+        pytest.param(GOOD[:25] + struct.pack("<HH", 0, 2) + GOOD[29:], id="no word"),
+        pytest.param(GOOD[:25] + struct.pack("<HH", 9, 1) + GOOD[29:], id="a word too few"),
+        pytest.param(GOOD[:25] + struct.pack("<HH", 2, 0) + GOOD[29:-5], id="strings that end early"),
         pytest.param(
-            bytes(Start(["/bin/true", "x"]))[:17] + struct.pack("<HH", 1, 1) + b"\0/bin/true\0x\0", id="no ="
+            bytes(Start(["/bin/true", "x"]))[:25] + struct.pack("<HH", 1, 1) + b"\0/bin/true\0x\0", id="no ="
         ),
         pytest.param(GOOD[:8] + b"\2" + GOOD[9:], id="a stdin of 2"),
         pytest.param(bytes(Start(["/bin/true"], job="j" * 512)), id="a job too long"),

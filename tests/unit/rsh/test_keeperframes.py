@@ -59,16 +59,22 @@ class TestWhatWeSay:
 class TestStart:
     def test_is_laid_out_as_the_keeper_reads_it(self) -> None:
         start = frames.start(
-            [b"/bin/sh", b"-c", b"x"], {"A": b"\xff"}, lease=180, grace=0.25, has_stdin=True, fence=("job", 258)
+            [b"/bin/sh", b"-c", b"x"],
+            {"A": b"\xff"},
+            lease=180,
+            grace=0.25,
+            has_stdin=True,
+            fence=frames.Fence("job", attempt=258, launcher=2**63),
         )
 
-        head = b"\x20\xbf\x02\x00" + b"\xfa\x00\x00\x00" + b"\x01" + b"\x02\x01" + bytes(6)
-        assert start == head + b"\x03\x00\x01\x00" + b"job\0/bin/sh\0-c\0x\0A=\xff\0"
+        head = b"\x20\xbf\x02\x00" + b"\xfa\x00\x00\x00" + b"\x01"
+        claim = b"\x02\x01" + bytes(6) + bytes(7) + b"\x80"
+        assert start == head + claim + b"\x03\x00\x01\x00" + b"job\0/bin/sh\0-c\0x\0A=\xff\0"
 
     def test_without_anything_but_a_program_is_as_short_as_it_gets(self) -> None:
-        start = frames.start([b"x"], {}, lease=0, grace=0, has_stdin=False, fence=("", 0))
+        start = frames.start([b"x"], {}, lease=0, grace=0, has_stdin=False, fence=frames.Fence())
 
-        assert start == bytes(4 + 4 + 1 + 8) + b"\x01\x00\x00\x00" + b"\0x\0"
+        assert start == bytes(4 + 4 + 1 + 8 + 8) + b"\x01\x00\x00\x00" + b"\0x\0"
 
     @pytest.mark.parametrize(
         ("length", "parts"),

@@ -8,8 +8,10 @@ import mpirt.keeper
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
+from mpirt.rsh.protocol.keeperframes import Fence
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
+from mpirt.rsh.tasks.launcher import launcher_number
 from mpirt.rsh.tasks.settings import grace, holding, pace
 
 
@@ -28,7 +30,7 @@ class TestTheSwitch:
         found = held()
 
         assert (found.patience, paced(found)) == (Patience(lease=180, node=20), Pace(4, 14))
-        assert found.fence == ("", 0)
+        assert found.fence == Fence()
         assert grace({}) == Grace()
 
     @pytest.mark.parametrize("text", ["", "on"])
@@ -107,21 +109,17 @@ class TestTheFence:
     @pytest.mark.parametrize(
         ("text", "fence"),
         [
-            ("", ("", 0)),
-            (":5", ("", 0)),
-            ("job:0", ("job", 0)),
-            ("job:18446744073709551615", ("job", 2**64 - 1)),
+            ("", Fence()),
+            (":5", Fence()),
+            ("job:0", Fence("job", 0)),
+            ("job:18446744073709551615", Fence("job", 2**64 - 1)),
         ],
     )
-    def test_is_a_job_and_its_attempt(self, text: str, fence: tuple[str, int]) -> None:
+    def test_is_a_job_and_its_attempt(self, text: str, fence: Fence) -> None:
         assert held(MPIRT_FENCE=text).fence == fence
 
-    def test_without_an_attempt_has_one_that_all_agents_here_agree_on(self) -> None:
-        job, attempt = held(MPIRT_FENCE="job").fence
-
-        assert job == "job"
-        assert 0 < attempt < 2**64
-        assert held(MPIRT_FENCE="job").fence == (job, attempt)
+    def test_without_an_attempt_has_the_launcher(self) -> None:
+        assert held(MPIRT_FENCE="job").fence == Fence("job", launcher=launcher_number())
 
     @pytest.mark.parametrize(
         "text",
@@ -134,7 +132,7 @@ class TestTheFence:
         assert str(error.value) == f"MPIRT_FENCE={text[:60]}: expected JOB or JOB:ATTEMPT, the attempt a number"
 
     def test_may_have_a_job_of_511_bytes(self) -> None:
-        assert held(MPIRT_FENCE="j" * 511 + ":1").fence == ("j" * 511, 1)
+        assert held(MPIRT_FENCE="j" * 511 + ":1").fence == Fence("j" * 511, 1)
 
     @pytest.mark.parametrize("text", ["\u00e9" * 256, "\u00e9" * 256 + ":1"])
     def test_with_a_job_that_no_keeper_takes_is_an_error(self, text: str) -> None:

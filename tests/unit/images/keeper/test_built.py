@@ -118,7 +118,7 @@ class TestTheProgram:
 def session(architecture: str, command: str) -> list[Frame]:
     """All that a keeper says of a shell command, up to its end."""
     order = keeperframes.start(
-        [b"/bin/sh", b"-c", command.encode()], {}, lease=0, grace=1, has_stdin=False, fence=("", 0)
+        [b"/bin/sh", b"-c", command.encode()], {}, lease=0, grace=1, has_stdin=False, fence=keeperframes.Fence()
     )
     frames: list[Frame] = []
     with subprocess.Popen(
