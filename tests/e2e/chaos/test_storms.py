@@ -1,0 +1,43 @@
+"""
+Commands that start while every connection is reset within two seconds: each starts once, and its end is its own.
+
+`make chaos` has 500 of them in each storm, `make test` a few.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import forms
+from tests.e2e.chaos import storms
+from tests.e2e.ground import Namespace
+
+COMMANDS = 500 if "MPIRT_TEST_CHAOS" in os.environ else 40
+SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
+_LASTS = 15.0
+_KILLED_EVERY = 5.0
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize("kills", [0, 3], ids=["connections", "connections and switchboards"])
+def test_each_command_is_started_once_and_ends_by_itself(namespace: Namespace, board: Path, kills: int) -> None:
+    pods = namespace.workers(4, "busybox")
+    with storms.storm(namespace, SEED) as (storm, config):
+        commands = storms.run_all(namespace, pods, config, COMMANDS)
+        for _ in range(kills):
+            time.sleep(_KILLED_EVERY)
+            os.kill(forms.switchboard(board), signal.SIGKILL)
+        time.sleep(_LASTS - kills * _KILLED_EVERY)
+        storm.is_over()
+        ends = storms.ends_of(namespace, pods, commands)
+
+    print(f"{COMMANDS} commands, {storm.resets} connections reset, {kills} switchboards killed")
+    wrong = [f"command {end.number}: {problem}\n{end.errors}" for end in ends for problem in end.problems()]
+    assert wrong == []
+    assert storm.resets > COMMANDS / 2
