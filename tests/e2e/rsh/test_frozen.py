@@ -1,4 +1,8 @@
-"""A command, its keeper and its agent that are frozen together, as in a paused virtual machine, all go on."""
+"""
+A command, its keeper and its agent that are frozen together, as in a paused virtual machine, all go on.
+
+An agent that is frozen alone learns that its command was ended meanwhile, though that has ended with 0.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +22,22 @@ _NODE = "node-1"
 _LEASE = {"MPIRT_LEASE": "1", "MPIRT_GRACE": "1"}
 _FROZEN = 43.0
 # It goes on for longer than a keeper listens before it ends anything.
+_SAVES = "trap 'echo saved; exit 0' TERM; echo running; while :; do sleep 1; done"
 _COMMAND = "trap 'echo told; exit 3' TERM; echo running; for n in 1 2 3 4; do sleep 1; echo $n; done"
 
 
-def test_the_time_counts_against_nobody(
+def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
     own_cluster: Ground, namespace: Namespace, form: Form, board: Path
 ) -> None:
-    [pod] = namespace.workers(1, "busybox", **manifests.on(_NODE))
+    pod, left_alone = namespace.workers(2, "busybox", **manifests.on(_NODE))
     uid = namespace.kubectl.get("pod", pod)["metadata"]["uid"]
-    with agent.rsh(namespace, pod, _COMMAND, env=_LEASE) as running:
-        assert running.line() == "running"
-        pids = [*nodes.container_pids(faults.node_named(_NODE), uid), running.process.pid]
+    with (
+        agent.rsh(namespace, pod, _COMMAND, env=_LEASE) as running,
+        agent.rsh(namespace, left_alone, _SAVES, env=_LEASE) as alone,
+    ):
+        assert (running.line(), alone.line()) == ("running", "running")
+        agents = [running.process.pid, alone.process.pid]
+        pids = [*nodes.container_pids(faults.node_named(_NODE), uid), *agents]
         pids += [switchboard(board)] if form is Form.SWITCHBOARD else []
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -37,5 +46,9 @@ def test_the_time_counts_against_nobody(
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         ended = running.end(within=20, since=time.monotonic())
+        given_up = alone.end(within=20, since=time.monotonic())
 
     assert (ended.code, ended.output, ended.errors) == (0, b"1\n2\n3\n4\n", "")
+    assert (given_up.code, given_up.output) == (250, b"saved\n")
+    line = f"the command in pod {left_alone} was ended there: nobody was connected to it for its lease of 1 s"
+    assert line in given_up.errors
