@@ -465,6 +465,14 @@ class TestALostConnection:
         run.after(30.0)
         assert run.finish is None
 
+    def test_an_api_server_that_asks_for_more_time_than_the_lease_has_is_asked_again_within_it(self) -> None:
+        run = HeldRun(patience=Patience(lease=10)).begin()
+        run.cut()
+        run.until_dialled()
+        run.feed(NotOpened(Overloaded("y", Failure(503, "", "", 30.0, is_status=True))))
+
+        assert any(isinstance(action, Dial) for action in run.after(3.0))
+
     def test_a_node_that_refuses_while_the_api_server_answers_has_less_time(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
