@@ -65,7 +65,7 @@ class Held(Connected):
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)
         for name, number in signals:
-            self._of_ours(events.Signalled(name, number), now, is_ending=False)
+            self._of_ours(events.Signalled(name, number), now, is_ending=self._ending is not None)
 
     def _start_controls(self) -> Iterator[bytes]:
         return frames.start_controls(self._holding.start(self._task.order, self._task.grace))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # What batch systems send to announce something; the other signals ask for an end.
 PASSED_ON = ("USR1", "USR2")
+# Also says that whoever started us is gone: it follows by itself when a launcher has told us to end, or a terminal
+# is closed, so it is no request to hurry.
+_HUP = "HUP"
 TERM = 15
 _KILL = 9
 
@@ -205,11 +208,14 @@ class Running(Machine):
         match event:
             case events.Signalled(name, number) if name in PASSED_ON:
                 self._pass_on(number)
-            case events.Signalled(_, number):
+            case events.Signalled(name, _) if name == _HUP and is_ending:
+                # The command is saving what it has, and by default a HUP kills.
+                pass
+            case events.Signalled(name, number):
                 # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
                 number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
                 ending = Ending(SIGNALLED + number, "", is_ours=True)
-                self._was_signalled = True
+                self._was_signalled = name != _HUP
                 self._terminate(ending, number, grace, now)
             case events.StdinBroken(why) if not is_ending:
                 self._terminate(broken_stdin(why), TERM, grace, now)

@@ -38,7 +38,7 @@ from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
 from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, marker
 
-TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
+TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 UNAVAILABLE = ServerFailed(
@@ -221,6 +221,42 @@ class TestSignals:
         run.feed(TERM)
         run.carry()
         assert run.keeper.controls[3:] == [KILL_NOW]
+
+    @pytest.mark.parametrize("takes_over", [False, True], ids=["one process", "another process"])
+    @pytest.mark.parametrize(
+        ("before", "grace"),
+        [(TERM, 3000), (PodSeen(pods.DELETING_IN_30_S), 27_000), (StdoutBroken(), 3000)],
+        ids=["a signal", "the pod", "stdout"],
+    )
+    def test_a_hup_while_it_is_ended_already_changes_nothing(
+        self, before: Signalled | PodSeen | StdoutBroken, grace: int, *, takes_over: bool
+    ) -> None:
+        """The launcher has ended after it has told its agents to."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), before, HUP)
+        run.carry()
+        if takes_over and before == TERM:
+            run.is_killed()
+            run.reconnect()
+
+        assert run.keeper.controls[1:] == [b"E\x0f" + grace.to_bytes(4, "little")]
+
+    def test_a_signal_after_a_hup_is_the_first(self) -> None:
+        run = HeldRun().begin()
+        run.feed(HUP, TERM)
+        run.carry()
+        assert run.keeper.controls[1:] == [b"E\x01" + (3000).to_bytes(4, "little"), END_BY_TERM]
+
+        run.feed(TERM)
+        run.carry()
+        assert run.keeper.controls[3:] == [KILL_NOW]
+
+    def test_a_signal_that_comes_twice_hurries_though_a_hup_came_in_between(self) -> None:
+        run = HeldRun().begin()
+        run.feed(INT, HUP, INT)
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little"), KILL_NOW]
 
     def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
         run = HeldRun(has_stdin=True).begin()
