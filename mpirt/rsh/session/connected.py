@@ -219,7 +219,7 @@ class Connected(Running):
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
-        self._findings.closed, self._findings.status = how, status
+        self._findings.lost(how, status, now)
         self._step(Step.LOSE)
         from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
 
@@ -285,7 +285,7 @@ class Connected(Running):
         if isinstance(self._findings.status, ExitedWith) and self._reattaching.runs_nothing:
             # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
             self._can_attach = False
-            self._findings.doubt(self._reattaching.since)
+            self._findings.container_has_ended(self._reattaching.since)
 
     def _attached(self, now: float) -> None:
         self._reattaching = None

@@ -36,7 +36,9 @@ class Case:
 
 # The command ends with its connection; with a keeper it goes on, see test_outages.py.
 BOUND = (("MPIRT_KEEPER", "off"),)
-DIED = frozenset({137, ExitCode.CONTAINER_DIED})
+DIED = frozenset({ExitCode.CONTAINER_DIED})
+# The shell wrapper has only its exec's code, and no second connection.
+DIED_OR_KILLED = DIED | {137}
 DELETED = frozenset({ExitCode.POD_DELETED})
 UNHEARD = frozenset({ExitCode.NODE_LOST, ExitCode.CONNECTION_LOST})
 # On v5 an API server tells a false success when it loses the kubelet; on v4 it tells nothing.
@@ -50,7 +52,14 @@ CASES = [
     Case("force delete", deaths.force_delete, 3, DELETED, "deleted"),
     # MPIRT_NODE_PATIENCE is 20 s.
     Case("kubelet frozen", deaths.freeze_the_kubelet, 30, frozenset({ExitCode.NODE_LOST}), "node"),
-    Case("main process killed, without a keeper", deaths.kill_main_process, 1, DIED, "container|ended", env=BOUND),
+    Case(
+        "main process killed, without a keeper",
+        deaths.kill_main_process,
+        1,
+        DIED_OR_KILLED,
+        "container|ended",
+        env=BOUND,
+    ),
     Case("kubelet frozen, without a keeper", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection", env=BOUND),
     Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
     Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node", env=BOUND),

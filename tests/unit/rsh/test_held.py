@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
+from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -729,7 +730,70 @@ class TestALostConnection:
         run.feed(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
         run.after(0.6)
 
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
+
+    @pytest.mark.parametrize(
+        ("pod", "code"),
+        [(pods.REPLACED, ExitCode.POD_DELETED), (pods.HEALTHY, ExitCode.CONTAINER_DIED)],
+        ids=["another pod", "the same pod"],
+    )
+    def test_a_container_that_is_not_found_may_be_another_pods_until_the_pod_was_read(
+        self, pod: Pod, code: int
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.after(2.0)
+        assert run.finish is None
+
+        run.feed(PodSeen(pod))
+
+        assert run.finish is not None
+        assert run.finish.code == code
+
+    def test_a_container_that_is_not_found_is_the_end_where_the_pod_cannot_be_read(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.after(3.0)
+
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
+
+    @pytest.mark.parametrize(("start", "seconds"), [(4000, 2.9), (0, 9.9)], ids=["the same", "not known"])
+    def test_a_keeper_that_was_killed_with_its_bridge_may_have_died_with_its_container(
+        self, start: int, seconds: float
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.finds_nobody(container_start=start)
+        run.after(seconds, PodSeen(pods.HEALTHY))
+        assert run.finish is None
+
+        run.feed(PodSeen(pods.RESTARTED))
+
+        line = "the container of pod w was restarted (OOMKilled, code 137)"
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, line)
+
+    def test_a_keeper_that_was_killed_with_its_bridge_in_a_container_that_lives_was_killed_by_something(
+        self,
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.finds_nobody()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(3.0)
+
         assert run.finish == Finish(137, "something in pod w ended the command from outside (code 137, signal 9)")
+
+    def test_a_command_without_a_lease_that_was_killed_may_have_died_with_its_container(self) -> None:
+        run = HeldRun(patience=Patience(lease=0)).begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.after(2.9, PodSeen(pods.RESTARTED))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
 
     def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
         run = HeldRun().begin()
