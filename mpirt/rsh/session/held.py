@@ -125,11 +125,8 @@ class Held(Connected):
                 self._started(can_attach=can_attach)
             case conversation.Ended():
                 self._exited(fact)
-            case conversation.NotStartable() if self._ending is not None:
-                # It was ended before it started.
-                self._finish(self._ending.code, self._ending.line)
             case conversation.NotStartable(why):
-                self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {self._task.pod}: {why}")
+                self._refused(why)
 
     def _started(self, *, can_attach: bool) -> None:
         self._can_attach = can_attach and self._holding.patience.lease > 0
@@ -143,12 +140,24 @@ class Held(Connected):
         if self._ending is not None:
             self._step(Step.TERMINATE)
 
+    def _refused(self, why: str) -> None:
+        self._step(Step.REFUSE)
+        line = f"the command could not be started in pod {self._task.pod}: {why}"
+        # It may have been ended before it was started.
+        ending = self._ending or Ending(ExitCode.NO_SHELL, line)
+        self._outcome = ending.code, ending.line
+        self._keep_outcome()
+
     def _exited(self, end: conversation.Ended) -> None:
         self._step(Step.EXIT)
         if end.left_open:
             self._actions.append(events.Say(left_open(self._task.pod)))
         is_ours = self._ending is None or self._ending.is_ours
         self._outcome = (end.code, "") if is_ours or self._ending is None else self._ending.after(end.code)
+        self._keep_outcome()
+
+    def _keep_outcome(self) -> None:
+        """Nobody may have to ask the keeper again once it is told that this is known."""
         order, found = self._task.order, self._findings
         code, line = self._outcome
         record = Record(

@@ -63,6 +63,7 @@ class Step(Enum):
     ATTACH = "the keeper is found again"
     TERMINATE = "the command is to end"
     EXIT = "the wrapper reports the end"
+    REFUSE = "the keeper can't start it"
     FINISH = "there is an outcome"
 
 
@@ -80,6 +81,8 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     (State.DETACHED, Step.TERMINATE): State.DETACHED,
     (State.RUNNING, Step.EXIT): State.EXITED,
     (State.TERMINATING, Step.EXIT): State.EXITED,
+    (State.GO, Step.REFUSE): State.EXITED,
+    (State.TERMINATING, Step.REFUSE): State.EXITED,
     **{(state, Step.FINISH): State.DONE for state in State if state is not State.DONE},
 }
 

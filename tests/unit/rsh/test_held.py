@@ -149,21 +149,40 @@ class TestOneConnection:
         assert WatchPod(anew=False) in run.after(1.0)
 
     def test_a_command_that_cannot_be_started_is_told(self) -> None:
-        run = HeldRun().begin()
-        run.keeper._say(41, 2, b"can't execute /bin/bash")  # noqa: SLF001
-        run.carry()
+        run = HeldRun()
+        run.keeper.fails = b"can't execute /bin/bash"
+        run.begin()
+        run.after(1.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NO_SHELL
-        assert run.finish.line == "the command could not be started in pod w: can't execute /bin/bash"
+        line = "the command could not be started in pod w: can't execute /bin/bash"
+        assert run.finish == Finish(ExitCode.NO_SHELL, line)
+        assert run.keeper.is_done
+
+    def test_a_command_that_cannot_be_started_is_told_by_the_next_process_though_the_keeper_has_ended(
+        self,
+    ) -> None:
+        run = HeldRun()
+        run.keeper.fails = b"can't execute /bin/bash"
+        run.begin()
+        assert run.finish is None
+
+        run.is_killed()
+        run.after(0.1)
+
+        line = "the command could not be started in pod w: can't execute /bin/bash"
+        assert run.finish == Finish(ExitCode.NO_SHELL, line)
 
     def test_a_command_that_is_told_to_end_before_it_was_started_ends_as_one_that_was(self) -> None:
-        run = HeldRun().begin()
+        run = HeldRun()
+        run.keeper.fails = b"it was ended before it began"
+        run.until_dialled()
+        run.connect(breaks_after=1)
         run.feed(TERM)
-        run.keeper._say(41, 125, b"it was ended before it began")  # noqa: SLF001
-        run.carry()
+        run.reconnect()
+        run.after(1.0)
 
         assert run.finish == Finish(143)
+        assert run.keeper.is_done
 
     def test_nonsense_is_the_end_and_the_command_is_not_left_behind(self) -> None:
         run = HeldRun().begin()
