@@ -67,7 +67,8 @@ class Connected(Running):
         self._findings = Findings(task.pod, self._pace)
         self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
-        self._watch_at = now + task.watch_after
+        # What was told before the command is no evidence about its pod.
+        self._watch_at = now if entered.watching else now + task.watch_after
         self._asked_api = False
         self._is_listening = True
         self._api_heard: float | None = None

@@ -75,17 +75,13 @@ class Findings:
         # When the doubt ends if the pod was read since the loss.
         self._reason_by: float | None = None
 
-    def pod_seen(self, pod: Pod) -> None:
-        """The pod as it is now; the first time, as it was."""
-        self._before = self._before or pod
-        self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
-        self._is_fine = False
-
     def learn(self, event: events.Event) -> None:
         """What the API server says of the pod, or of itself by its silence."""
         match event:
-            case events.PodSeen(pod):
-                self.pod_seen(pod)
+            case events.PodSeen(pod, is_first):
+                self._before = pod if is_first else self._before or pod
+                self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
+                self._is_fine = False
             case events.PodGone():
                 self._gone, self._told, self.api_silent = True, True, ""
             case events.PodHidden():

@@ -862,6 +862,32 @@ class TestASignalWithoutAConnection:
 
 
 class TestThePod:
+    @pytest.mark.parametrize("pod", [pods.REPLACED, pods.RESTARTED], ids=["another pod", "another container"])
+    def test_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
+        """The watch was dead when the command was started."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.feed(PodSeen(pod, is_first=True))
+        run.reconnect()
+        assert run.session.state is State.RUNNING
+
+        run.cut()
+        run.feed(PodSeen(pod))
+
+        assert run.finish is None
+
+    def test_that_was_watched_before_the_command_is_followed_anew(self) -> None:
+        """What was told then may be older than the command."""
+        run = HeldRun()
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled()
+        assert run.count(WatchPod) == 1
+        run.connect()
+
+        assert WatchPod(anew=False) in run.after(0.0)
+
     def test_a_pod_that_is_deleted_has_its_command_ended_first(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))
