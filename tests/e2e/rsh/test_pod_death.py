@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start
 
 # For how long an end is waited for.
 _PATIENCE = 40.0
+_TOGETHER = 8
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,28 @@ def test_the_agent_ends_and_says_why(namespace: Namespace, fault: Faults, case: 
     assert ours.code in case.codes
     assert_one_line(ours, worker.pod, case.says)
     assert ours.seconds < case.within
+
+
+def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
+    namespace: Namespace, fault: Faults
+) -> None:
+    """The kubelet is late with its word on them."""
+    workers = deaths.start_workers(namespace, fault, _TOGETHER)
+    with ExitStack() as stack:
+        agents = [stack.enter_context(agent.rsh(namespace, worker.pod, deaths.COMMAND)) for worker in workers]
+        settle(*agents)
+        for _ in range(2 * (os.cpu_count() or 1)):
+            busy = stack.enter_context(subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]))
+            stack.callback(busy.kill)
+        began = time.monotonic()
+        for worker in workers:
+            deaths.kill_main_process(worker)
+        ended = [one.end(within=_PATIENCE, since=began) for one in agents]
+
+    print(f"{_TOGETHER} containers: {sorted(one.seconds for one in ended)}")
+    assert [one.code for one in ended] == [ExitCode.CONTAINER_DIED] * _TOGETHER
+    for worker, one in zip(workers, ended, strict=True):
+        assert_one_line(one, worker.pod, "container|ended")
 
 
 def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_the_pod(
