@@ -228,6 +228,7 @@ class Connected(Running):
             how,
             now,
             heard=self._liveness.last,
+            is_silent=self._liveness.silence(now) >= self._asked_after,
             api_heard=self._api_heard,
             asked_after=self._asked_after,
             patience=self._holding.patience,

@@ -60,13 +60,15 @@ class Reattaching:
         now: float,
         *,
         heard: float,
+        is_silent: bool,
         api_heard: float | None,
         asked_after: float,
         patience: Patience,
         jitter: Callable[[], float],
     ) -> None:
         """
-        `heard`: when the last sign of life came; `api_heard`: when the API server was, if it was.
+        `heard`: when the last sign of life came, and `is_silent` if questions were left unanswered since then;
+        `api_heard`: when the API server was heard, if it was.
 
         `asked_after`: how much silence there is before it is asked. Its answer speaks for the time before it.
         """
@@ -85,8 +87,8 @@ class Reattaching:
         self._failed_at = now
         self._has_answered = False
         self._said = ""
-        # Since when the node leaves questions unanswered. A connection that just ended is none.
-        self._unanswered_since = heard if now - heard >= asked_after else None
+        # Since when the node fails to answer.
+        self._unanswered_since = heard if is_silent else None
         # What it said before the silence says nothing of the time since.
         self._api_since = api_heard if api_heard is not None and api_heard > heard else None
         self._api_heard = now

@@ -15,6 +15,7 @@ from mpirt.rsh.session.events import (
     Event,
     Finish,
     HangUp,
+    Listening,
     NotOpened,
     Opened,
     PodSeen,
@@ -148,6 +149,16 @@ class TestTheNode:
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.NODE_LOST
+
+    def test_is_not_silent_while_its_output_is_not_read(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), Listening(listening=False))
+        run.after(60.0)
+        run.cut()
+        attempts_that_end(run, NotOpened(DIALING), until=60.0 + 14.0)
+        run.after(20.0 + 60.0 - run.now)
+
+        assert run.finish is None
 
     def test_that_has_answered_has_its_whole_patience_again(self) -> None:
         run = self.lost()
