@@ -93,7 +93,7 @@ static bool do_frame(const struct frame *frame, i64 now)
         get_received(frame, received);
         return output_acknowledge(received);
     case DONE:
-        if (session.phase == ENDED)
+        if (session.phase == ENDED || failure_is_told())
             session_over();
         return false;
     case BEAT:

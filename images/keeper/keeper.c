@@ -129,7 +129,7 @@ static i64 advance(i64 now)
     case WAITING:
     case UNSTARTED:
     case ENDED:
-        if (failure_is_told() || is_abandoned(settled_at, now, &wake))
+        if (is_abandoned(settled_at, now, &wake))
             session_over();
         return session.phase == FENCING ? sooner(wake, fence_deadline()) : wake;
     case FENCED:
@@ -145,7 +145,7 @@ static i64 advance(i64 now)
 static void end_as_asked(i64 now)
 {
     is_to_end = 0;
-    if (session.phase == WAITING || session.phase == FENCING)
+    if (session.phase == WAITING || session.phase == FENCING || session.phase == UNSTARTED)
         session_over();
     if (session.phase == STARTING || session.phase == RUNNING)
         ending_begin(BY_SIGNAL, SIGTERM, session.grace, now);
@@ -229,7 +229,5 @@ _Noreturn void keep(int own_connection, int listener)
         connection_tell();
         /* Behind STARTED, which must not wait for it. */
         strays_end();
-        if (failure_is_told())
-            wake = now;
     }
 }

@@ -88,7 +88,7 @@ enum phase {
     STARTING,   /* for execve */
     RUNNING,    /* the command, or what is left of it, or its output */
     ENDED,      /* EXIT waits for DONE */
-    UNSTARTED,  /* FAILED waits to be told */
+    UNSTARTED,  /* FAILED waits to be acknowledged */
     FENCED,     /* by a later attempt: nothing of this one may be left */
 };
 struct session {

@@ -19,8 +19,8 @@ from mpirt.values import Value
 JsonObject = dict[str, object]
 
 _MESSAGE_LIMIT = 256
-# Nobody means "come back in a month"; a caller's deadline is the real bound.
-_RETRY_AFTER_LIMIT = 3600
+# Load balancers ask for minutes, though the server may be back at once; a running command may have less.
+_LONGEST_RETRY_AFTER = 30.0
 
 
 class Failure(Value):
@@ -32,6 +32,7 @@ class Failure(Value):
     message: str
     """One printable line of what the server said; may be empty."""
     retry_after: float | None
+    """In how many seconds to ask again, 30 at most."""
     is_status: bool
     """Whether it came as a Status object, so from an API server and not from something on the way or behind."""
 
@@ -120,7 +121,9 @@ _MEANINGS: dict[int, tuple[type[ApiError], str]] = {
 def read_failure(head: Head, body: bytes) -> Failure:
     """Make the best of an answer that is a no."""
     seconds = head.header("retry-after")
-    retry_after = float(min(int(seconds), _RETRY_AFTER_LIMIT)) if seconds.isascii() and seconds.isdigit() else None
+    is_number = seconds.isascii() and seconds.isdigit()
+    # float, unlike int, reads any number of digits.
+    retry_after = min(float(seconds), _LONGEST_RETRY_AFTER) if is_number else None
     status = _status_object(body)
     if status is not None:
         return status_failure(status, code=head.status, retry_after=retry_after)

@@ -72,6 +72,11 @@ def stdin_messages(data: bytes) -> Iterator[bytes]:
         yield bytes([_STDIN]) + data[start : start + LARGEST_MESSAGE - 1]
 
 
+def carries_output(message: bytes) -> bool:
+    """Whether a message has bytes of the process's stdout or stderr: those come from the node."""
+    return len(message) > 1 and message[0] in (STDOUT, STDERR)
+
+
 class Channels:
     """One session's incoming messages."""
 

@@ -79,6 +79,8 @@ class News(Value):
     version: str = ""
     """Of a set: the resource version as of which it is true."""
     names: frozenset[str] = frozenset()
+    asked: float | None = None
+    """Of a list, or of a pod that was read: when it was asked for, so that it is not older."""
 
 
 class Question(Enum):

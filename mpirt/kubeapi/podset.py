@@ -29,7 +29,11 @@ _LOOKS_APART = 1.0
 class PodSetWatch(ListWatch):
     """The watch of a namespace's pods that have the labels; of all its pods if `labels` is empty."""
 
-    __slots__ = ("_after", "_begun", "_labels", "_listed", "_look_at", "_looked", "_names", "_namespace")
+    # fmt: off
+    __slots__ = (
+        "_after", "_begun", "_labels", "_list_asked", "_listed", "_look_at", "_looked", "_names", "_namespace",
+    )
+    # fmt: on
 
     def __init__(self, namespace: str, labels: str, *, now: float, jitter: Jitter, origin: str) -> None:
         super().__init__(now=now, jitter=jitter, origin=origin)
@@ -37,6 +41,7 @@ class PodSetWatch(ListWatch):
         self._names: set[str] = set()
         self._listed, self._after = "", ""
         self._begun = False
+        self._list_asked = now
         self._looked = now - _LOOKS_APART
         self._look_at: float | None = None
 
@@ -68,7 +73,7 @@ class PodSetWatch(ListWatch):
             ask = asks.watch_pods(self._namespace, labels=self._labels, since=self.version, seconds=self._seconds)
             return Question.WATCH, ask
         if not self._begun:
-            self._begun = True
+            self._begun, self._list_asked = True, now
             if self._look_at is not None:
                 self._look_at, self._looked = None, now
         return Question.LIST, asks.list_pods(self._namespace, labels=self._labels, limit=_PAGE, after=self._after)
@@ -80,11 +85,13 @@ class PodSetWatch(ListWatch):
         self.due = now
         # That of the first page: a server may date the others later.
         self._listed = self._listed or page.resource_version
-        news = [News(Kind.SEEN, pod, name=_name(pod), version=self._listed) for pod in page.items]
+        listed, asked = self._listed, self._list_asked
+        news = [News(Kind.SEEN, pod, name=_name(pod), version=listed, asked=asked) for pod in page.items]
         self._names |= {piece.name for piece in news}
         self._after = page.following
         if not page.following:
-            news.append(News(Kind.LISTED, version=self._listed, names=frozenset(self._names)))
+            names = frozenset(self._names)
+            news.append(News(Kind.LISTED, version=listed, names=names, asked=asked))
             self.version = self._listed
             self._forget_list()
         return news

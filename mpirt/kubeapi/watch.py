@@ -84,7 +84,8 @@ class PodWatch(ListWatch):
         else:
             self._poll_again(now)
             pods = [answer]
-        return [News(Kind.SEEN, pod) for pod in pods] or [News(Kind.GONE)]
+        asked = self._asked_at
+        return [News(Kind.SEEN, pod, asked=asked) for pod in pods] or [News(Kind.GONE, asked=asked)]
 
     def _changed(self, kind: Kind, pod: JsonObject) -> News:
         return News(kind, pod)
@@ -94,7 +95,7 @@ class PodWatch(ListWatch):
             # A load balancer's 404 says nothing of the pod.
             case NotFound(failure=failure) if question is Question.GET and failure.is_status:
                 self._poll_again(now)
-                return [News(Kind.GONE)]
+                return [News(Kind.GONE, asked=self._asked_at)]
             case Forbidden():
                 return [News(self._ask_for_less(now), error=error)]
         return None

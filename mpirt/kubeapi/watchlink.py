@@ -108,6 +108,10 @@ class WatchLink:
         self._watch.look(self._clock())
         self._follow(was_asking=was_asking)
 
+    def list_next(self) -> None:
+        """Ask for all of it next, not for what has changed since then."""
+        self._watch.version = ""
+
     def drop(self) -> None:
         """Close the connection. The next step() opens another when it is time to ask."""
         self._kept.close()

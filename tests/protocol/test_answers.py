@@ -134,7 +134,10 @@ class TestAnswersThatAreANo:
         ("given", "read"),
         [
             pytest.param("7", 7.0, id="seconds"),
-            pytest.param("86400", 3600.0, id="more than anybody means"),
+            pytest.param("300", 30.0, id="more than a running command has"),
+            pytest.param("9" * 5000, 30.0, id="no number that Python reads"),
+            pytest.param("0.5", None, id="a fraction"),
+            pytest.param("1e9", None, id="an exponent"),
             pytest.param("Wed, 21 Oct 2026 07:28:00 GMT", None, id="a date, which no API server sends"),
             pytest.param("-1", None, id="the past"),
             pytest.param("soon", None, id="a word"),

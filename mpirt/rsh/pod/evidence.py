@@ -23,11 +23,12 @@ _SIGNALLED = 128
 
 
 class KeeperGone(Enum):
-    """A living container has no such session any more: whether the keeper's own lives."""
+    """There is no such session any more; what became of the keeper's container."""
 
-    ALONE = "its container lives"
+    ALONE = "it lives"
     WITH_CONTAINER = "this is the next one"
-    UNKNOWN = "it may be the next one"
+    CONTAINER_ENDED = "it does not run any more"
+    UNKNOWN = "this may be the next one"
 
 
 class Facts(Value):
@@ -173,6 +174,8 @@ def _by_status(facts: Facts) -> Verdict | None:
 def _by_keeper(facts: Facts) -> Verdict | None:
     if facts.keeper_gone is KeeperGone.WITH_CONTAINER:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} was restarted")
+    if facts.keeper_gone is KeeperGone.CONTAINER_ENDED:
+        return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} has ended")
     # A code that the runtime has tells more: what ended the bridge has ended the keeper, too.
     if facts.keeper_gone is None or isinstance(facts.status, ExitedWith):
         return None

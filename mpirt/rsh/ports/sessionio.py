@@ -374,12 +374,13 @@ class SessionIO:
         self._dialing = self._lookup = None
 
     def _look(self, action: events.WatchPod | events.LookAtPod) -> None:
-        if self._follower is None:
-            self._follower = self._follow(self._pod, lambda told: self.hear(*told))
-            if action.anew:
-                self._follower.look(anew=True)
-        elif isinstance(action, events.LookAtPod):
-            self._follower.look(anew=action.anew)
+        before = self._follower
+        if before is not None and isinstance(action, events.LookAtPod):
+            return before.look(anew=action.anew)
+        self._follower = follower = self._follow(self._pod, lambda told: self.hear(*told))
+        if before is not None:
+            before.drop()
+        return follower.look(anew=True) if action.anew else None
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless somebody wants an end to it."""

@@ -118,7 +118,7 @@ class Bound(Running):
             case events.Pong() if self._liveness.heard(now, pong=True):
                 self._findings.trust()
             case events.PodSeen(pod):
-                self._findings.pod_seen(pod)
+                self._findings.learn(event)
                 self._liveness.ask_the_pod(beats=self._guarded and (self._v5 or pod.cut_off))
             case _:
                 self._findings.learn(event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status
+from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status, carries_output
 from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
@@ -68,7 +68,8 @@ class Connected(Running):
         self._findings = Findings(task.pod, self._pace)
         self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
-        self._watch_at = now + task.watch_after
+        # What was told before the command is no evidence about its pod.
+        self._watch_at = now if entered.watching else now + task.watch_after
         self._asked_api = False
         self._is_listening = True
         self._api_heard: float | None = None
@@ -150,6 +151,8 @@ class Connected(Running):
         self._tell(self._talk.connect())
 
     def _received(self, message: bytes, now: float) -> None:
+        if self._reattaching is not None and carries_output(message):
+            self._reattaching.heard()
         if self._entrance is not None:
             self._enter(self._entrance, message, now)
         elif self._channels is not None:
@@ -214,11 +217,11 @@ class Connected(Running):
             return
         if self._reattaching is not None:
             line = f"the connection to pod {self._task.pod} ended before its keeper answered: {how}"
-            self._not_attached(NotStarted(line), now, status=status)
+            self._not_attached(NotStarted(line), now, status=status, has_failed=status is not None)
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
-        self._findings.closed, self._findings.status = how, status
+        self._findings.lost(how, status, now)
         self._step(Step.LOSE)
         from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
 
@@ -226,6 +229,7 @@ class Connected(Running):
             how,
             now,
             heard=self._liveness.last,
+            is_silent=self._liveness.silence(now) >= self._asked_after,
             api_heard=self._api_heard,
             asked_after=self._asked_after,
             patience=self._holding.patience,
@@ -261,27 +265,30 @@ class Connected(Running):
                 self._findings.keeper_is_gone(container_start, now)
                 self._look()
             case NoKeeper(why):
-                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now, answered=True)
+                self._not_attached(NotStarted(f"pod {self._task.pod}: {why}"), now)
             case None:
                 pass
             case status:
                 self._not_attached(self._not_started(status), now, status=status)
 
     def _not_attached(
-        self, error: MpirtError, now: float, *, answered: bool = False, status: Status | None = None
+        self, error: MpirtError, now: float, *, status: Status | None = None, has_failed: bool = True
     ) -> None:
-        """An attempt to come back has failed; whether the pod has answered it, or what was said of the exec."""
+        """An attempt to come back has failed, or its connection has ended; what was said of the exec."""
         if self._reattaching is None:
             return
         if isinstance(error, ProtocolRefused):
             self._protocol = V5 if self._protocol == V4 else V4
         self._drop_connection()
         self._actions.append(events.Note(f"the keeper was not reached: {error}"))
-        self._reattaching.failed(error, now, answered=answered, status=status)
+        if has_failed:
+            self._reattaching.failed(error, now, status)
+        else:
+            self._reattaching.ended(error, now)
         if isinstance(self._findings.status, ExitedWith) and self._reattaching.runs_nothing:
             # The runtime has ended what we had there, and the kubelet has no such container running: it is dead.
             self._can_attach = False
-            self._findings.doubt(self._reattaching.since)
+            self._findings.container_has_ended(self._reattaching.since)
 
     def _attached(self, now: float) -> None:
         self._reattaching = None

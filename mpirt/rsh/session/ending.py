@@ -71,6 +71,11 @@ def out_of_lease(pod: str, lease: float) -> Ending:
     return Ending(ExitCode.CONNECTION_LOST, line)
 
 
+def fenced(pod: str) -> str:
+    """The line where a launcher has outlived the start of the next one."""
+    return f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
+
+
 def told_from_outside(pod: str, code: int) -> Ending:
     """As any other process that something in the pod ends, it has its own code, unless that is 0."""
     line = f"something in pod {pod} told the command's keeper to end"

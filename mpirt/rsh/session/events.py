@@ -91,6 +91,8 @@ class PodSeen(Value):
     """The pod as it is now."""
 
     pod: Pod
+    is_first: bool = False
+    """Whether the session begins with this one: what it was told before may be older than its command."""
 
 
 class PodGone(Value):
@@ -185,7 +187,7 @@ class Keep(Value):
 
 
 class WatchPod(Value):
-    """Keep an eye on the pod from now on; with `anew` what is known of it already is not enough."""
+    """Follow the pod, from now on or once more from now; with `anew` what is known of it is not enough."""
 
     anew: bool = True
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # One look at the pod; where it takes longer, the API server is part of what is wrong.
 LOOK_SECONDS = 3.0
-# The runtime told that the process was killed. The kubelet tells why within a second, mostly sooner; who waits for
-# us wants to know within one, so then the code has to do.
+# How the end is called is certain, and only its reason is missing. The kubelet tells that within a second, mostly
+# sooner; who waits for us wants to know within one.
 KILLED_SECONDS = 0.6
 # The keeper is gone, and nothing in the container tells whether this is the next one: an exec into that is faster
 # than the kubelet's word on it, most of all after an outage.
@@ -36,8 +36,10 @@ class Findings:
         "_gone",
         "_is_fine",
         "_keeper_patience",
+        "_lost_at",
         "_name",
         "_now",
+        "_reason_by",
         "_told",
         "_until",
         "api_silent",
@@ -59,6 +61,8 @@ class Findings:
         self.api_silent = ""
         self.keeper_gone: KeeperGone | None = None
         self._keeper_patience = GONE_SECONDS
+        # When the last connection to a keeper ended.
+        self._lost_at: float | None = None
         self.can_wait = False
         self._name = pod
         self._before: Pod | None = None
@@ -68,18 +72,16 @@ class Findings:
         self._is_fine = False
         self._told = False
         self._until: float | None = None
-
-    def pod_seen(self, pod: Pod) -> None:
-        """The pod as it is now; the first time, as it was."""
-        self._before = self._before or pod
-        self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
-        self._is_fine = False
+        # When the doubt ends if the pod was read since the loss.
+        self._reason_by: float | None = None
 
     def learn(self, event: events.Event) -> None:
         """What the API server says of the pod, or of itself by its silence."""
         match event:
-            case events.PodSeen(pod):
-                self.pod_seen(pod)
+            case events.PodSeen(pod, is_first):
+                self._before = pod if is_first else self._before or pod
+                self._now, self._gone, self._told, self.api_silent = pod, False, True, ""
+                self._is_fine = False
             case events.PodGone():
                 self._gone, self._told, self.api_silent = True, True, ""
             case events.PodHidden():
@@ -88,6 +90,11 @@ class Findings:
                 self.api_silent = ""
             case events.ApiSilent(why):
                 self._told, self.api_silent = True, why
+
+    def lost(self, how: str, status: Status | None, now: float) -> None:
+        """The connection to a keeper has ended. The keeper may be found again."""
+        self.closed, self.status = how, status
+        self._lost_at, self._told = now, False
 
     def found_again(self) -> None:
         """The keeper has answered on a new connection: nothing of the old one counts."""
@@ -100,10 +107,21 @@ class Findings:
         if not (container_start and self.container_start):
             self.keeper_gone, self._keeper_patience = KeeperGone.UNKNOWN, GONE_SECONDS
         elif container_start == self.container_start:
-            self.keeper_gone, self._keeper_patience = KeeperGone.ALONE, KILLED_SECONDS
+            # What kills a whole container may end the bridge first.
+            is_killed = isinstance(self.status, ExitedWith)
+            self.keeper_gone = KeeperGone.ALONE
+            self._keeper_patience = LOOK_SECONDS if is_killed else KILLED_SECONDS
         else:
             self.keeper_gone, self._keeper_patience = KeeperGone.WITH_CONTAINER, LOOK_SECONDS
         self.doubt(now)
+
+    def container_has_ended(self, lost_at: float) -> None:
+        """The runtime had ended what was in it, and now an exec finds no such container running."""
+        from mpirt.rsh.pod.evidence import KeeperGone  # noqa: PLC0415  see keeper_is_gone()
+
+        self.keeper_gone = KeeperGone.CONTAINER_ENDED
+        # Its pod may have been replaced, which only the pod itself tells.
+        self._until, self._reason_by = lost_at + LOOK_SECONDS, lost_at + KILLED_SECONDS
 
     @property
     def node(self) -> str:
@@ -128,7 +146,7 @@ class Findings:
     @property
     def wake(self) -> float | None:
         """When the doubt ends, at the latest."""
-        return self._until
+        return self._until if self._reason_by is None or not self._told else self._reason_by
 
     def doubt(self, now: float) -> bool:
         """Something looks wrong: from now on wait for news of the pod. False where that is so already."""
@@ -140,9 +158,10 @@ class Findings:
 
     @property
     def _patience(self) -> float:
-        if self.keeper_gone is not None and not isinstance(self.status, ExitedWith):
+        if self.keeper_gone is not None:
             return self._keeper_patience
-        return LOOK_SECONDS if self.status is None else KILLED_SECONDS
+        is_bound = self._lost_at is None
+        return KILLED_SECONDS if is_bound and self.status is not None else LOOK_SECONDS
 
     def trust(self) -> None:
         """It was only silence, and it is over."""
@@ -162,11 +181,12 @@ class Findings:
             return found
         # If it is the same at any silence, it need not be weighed again at each beat.
         self._is_fine = judge_pod(self._facts(_FOR_EVER, can_wait=False)) is None
-        if self._until is None:
+        ends_at = self.wake
+        if ends_at is None:
             return None
         # A kubelet's word takes a moment: the pod as it was before the end proves nothing about a process's end.
         is_enough = self._told and self.status is None and self.keeper_gone is None
-        if not is_enough and now < self._until:
+        if not is_enough and now < ends_at:
             return None
         found = judge(facts)
         if found is None:

@@ -19,6 +19,7 @@ from mpirt.rsh.session.ending import (
     STATUS_SECONDS,
     Ending,
     ended_before,
+    fenced,
     left_open,
     out_of_lease,
     told_from_outside,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from mpirt.rsh.protocol.entrance import KeeperFound
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.session.starting import Task
+
+
+# It does nothing to a command that runs.
+_CONT = 18
 
 
 class Held(Connected):
@@ -74,7 +79,7 @@ class Held(Connected):
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)
         for name, number in signals:
-            self._of_ours(events.Signalled(name, number), now, is_ending=False)
+            self._of_ours(events.Signalled(name, number), now, is_ending=self._ending is not None)
 
     def _start_controls(self) -> Iterator[bytes]:
         return frames.start_controls(self._holding.start(self._task.order, self._task.grace))
@@ -122,6 +127,10 @@ class Held(Connected):
     def _pass_on(self, number: int) -> None:
         self._tell(self._talk.control(frames.signal_control(number)))
 
+    def _pass_over(self) -> None:
+        # It keeps its number: who takes over gives all signals again, and has other reasons to end the command.
+        self._pass_on(_CONT)
+
     def _take(self, fact: conversation.Fact, now: float) -> None:
         match fact:
             case Output(stream, data):
@@ -134,21 +143,10 @@ class Held(Connected):
                 self._started(can_attach=can_attach)
             case conversation.Ended():
                 self._exited(fact)
-            case conversation.NotStartable() | conversation.Fenced():
-                self._has_none(fact)
-
-    def _has_none(self, why: conversation.NotStartable | conversation.Fenced) -> None:
-        """The keeper has no command, or none any more, and nothing to tell of its end."""
-        pod = self._task.pod
-        if isinstance(why, conversation.Fenced):
-            if self.state is not State.EXITED:
-                line = f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
-                self._finish(ExitCode.CONNECTION_LOST, line)
-        elif self._ending is not None:
-            # It was ended before it started.
-            self._finish(self._ending.code, self._ending.line)
-        else:
-            self._finish(ExitCode.NO_SHELL, f"the command could not be started in pod {pod}: {why.why}")
+            case conversation.NotStartable(why):
+                self._refused(why)
+            case conversation.Fenced() if self.state is not State.EXITED:
+                self._finish(ExitCode.CONNECTION_LOST, fenced(self._task.pod))
 
     def _started(self, *, can_attach: bool) -> None:
         self._can_attach = can_attach and self._holding.patience.lease > 0
@@ -162,11 +160,23 @@ class Held(Connected):
         if self._ending is not None:
             self._step(Step.TERMINATE)
 
+    def _refused(self, why: str) -> None:
+        self._step(Step.REFUSE)
+        line = f"the command could not be started in pod {self._task.pod}: {why}"
+        # It may have been ended before it was started.
+        ending = self._ending or Ending(ExitCode.NO_SHELL, line)
+        self._outcome = ending.code, ending.line
+        self._keep_outcome()
+
     def _exited(self, end: conversation.Ended) -> None:
         self._step(Step.EXIT)
         if end.left_open:
             self._actions.append(events.Say(left_open(self._task.pod)))
         self._outcome = self._outcome_of(end)
+        self._keep_outcome()
+
+    def _keep_outcome(self) -> None:
+        """Nobody may have to ask the keeper again once it is told that this is known."""
         found, (code, line) = self._findings, self._outcome
         record = Record(
             self._task.pod, self._nonce, found.container, found.container_start, is_held=True, code=code, line=line

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # What batch systems send to announce something; the other signals ask for an end.
 PASSED_ON = ("USR1", "USR2")
+# Also says that whoever started us is gone: it follows by itself when a launcher has told us to end, or a terminal
+# is closed, so it is no request to hurry.
+_HUP = "HUP"
 TERM = 15
 _KILL = 9
 
@@ -60,6 +63,7 @@ class Step(Enum):
     ATTACH = "the keeper is found again"
     TERMINATE = "the command is to end"
     EXIT = "the wrapper reports the end"
+    REFUSE = "the keeper can't start it"
     FINISH = "there is an outcome"
 
 
@@ -77,6 +81,8 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
     (State.DETACHED, Step.TERMINATE): State.DETACHED,
     (State.RUNNING, Step.EXIT): State.EXITED,
     (State.TERMINATING, Step.EXIT): State.EXITED,
+    (State.GO, Step.REFUSE): State.EXITED,
+    (State.TERMINATING, Step.REFUSE): State.EXITED,
     **{(state, Step.FINISH): State.DONE for state in State if state is not State.DONE},
 }
 
@@ -199,6 +205,9 @@ class Running(Machine):
     def _pass_on(self, number: int) -> None:
         """Give the command a signal that ends nothing."""
 
+    def _pass_over(self) -> None:
+        """A signal means nothing to the command."""
+
     def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
         """
         End the command. The first reason counts; later ones may shorten the grace.
@@ -211,11 +220,14 @@ class Running(Machine):
         match event:
             case events.Signalled(name, number) if name in PASSED_ON:
                 self._pass_on(number)
-            case events.Signalled(_, number):
+            case events.Signalled(name, _) if name == _HUP and is_ending:
+                # The command is saving what it has, and by default a HUP kills.
+                self._pass_over()
+            case events.Signalled(name, number):
                 # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
                 number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
                 ending = Ending(SIGNALLED + number, "", is_ours=True)
-                self._was_signalled = True
+                self._was_signalled = name != _HUP
                 self._terminate(ending, number, grace, now, is_asked=True)
             case events.StdinBroken(why) if not is_ending:
                 self._terminate(broken_stdin(why), TERM, grace, now)

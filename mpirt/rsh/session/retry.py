@@ -280,11 +280,15 @@ class Attempts:
         return _named(error, row, f"gave up after {times} in {max(now - self._since, 0):.0f} s")
 
 
-def delay(made: int, error: MpirtError, jitter: Callable[[], float]) -> float:
-    """From one attempt to the next: doubling, half of it left to chance; never sooner than the server said."""
+def delay(made: int, error: MpirtError, jitter: Callable[[], float], *, most: float = float("inf")) -> float:
+    """
+    From one attempt to the next: doubling, half of it left to chance; never sooner than the server said.
+
+    The server may ask for no more than `most`.
+    """
     own = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(made - 1, 10))) * (0.5 + jitter() / 2)
     asked = error.failure.retry_after if isinstance(error, ApiError) else None
-    return own if asked is None else max(own, asked) + own / 2
+    return own if asked is None else max(own, min(asked, most)) + own / 2
 
 
 def _named(error: MpirtError, row: Row, *more: str) -> MpirtError:

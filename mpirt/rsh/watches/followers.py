@@ -1,18 +1,26 @@
 """
 Who follows a pod on the common watch.
 
-Owns: the handle that a session has, and what its hub (podhub.py) keeps for each pod that is followed.
+Owns: the handle that a session has, what its hub (podhub.py) keeps for each pod that is followed, and what is told
+to a session that may be newer than what is known of its pod.
+
+The watch may be dead, and the session's command in a pod or a container of which it has not heard. Until something
+comes that is certainly newer than the session, it is told only what it can draw no conclusions from; with the
+first pod that is newer it begins anew.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mpirt.rsh.session import events
+from mpirt.rsh.watches.podquestions import SETTLES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.rsh.session import events
+    from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.watches.podhub import PodHub
     from mpirt.rsh.watches.podwatch import PodWatchPort
 
@@ -35,10 +43,32 @@ class Watch:
 class Follower:
     """A session's ear: it hears what a PodWatchPort of its own would tell."""
 
-    __slots__ = ("_hub", "hear", "pod")
+    __slots__ = ("_hub", "_older", "hear", "is_up_to_date", "pod", "since")
 
-    def __init__(self, hub: PodHub, pod: Followed, hear: Hear) -> None:
+    def __init__(self, hub: PodHub, pod: Followed, hear: Hear, *, now: float) -> None:
         self._hub, self.pod, self.hear = hub, pod, hear
+        self.since = now
+        """When it came, and all that had arrived by then was read."""
+        self.is_up_to_date = False
+        """Whether what comes is newer than its session, with no gap since what it was told before."""
+        # What it was told that may be older.
+        self._older: Pod | None = None
+
+    def tell(self, pod: Pod | None, *, asked: float | None = None) -> bool:
+        """
+        The pod as it is (None: gone), by a list that was `asked` for then, or by a watch.
+
+        False if it may be older, and would mean something.
+        """
+        is_first = False
+        if not self.is_up_to_date:
+            is_first = self.is_up_to_date = asked is not None and self.since <= asked
+            if not is_first and (pod is None or not _means_nothing(pod, self._older)):
+                return False
+            self._older = None if is_first else pod
+        told = events.PodGone() if pod is None else events.PodSeen(pod, is_first=is_first)
+        self.hear([events.ApiAnswers(), told])
+        return True
 
     def look(self, *, anew: bool) -> None:
         """Learn of the pod at once: call it when something looks wrong. With `anew` on a new connection."""
@@ -49,7 +79,7 @@ class Follower:
         """Hear no more."""
         if self in self.pod.followers:
             self.pod.followers.remove(self)
-            self._hub.dropped(self.pod)
+            self._hub.dropped(self)
 
 
 class Followed:
@@ -72,3 +102,54 @@ class Followed:
             # One that heard before it may have dropped it.
             if told and follower in self.followers:
                 follower.hear(told)
+
+    def tell_pod(self, pod: Pod | None, *, asked: float | None) -> bool:
+        """See Follower.tell(); False if it may be too old for one of them."""
+        left = tuple(self.followers)
+        too_old = [one for one in left if one in self.followers and not one.tell(pod, asked=asked)]
+        return not too_old
+
+
+class Latecomers:
+    """The followers for whom the common watch may be too old."""
+
+    __slots__ = ("_heard", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Follower, None] = {}
+        self._heard = 0.0
+
+    def add(self, follower: Follower, now: float) -> None:
+        """It has come; all that had arrived by now was read."""
+        follower.since = now
+        self._waiting[follower] = None
+
+    def drop(self, follower: Follower) -> None:
+        """It has gone."""
+        self._waiting.pop(follower, None)
+
+    @property
+    def are_left(self) -> bool:
+        """Whether what the watch may have missed is older than some of them."""
+        return not all(follower.is_up_to_date for follower in self._waiting)
+
+    def hear(self, opened: float | None, heard: float) -> None:
+        """
+        The watch is open since then, and something came last at that moment: it had told all that was before.
+
+        If it has just begun, it first tells what has happened since the list, which takes a moment.
+        """
+        if opened is None or heard == self._heard:
+            return
+        self._heard = heard
+        for follower in tuple(self._waiting):
+            if follower.since < heard and (follower.since > opened or heard >= opened + SETTLES):
+                follower.is_up_to_date = True
+                del self._waiting[follower]
+
+
+def _means_nothing(pod: Pod, before: Pod | None) -> bool:
+    """Whether a session that hears of it draws no conclusion."""
+    is_leaving = pod.deleting or pod.has_ended
+    is_same = before is None or (before.uid, before.containers) == (pod.uid, pod.containers)
+    return is_same and not is_leaving

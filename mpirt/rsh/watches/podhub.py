@@ -22,7 +22,7 @@ from mpirt.rsh.pod.kept import covers
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.followers import Followed, Follower, Watch
+from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch
 from mpirt.rsh.watches.podquestions import PodQuestions
 from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
 
@@ -48,8 +48,8 @@ class PodHub:
     """The common watch, for the loop that owns everything else too."""
 
     __slots__ = (
-        "_alone", "_clock", "_dialer", "_facts", "_fresh", "_given", "_is_refused", "_jitter", "_link", "_loop",
-        "_namespace", "_next_own", "_pods", "_questions", "_scout", "_selector", "_silent", "_synced",
+        "_alone", "_clock", "_dialer", "_facts", "_fresh", "_given", "_is_refused", "_jitter", "_late", "_link",
+        "_loop", "_namespace", "_next_own", "_pods", "_questions", "_scout", "_selector", "_silent", "_synced",
     )  # fmt: skip
 
     def __init__(
@@ -77,7 +77,7 @@ class PodHub:
         if not self._pods:
             self._loop.add(self, self._step, group=self)
         followed = self._pods.setdefault(pod, Followed(pod))
-        follower = Follower(self, followed, hear)
+        follower = Follower(self, followed, hear, now=self._clock())
         followed.followers.append(follower)
         self._fresh[follower] = None
         self._loop.touch(self)
@@ -126,15 +126,16 @@ class PodHub:
         return FOR_EVER if self._link is None else self._link.timeout()
 
     def _step(self) -> None:
-        fresh, self._fresh = self._fresh, {}
-        for follower in fresh:
-            if follower in follower.pod.followers:
-                self._welcome(follower)
         link = self._link
-        for news in link.step() if link is not None else ():
+        arrived = link.step() if link is not None else []
+        if link is not None:
+            self._late.hear(link.opened_at, link.heard_at)
+        for news in arrived:
             if self._link is not link:
                 return
             self._common(news)
+        if link is None or not link.has_more:
+            self._welcome_all()
         self._questions.answer(link, self._selector or EVERYTHING, self._clock())
 
     # What followers want
@@ -156,8 +157,10 @@ class PodHub:
             link.look(anew=anew)
         self._loop.touch(self)
 
-    def dropped(self, pod: Followed) -> None:
+    def dropped(self, follower: Follower) -> None:
         """A follower has gone."""
+        pod = follower.pod
+        self._late.drop(follower)
         if pod.followers:
             return
         self._stop_alone(pod)
@@ -170,6 +173,13 @@ class PodHub:
             self._questions.end()
         elif self._scout is pod:
             self._send_another_scout()
+
+    def _welcome_all(self) -> None:
+        fresh, self._fresh = self._fresh, {}
+        for follower in fresh:
+            if follower in follower.pod.followers:
+                self._late.add(follower, self._clock())
+                self._welcome(follower)
 
     def _welcome(self, follower: Follower) -> None:
         pod = follower.pod
@@ -184,7 +194,8 @@ class PodHub:
             follower.hear([self._silent])
             self._link.look(anew=True)
         elif self._synced and known is not None:
-            follower.hear([events.ApiAnswers(), events.PodSeen(known)])
+            if not follower.tell(known):
+                self.look(pod, anew=True)
         elif self._synced:
             self._not_in_the_set([pod])
 
@@ -198,6 +209,7 @@ class PodHub:
         self._synced = self._is_refused = False
         self._silent: events.ApiSilent | None = None
         self._next_own = 0.0
+        self._late = Latecomers()
 
     def _seek_scope(self, pod: Followed) -> None:
         """Find out what to watch: by the first pod, if nobody has said it."""
@@ -234,7 +246,8 @@ class PodHub:
             case Kind.LISTED:
                 self._synced, self._silent = True, None
                 self._facts = {name: facts for name, facts in self._facts.items() if name in news.names}
-                self._not_in_the_list([pod for pod in self._pods.values() if pod.name not in news.names])
+                missing = [pod for pod in self._pods.values() if pod.name not in news.names]
+                self._not_in_the_list(missing, news.asked)
             case Kind.OPEN:
                 self._silent = None
                 self._is_refused = False
@@ -242,8 +255,7 @@ class PodHub:
                     if pod.name in self._facts:
                         self._stop_alone(pod)
             case Kind.SILENT:
-                self._silent = events.ApiSilent(str(news.error))
-                self._without_own([self._silent])
+                self._is_silent(events.ApiSilent(str(news.error)))
             case _:
                 self._synced, self._is_refused = False, True
                 self._facts.clear()
@@ -257,6 +269,16 @@ class PodHub:
             if pod.own is None:
                 pod.tell(told)
         return found
+
+    def _is_silent(self, silent: events.ApiSilent) -> None:
+        self._silent = silent
+        if self._link is not None and self._late.are_left:
+            self._link.list_next()
+        self._without_own([silent])
+
+    def _tell(self, pod: Followed, facts: Pod | None, asked: float | None) -> None:
+        if not pod.tell_pod(facts, asked=asked):
+            self.look(pod, anew=True)
 
     def _changed(self, news: News) -> None:
         name, body = news.name, news.pod or {}
@@ -272,20 +294,18 @@ class PodHub:
         if is_gone and self._selector != EVERYTHING and not text(table(body, "metadata"), "deletionTimestamp"):
             # A pod that has lost the labels leaves the set in the same way.
             self._not_in_the_set([pod])
-        elif facts is None:
-            pod.tell([events.ApiAnswers(), events.PodGone()])
-        else:
-            if not (self._is_refused or pod.own_is_brief):
-                self._stop_alone(pod)
-            pod.tell([events.ApiAnswers(), events.PodSeen(facts)])
+            return
+        if facts is not None and not (self._is_refused or pod.own_is_brief):
+            self._stop_alone(pod)
+        self._tell(pod, facts, news.asked)
 
-    def _not_in_the_list(self, pods: list[Followed]) -> None:
+    def _not_in_the_list(self, pods: list[Followed], asked: float | None) -> None:
         if self._selector != EVERYTHING:
             self._not_in_the_set(pods)
             return
         for pod in pods:
             if pod.own is None:
-                pod.tell([events.ApiAnswers(), events.PodGone()])
+                self._tell(pod, None, asked)
 
     def _not_in_the_set(self, pods: list[Followed]) -> None:
         """Find out about pods that the common watch does not hold."""
@@ -348,7 +368,10 @@ class PodHub:
                 self._stop_alone(pod)
             if self._link is None:
                 self._scouted(pod, news)
-            pod.tell(told_by(news))
+            if news.kind in (Kind.SEEN, Kind.GONE):
+                self._tell(pod, None if news.kind is Kind.GONE else read_pod(news.pod or {}), news.asked)
+            else:
+                pod.tell(told_by(news))
 
     def _scouted(self, pod: Followed, news: News) -> None:
         """Take what a pod's own watch says for the scope, before there is a common watch."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpirt.kubeapi.watchlink import WatchLink
 
 # A watch first tells what has changed since its list, and not when that is over.
-_SETTLES = 0.5
+SETTLES = 0.5
 # The API server sends a bookmark every minute. A watch on which none comes may be a connection that something on
 # the way keeps open, though nobody is behind it any more.
 _LONGEST_SILENCE = 90.0
@@ -78,4 +78,4 @@ class PodQuestions:
             self._kept.want()
             link.look(anew=True)
             return "the pods are being listed for the first time"
-        return "the watch on the pods has just begun" if now - link.opened_at < _SETTLES else ""
+        return "the watch on the pods has just begun" if now - link.opened_at < SETTLES else ""

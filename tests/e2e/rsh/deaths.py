@@ -51,10 +51,16 @@ Happens = Callable[[Worker], None]
 
 def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
     """A worker on node-2, so that a fault of its node leaves the other one alone."""
-    pods = namespace.workers(1, "busybox", **manifests.on(_NODE), **spec)
-    uid = namespace.kubectl.get("pod", pods[0])["metadata"]["uid"]
-    main = nodes.main_process_of_pod(faults.node_named(_NODE), uid)
-    return Worker(namespace, pods[0], _NODE, fault, main)
+    [worker] = start_workers(namespace, fault, 1, **spec)
+    return worker
+
+
+def start_workers(namespace: Namespace, fault: Faults, count: int, **spec: Any) -> list[Worker]:
+    """The same for many."""
+    pods = namespace.workers(count, "busybox", **manifests.on(_NODE), **spec)
+    uids = [namespace.kubectl.get("pod", pod)["metadata"]["uid"] for pod in pods]
+    mains = [nodes.main_process_of_pod(faults.node_named(_NODE), uid) for uid in uids]
+    return [Worker(namespace, pod, _NODE, fault, main) for pod, main in zip(pods, mains, strict=True)]
 
 
 def settle(*agents: Agent) -> None:

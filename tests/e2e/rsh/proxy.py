@@ -1,5 +1,6 @@
 """
-A TCP proxy between an agent and the API server, which breaks the agent's first connection where it is told to.
+TCP proxies between agents and the API server: one breaks the first connection where it is told to, another resets
+all of them again and again.
 
 TLS passes through untouched. Its bytes can't be looked into, but its records can be counted: places are records,
 and their middles.
@@ -144,12 +145,40 @@ class Link:
                 await self._sinks[Way.UP].drain()
         for sink in self._sinks.values():
             if harm in (Harm.RESET, Harm.STALL):
-                # It may have ended by itself.
-                with suppress(OSError):
-                    sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-                sink.transport.abort()
+                _reset(sink)
             else:
                 sink.close()
+
+
+class Storm:
+    """What agents connect to: while it lasts, no connection lasts longer than so many seconds."""
+
+    def __init__(self, server: tuple[str, int], seconds: float) -> None:
+        self.lasts = False
+        self.resets = 0
+        self._server, self._seconds = server, seconds
+
+    async def serve(self, agent: asyncio.StreamReader, to_agent: asyncio.StreamWriter) -> None:
+        """See one connection through."""
+        try:
+            server, to_server = await asyncio.open_connection(*self._server)
+        except OSError:
+            to_agent.close()
+            return
+        passing = asyncio.create_task(Link(to_agent, to_server, None).pass_on(agent, server))
+        while not passing.done():
+            await asyncio.wait({passing}, timeout=self._seconds)
+            if self.lasts and not passing.done():
+                self.resets += 1
+                _reset(to_agent)
+                _reset(to_server)
+
+
+def _reset(sink: asyncio.StreamWriter) -> None:
+    # It may have ended by itself.
+    with suppress(OSError):
+        sink.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    sink.transport.abort()
 
 
 async def _records(source: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start
 
 # For how long an end is waited for.
 _PATIENCE = 40.0
+_TOGETHER = 8
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,9 @@ class Case:
 
 # The command ends with its connection; with a keeper it goes on, see test_outages.py.
 BOUND = (("MPIRT_KEEPER", "off"),)
-DIED = frozenset({137, ExitCode.CONTAINER_DIED})
+DIED = frozenset({ExitCode.CONTAINER_DIED})
+# The shell wrapper has only its exec's code, and no second connection.
+DIED_OR_KILLED = DIED | {137}
 DELETED = frozenset({ExitCode.POD_DELETED})
 UNHEARD = frozenset({ExitCode.NODE_LOST, ExitCode.CONNECTION_LOST})
 # On v5 an API server tells a false success when it loses the kubelet; on v4 it tells nothing.
@@ -50,7 +55,14 @@ CASES = [
     Case("force delete", deaths.force_delete, 3, DELETED, "deleted"),
     # MPIRT_NODE_PATIENCE is 20 s.
     Case("kubelet frozen", deaths.freeze_the_kubelet, 30, frozenset({ExitCode.NODE_LOST}), "node"),
-    Case("main process killed, without a keeper", deaths.kill_main_process, 1, DIED, "container|ended", env=BOUND),
+    Case(
+        "main process killed, without a keeper",
+        deaths.kill_main_process,
+        1,
+        DIED_OR_KILLED,
+        "container|ended",
+        env=BOUND,
+    ),
     Case("kubelet frozen, without a keeper", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection", env=BOUND),
     Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
     Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
@@ -78,6 +90,28 @@ def test_the_agent_ends_and_says_why(namespace: Namespace, fault: Faults, case: 
     assert ours.code in case.codes
     assert_one_line(ours, worker.pod, case.says)
     assert ours.seconds < case.within
+
+
+def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
+    namespace: Namespace, fault: Faults
+) -> None:
+    """The kubelet is late with its word on them."""
+    workers = deaths.start_workers(namespace, fault, _TOGETHER)
+    with ExitStack() as stack:
+        agents = [stack.enter_context(agent.rsh(namespace, worker.pod, deaths.COMMAND)) for worker in workers]
+        settle(*agents)
+        for _ in range(2 * (os.cpu_count() or 1)):
+            busy = stack.enter_context(subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]))
+            stack.callback(busy.kill)
+        began = time.monotonic()
+        for worker in workers:
+            deaths.kill_main_process(worker)
+        ended = [one.end(within=_PATIENCE, since=began) for one in agents]
+
+    print(f"{_TOGETHER} containers: {sorted(one.seconds for one in ended)}")
+    assert [one.code for one in ended] == [ExitCode.CONTAINER_DIED] * _TOGETHER
+    for worker, one in zip(workers, ended, strict=True):
+        assert_one_line(one, worker.pod, "container|ended")
 
 
 def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_the_pod(

@@ -62,6 +62,25 @@ def test_the_command_of_an_agent_that_was_killed_ends_with_all_its_processes(yar
     wait_for(marker, there=False, seconds=SECONDS)
 
 
+def test_a_command_that_was_told_to_end_saves_its_work_though_its_agent_ends(yard: Yard) -> None:
+    yard.begin()
+    saves = "touch told; until [ -e go ]; do sleep 0.05; done; touch saved; exit 0"
+    script = f"cd {yard.folder}; trap '{saves}' TERM; echo begun; while :; do sleep 0.05; done"
+    process = yard.real("w-0", script, env={"MPIRT_GRACE": "30"})
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    process.terminate()
+    yard.appears("told")
+
+    process.kill()
+    process.wait()
+    # Whoever asks later is answered when the switchboard knows of the agent's end.
+    assert yard.agent("--", on="--version").end().direct is not None
+    (yard.folder / "go").touch()
+
+    yard.appears("saved")
+
+
 def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> None:
     yard.begin()
     process, marker = begun(yard, "on")

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from tests.apiserver.faults import Chunked, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
+from tests.apiserver.shell import End
 from tests.protocol.podhub.crowds import JOB, commons
 from tests.protocol.switchboard.yard import Yard
 
@@ -96,6 +98,27 @@ def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard
 
     assert [life.end().code for life in lives if life is not lives[7]] == [3] * (count - 1)
     assert commons(yard.server, "watch") == ["mpirt.dev/job=a"]
+
+
+def test_a_command_in_a_pod_that_was_replaced_while_the_watch_was_dead_goes_on(yard: Yard) -> None:
+    yard.server.world.put(*(pod(f"n-{number}", labels=JOB) for number in range(2)))
+    yard.server.always("watch", Chunked((), Then.HANG))
+    yard.begin()
+    go = yard.folder / "go"
+    script = f"echo begun; until [ -e {go} ]; do sleep 0.2; done; exit 3"
+    first = yard.live(script, on="n-0")
+    yard.server.wait_for("watch", 2)
+    yard.server.world.delete("n-1")
+    yard.server.world.put(pod("n-1", labels=JOB, uid="another"))
+    second = yard.live(script, on="n-1")
+    second.until(lambda command: command.output)
+    lists = len(yard.server.asked("list"))
+    yard.server.wait_for_session().end(End.RESET)
+    yard.server.wait_for("list", lists + 1)
+    yard.server.wait_for("watch", 3)
+    go.touch()
+
+    assert [life.end().code for life in (first, second)] == [3, 3]
 
 
 # Only a switchboard writes a record, and with the right types: nobody looks at them again.

@@ -255,7 +255,7 @@ class Agent:
             self._remove_what_is_left()
 
     def _leave(self) -> None:
-        if not any(frame.kind is Kind.EXIT for frame in self.seen):
+        if not any(frame.kind in (Kind.EXIT, Kind.FAILED) for frame in self.seen):
             self.controls = max(self.controls, self.controls_done)
             self.send(self.control(b"E\x09\0\0\0\0"))
             self.until(Kind.EXIT, Kind.FAILED, within=5)
@@ -361,7 +361,7 @@ class Agent:
             self.link.close()
 
     def done(self) -> None:
-        """Answer EXIT, and see the bridge end."""
+        """Answer EXIT or FAILED, and see the bridge end."""
         self.send(self.frame(Kind.DONE))
         self.until_broken()
         self.link.process.wait(DEADLINE)

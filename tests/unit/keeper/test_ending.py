@@ -111,7 +111,7 @@ def test_end_before_start_is_answered_by_failed(agent: Agent) -> None:
     agent.end()
 
     assert agent.until(Kind.FAILED).payload == b"was ended before it was started"
-    agent.until_broken()
+    agent.done()
 
 
 def test_a_shell_that_goes_on_with_something_new_is_ended_within_the_grace(agent: Agent) -> None:

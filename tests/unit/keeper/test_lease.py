@@ -47,6 +47,29 @@ def test_a_lost_connection_ends_the_command_after_the_lease_with_a_handler_and_t
     assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
 
 
+@pytest.mark.parametrize(("lease", "least"), [pytest.param(0, 0.0, id="none"), pytest.param(700, 0.7, id="some")])
+def test_a_failed_start_that_nobody_acknowledges_ends_the_keeper_after_the_lease(
+    agent: Agent, lease: int, least: float
+) -> None:
+    assert agent.start("/nowhere", lease=lease).kind is Kind.FAILED
+
+    agent.link.cut()
+    lived = wait_for_the_end(agent)
+
+    assert lived >= least - 0.1
+    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_the_keeper_of_a_failed_start(agent: Agent, number: signal.Signals) -> None:
+    agent.start("/nowhere")
+
+    os.kill(agent.keeper_pid, number)
+
+    agent.until_broken()
+    wait_for_the_end(agent)
+
+
 def test_an_attach_within_the_lease_keeps_the_command(agent: Agent) -> None:
     agent.start("/bin/cat", has_stdin=True, lease=400)
 

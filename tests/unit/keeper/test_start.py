@@ -119,8 +119,7 @@ def test_a_program_that_cannot_be_executed_is_reported_with_its_errno(
 
     assert (failed.kind, failed.number) == (Kind.FAILED, number)
     assert failed.payload == f"cannot execute {path}".encode()
-    agent.until_broken()
-    assert agent.link.process.wait(DEADLINE) == 0
+    agent.done()
     assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
 
 
@@ -151,7 +150,7 @@ def test_a_malformed_start_fails(agent: Agent, text: bytes) -> None:
     failed = agent.until(Kind.FAILED)
 
     assert (failed.number, failed.payload) == (errno.EINVAL, b"malformed START")
-    agent.until_broken()
+    agent.done()
 
 
 def test_a_start_longer_than_two_mebibytes_breaks_the_rules(agent: Agent) -> None:
@@ -162,6 +161,18 @@ def test_a_start_longer_than_two_mebibytes_breaks_the_rules(agent: Agent) -> Non
     agent.send(agent.control(b"s" + bytes(65)))
 
     agent.until_broken()
+
+
+def test_a_failed_start_is_told_to_each_connection_until_it_is_acknowledged(agent: Agent) -> None:
+    agent.start("/nowhere")
+    for _ in range(2):
+        agent.link.cut()
+        agent.attach(again=True)
+        assert agent.until(Kind.FAILED).payload == b"cannot execute /nowhere"
+
+    agent.done()
+
+    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
 
 
 def test_a_failed_start_that_nobody_heard_of_is_told_to_the_next_connection(agent: Agent) -> None:

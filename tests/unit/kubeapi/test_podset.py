@@ -70,6 +70,15 @@ def watching(*names: str) -> PodSetWatch:
 
 
 class TestTheList:
+    def test_is_as_old_as_the_question_for_its_first_page(self) -> None:
+        made = pods()
+        made.ask(100.0)
+        news = made.receive(page("w-0", after="t/1"), 101.0)
+        made.ask(102.0)
+        news += made.receive(page("w-1"), 103.0)
+
+        assert [piece.asked for piece in news] == [100.0, 100.0, 100.0]
+
     def test_comes_in_pages(self) -> None:
         made = pods()
 

@@ -66,7 +66,7 @@ class TestQuestions:
 
         news = made.receive(answer(LIST), 101.0)
 
-        assert news == [News(Kind.SEEN, POD)]
+        assert news == [News(Kind.SEEN, POD, asked=100.0)]
         assert (made.due, made.reusable) == (101.0, True)
         assert target(made, 101.0) == (
             "?watch=true&fieldSelector=metadata.name%3Dw-0&resourceVersion=7&timeoutSeconds=360"
@@ -77,7 +77,7 @@ class TestQuestions:
         made = watch()
         made.ask(100.0)
 
-        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(Kind.GONE)]
+        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(Kind.GONE, asked=100.0)]
 
     def test_nothing_may_be_received_that_was_not_asked_for(self) -> None:
         with pytest.raises(ValueError, match="nothing was asked"):
@@ -235,7 +235,7 @@ class TestALesserRole:
 
         assert (refused.kind, type(refused.error), made.due) == (Kind.REFUSED, Forbidden, 100.0)
         assert target(made, 100.0) == "/w-0"
-        assert made.receive(answer(POD), 101.0) == [News(Kind.SEEN, POD)]
+        assert made.receive(answer(POD), 101.0) == [News(Kind.SEEN, POD, asked=100.0)]
         assert made.due == 104.75
 
     def test_learns_from_404_that_the_pod_is_gone(self) -> None:
@@ -244,7 +244,7 @@ class TestALesserRole:
         made.receive(no(403), 100.0)
         made.ask(100.0)
 
-        assert made.receive(no(404), 101.0) == [News(Kind.GONE)]
+        assert made.receive(no(404), 101.0) == [News(Kind.GONE, asked=100.0)]
         assert made.due == 103.25
 
     def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:

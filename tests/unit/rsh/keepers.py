@@ -44,10 +44,13 @@ class Keeper:
     stdin: bytes = b""
     stdin_ended: bool = False
     starts: int = 0
+    has_failed: bool = False
     is_done: bool = False
     says: bytes = b""
     """What goes to the agent, and has not been taken."""
     can_attach: bool = True
+    fails: bytes = b""
+    """Why it can't start the command, if it can't."""
     usage: tuple[int, int, int] | None = (0, 0, 0)
     """What it answers to USAGE; None is nothing."""
     usage_asked: int = 0
@@ -108,8 +111,8 @@ class Keeper:
                 self._acknowledged(payload, [len(self._stdout), len(self._stderr)])
                 self._sent = list(self._acked)
                 self._say(ATTACHED, len(self.controls), bytes([self.is_started]) + u64(len(self.stdin)))
-                if self.is_started:
-                    self._say(STARTED, 77, bytes([self.can_attach]))
+                if self.is_started or self.has_failed:
+                    self._say_started()
             case 2:
                 self._control(number, payload)
             case 3:
@@ -149,9 +152,16 @@ class Keeper:
         if number == done + 1:
             self.controls.append(payload)
             if payload[:1] == b"S":
-                self.starts += 1
-                self._say(STARTED, 77, bytes([self.can_attach]))
+                self.starts += not self.fails
+                self.has_failed = bool(self.fails)
+                self._say_started()
             self._say(CONTROLLED, number)
+
+    def _say_started(self) -> None:
+        if self.has_failed:
+            self._say(FAILED, 2, self.fails)
+        else:
+            self._say(STARTED, 77, bytes([self.can_attach]))
 
     def _use(self, number: int) -> None:
         self.usage_asked += 1

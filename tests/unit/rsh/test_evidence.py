@@ -211,6 +211,12 @@ class TestTheVerdict:
                 id="a keeper gone with its container",
             ),
             pytest.param(
+                facts(status=ExitedWith(137), keeper_gone=KeeperGone.CONTAINER_ENDED),
+                ExitCode.CONTAINER_DIED,
+                "the container of pod w has ended",
+                id="a container that is not found any more",
+            ),
+            pytest.param(
                 facts(silence=DEAD_AFTER),
                 ExitCode.NODE_LOST,
                 "node node-1 of pod w has not answered for 14 s, while the API server does",

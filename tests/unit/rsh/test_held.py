@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
+from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
     ApiAnswers,
@@ -38,7 +39,7 @@ from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import END, LEASE, SIGNAL, HeldRun
 from tests.unit.rsh.sessions import GO, SUCCESS, V4, V5, exit_status, failure_status, no_keeper
 
-TERM, INT, USR1 = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10)
+TERM, INT, USR1, HUP = Signalled("TERM", 15), Signalled("INT", 2), Signalled("USR1", 10), Signalled("HUP", 1)
 DIALING = ServerFailed("x", Failure(500, "", "error dialing backend: refused", None, is_status=True))
 NOT_FOUND = ServerFailed("z", Failure(500, "", "container not found", None, is_status=True))
 UNAVAILABLE = ServerFailed(
@@ -47,6 +48,7 @@ UNAVAILABLE = ServerFailed(
 BUSY = Overloaded("y", Failure(429, "", "too many requests", 7.0, is_status=True))
 END_BY_TERM = b"E\x0f" + (3000).to_bytes(4, "little")
 KILL_NOW = b"E\x09" + bytes(4)
+CONTINUE = b"K\x12"
 
 
 class TestOneConnection:
@@ -148,21 +150,40 @@ class TestOneConnection:
         assert WatchPod(anew=False) in run.after(1.0)
 
     def test_a_command_that_cannot_be_started_is_told(self) -> None:
-        run = HeldRun().begin()
-        run.keeper._say(41, 2, b"can't execute /bin/bash")  # noqa: SLF001
-        run.carry()
+        run = HeldRun()
+        run.keeper.fails = b"can't execute /bin/bash"
+        run.begin()
+        run.after(1.0)
 
-        assert run.finish is not None
-        assert run.finish.code == ExitCode.NO_SHELL
-        assert run.finish.line == "the command could not be started in pod w: can't execute /bin/bash"
+        line = "the command could not be started in pod w: can't execute /bin/bash"
+        assert run.finish == Finish(ExitCode.NO_SHELL, line)
+        assert run.keeper.is_done
+
+    def test_a_command_that_cannot_be_started_is_told_by_the_next_process_though_the_keeper_has_ended(
+        self,
+    ) -> None:
+        run = HeldRun()
+        run.keeper.fails = b"can't execute /bin/bash"
+        run.begin()
+        assert run.finish is None
+
+        run.is_killed()
+        run.after(0.1)
+
+        line = "the command could not be started in pod w: can't execute /bin/bash"
+        assert run.finish == Finish(ExitCode.NO_SHELL, line)
 
     def test_a_command_that_is_told_to_end_before_it_was_started_ends_as_one_that_was(self) -> None:
-        run = HeldRun().begin()
+        run = HeldRun()
+        run.keeper.fails = b"it was ended before it began"
+        run.until_dialled()
+        run.connect(breaks_after=1)
         run.feed(TERM)
-        run.keeper._say(41, 125, b"it was ended before it began")  # noqa: SLF001
-        run.carry()
+        run.reconnect()
+        run.after(1.0)
 
         assert run.finish == Finish(143)
+        assert run.keeper.is_done
 
     def test_nonsense_is_the_end_and_the_command_is_not_left_behind(self) -> None:
         run = HeldRun().begin()
@@ -222,6 +243,53 @@ class TestSignals:
         run.feed(TERM)
         run.carry()
         assert run.keeper.controls[2:] == [KILL_NOW]
+
+    @pytest.mark.parametrize("takes_over", [False, True], ids=["one process", "another process"])
+    @pytest.mark.parametrize(
+        ("before", "grace"),
+        [(TERM, 3000), (PodSeen(pods.DELETING_IN_30_S), 27_000), (StdoutBroken(), 3000)],
+        ids=["a signal", "the pod", "stdout"],
+    )
+    def test_a_hup_while_it_is_ended_already_changes_nothing(
+        self, before: Signalled | PodSeen | StdoutBroken, grace: int, *, takes_over: bool
+    ) -> None:
+        """The launcher has ended after it has told its agents to."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), before, HUP)
+        run.carry()
+        if takes_over and before == TERM:
+            run.is_killed()
+            run.reconnect()
+
+        controls = run.keeper.own_ends + run.keeper.controls[1:]
+        assert controls == [b"E\x0f" + grace.to_bytes(4, "little"), CONTINUE]
+
+    def test_a_signal_after_such_a_hup_is_given_once_though_another_process_takes_over(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING_IN_30_S), HUP, USR1)
+        run.carry()
+        run.is_killed()
+        run.until_dialled()
+        run.connect()
+
+        assert run.keeper.controls[1:] == [CONTINUE, b"K\x0a"]
+
+    def test_a_signal_after_a_hup_is_the_first(self) -> None:
+        run = HeldRun().begin()
+        run.feed(HUP, TERM)
+        run.carry()
+        assert run.keeper.controls[1:] == [b"E\x01" + (3000).to_bytes(4, "little"), END_BY_TERM]
+
+        run.feed(TERM)
+        run.carry()
+        assert run.keeper.controls[3:] == [KILL_NOW]
+
+    def test_a_signal_that_comes_twice_hurries_though_a_hup_came_in_between(self) -> None:
+        run = HeldRun().begin()
+        run.feed(INT, HUP, INT)
+        run.carry()
+
+        assert run.keeper.controls[1:] == [b"E\x02" + (3000).to_bytes(4, "little"), CONTINUE, KILL_NOW]
 
     def test_a_stdin_that_breaks_while_it_is_ended_changes_nothing(self) -> None:
         run = HeldRun(has_stdin=True).begin()
@@ -480,6 +548,14 @@ class TestALostConnection:
         run.after(30.0)
         assert run.finish is None
 
+    def test_an_api_server_that_asks_for_more_time_than_the_lease_has_is_asked_again_within_it(self) -> None:
+        run = HeldRun(patience=Patience(lease=10)).begin()
+        run.cut()
+        run.until_dialled()
+        run.feed(NotOpened(Overloaded("y", Failure(503, "", "", 30.0, is_status=True))))
+
+        assert any(isinstance(action, Dial) for action in run.after(3.0))
+
     def test_a_node_that_refuses_while_the_api_server_answers_has_less_time(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY))
@@ -700,7 +776,70 @@ class TestALostConnection:
         run.feed(PodSeen(pods.HEALTHY), NotOpened(NOT_FOUND))
         run.after(0.6)
 
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
+
+    @pytest.mark.parametrize(
+        ("pod", "code"),
+        [(pods.REPLACED, ExitCode.POD_DELETED), (pods.HEALTHY, ExitCode.CONTAINER_DIED)],
+        ids=["another pod", "the same pod"],
+    )
+    def test_a_container_that_is_not_found_may_be_another_pods_until_the_pod_was_read(
+        self, pod: Pod, code: int
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.after(2.0)
+        assert run.finish is None
+
+        run.feed(PodSeen(pod))
+
+        assert run.finish is not None
+        assert run.finish.code == code
+
+    def test_a_container_that_is_not_found_is_the_end_where_the_pod_cannot_be_read(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.after(3.0)
+
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, "the container of pod w has ended")
+
+    @pytest.mark.parametrize(("start", "seconds"), [(4000, 2.9), (0, 9.9)], ids=["the same", "not known"])
+    def test_a_keeper_that_was_killed_with_its_bridge_may_have_died_with_its_container(
+        self, start: int, seconds: float
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.finds_nobody(container_start=start)
+        run.after(seconds, PodSeen(pods.HEALTHY))
+        assert run.finish is None
+
+        run.feed(PodSeen(pods.RESTARTED))
+
+        line = "the container of pod w was restarted (OOMKilled, code 137)"
+        assert run.finish == Finish(ExitCode.CONTAINER_DIED, line)
+
+    def test_a_keeper_that_was_killed_with_its_bridge_in_a_container_that_lives_was_killed_by_something(
+        self,
+    ) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.finds_nobody()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.after(3.0)
+
         assert run.finish == Finish(137, "something in pod w ended the command from outside (code 137, signal 9)")
+
+    def test_a_command_without_a_lease_that_was_killed_may_have_died_with_its_container(self) -> None:
+        run = HeldRun(patience=Patience(lease=0)).begin()
+        run.feed(PodSeen(pods.HEALTHY), exit_status(137))
+        run.after(2.9, PodSeen(pods.RESTARTED))
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.CONTAINER_DIED
 
     def test_where_nobody_may_look_the_runtimes_word_has_to_do(self) -> None:
         run = HeldRun().begin()
@@ -835,6 +974,32 @@ class TestACommandThatSomebodyEnded:
 
 
 class TestThePod:
+    @pytest.mark.parametrize("pod", [pods.REPLACED, pods.RESTARTED], ids=["another pod", "another container"])
+    def test_that_is_newer_than_the_command_is_its_own_whatever_was_told_before(self, pod: Pod) -> None:
+        """The watch was dead when the command was started."""
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        run.feed(PodSeen(pod, is_first=True))
+        run.reconnect()
+        assert run.session.state is State.RUNNING
+
+        run.cut()
+        run.feed(PodSeen(pod))
+
+        assert run.finish is None
+
+    def test_that_was_watched_before_the_command_is_followed_anew(self) -> None:
+        """What was told then may be older than the command."""
+        run = HeldRun()
+        run.until_dialled()
+        run.feed(NotOpened(NOT_FOUND))
+        run.until_dialled()
+        assert run.count(WatchPod) == 1
+        run.connect()
+
+        assert WatchPod(anew=False) in run.after(0.0)
+
     def test_a_pod_that_is_deleted_has_its_command_ended_first(self) -> None:
         run = HeldRun().begin()
         run.feed(PodSeen(pods.HEALTHY), PodSeen(pods.DELETING))

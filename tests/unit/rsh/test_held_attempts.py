@@ -12,8 +12,10 @@ from mpirt.rsh.session.events import (
     ApiAnswers,
     Closed,
     Dial,
+    Event,
     Finish,
     HangUp,
+    Listening,
     NotOpened,
     Opened,
     PodSeen,
@@ -100,6 +102,96 @@ class TestAnAttempt:
 
         assert run.finish is not None
         assert run.finish.code == ExitCode.NODE_LOST
+
+
+WORD, CLOSED = out(keeper_line()), Closed("reset")
+
+
+def attempts_that_end(run: HeldRun, *how: Event, until: float) -> None:
+    """The attempts until then, and one more: each ends like this, while the API server answers others."""
+    while run.finish is None and run.now < until:
+        run.until_dialled()
+        run.feed(ApiAnswers(), *how)
+
+
+class TestTheNode:
+    """What an attempt proves against it."""
+
+    def lost(self) -> HeldRun:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY))
+        run.cut()
+        return run
+
+    @pytest.mark.parametrize(
+        "how",
+        [
+            pytest.param((Opened(V4), WORD, CLOSED), id="the keeper's word"),
+            pytest.param((Opened(V4), err(b"a complaint"), CLOSED), id="any byte"),
+            pytest.param((Opened(V4), CLOSED), id="nothing"),
+        ],
+    )
+    def test_is_not_lost_because_connections_end_after(self, how: tuple[Event, ...]) -> None:
+        run = self.lost()
+
+        attempts_that_end(run, *how, until=150.0)
+
+        assert run.finish is None
+
+    def test_is_not_lost_by_one_failure_after_connections_that_ended(self) -> None:
+        run = self.lost()
+        attempts_that_end(run, Opened(V4), CLOSED, until=30.0)
+        begun = run.now
+        attempts_that_end(run, NotOpened(DIALING), until=begun + 14.0)
+        assert run.finish is None
+
+        attempts_that_end(run, NotOpened(DIALING), until=begun + 30.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST
+
+    def test_is_not_silent_while_its_output_is_not_read(self) -> None:
+        run = HeldRun().begin()
+        run.feed(PodSeen(pods.HEALTHY), Listening(listening=False))
+        run.after(60.0)
+        run.cut()
+        attempts_that_end(run, NotOpened(DIALING), until=60.0 + 14.0)
+        run.after(20.0 + 60.0 - run.now)
+
+        assert run.finish is None
+
+    def test_that_has_answered_has_its_whole_patience_again(self) -> None:
+        run = self.lost()
+        attempts_that_end(run, NotOpened(DIALING), until=12.0)
+        run.until_dialled()
+        run.feed(Opened(V4), WORD)
+        run.after(9.0, CLOSED)
+        answered = run.now
+        attempts_that_end(run, NotOpened(DIALING), until=answered + 14.0)
+        assert run.finish is None
+
+        attempts_that_end(run, NotOpened(DIALING), until=answered + 30.0)
+
+        assert run.finish is not None
+        assert run.finish.code == ExitCode.NODE_LOST
+
+    def test_that_has_answered_and_then_says_nothing_has_answered(self) -> None:
+        run = self.lost()
+        attempts_that_end(run, NotOpened(DIALING), until=12.0)
+        run.until_dialled()
+        run.feed(Opened(V4), err(b"a complaint"))
+        run.after(10.0)
+
+        assert run.finish is None
+
+    def test_is_lost_in_its_patience_though_a_connection_ends_in_between(self) -> None:
+        run = self.lost()
+        attempts_that_end(run, NotOpened(DIALING), until=10.0)
+        attempts_that_end(run, Opened(V4), CLOSED, until=run.now + 0.1)
+        attempts_that_end(run, NotOpened(DIALING), until=60.0)
+
+        assert run.finish is not None
+        assert (run.finish.code, run.now < 26) == (ExitCode.NODE_LOST, True)
 
 
 class TestCredentials:

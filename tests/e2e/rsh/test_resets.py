@@ -1,0 +1,59 @@
+"""A command goes on while all connections to the API server are reset, in a pod whose node is well."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.e2e.ground import Namespace
+from tests.e2e.rsh import agent
+from tests.e2e.rsh.proxy import Storm
+from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
+from tests.kube.wait import until
+
+Workers = Callable[[int, str], list[str]]
+
+# An exec takes 0.1 to 0.3 s until its keeper answers.
+_LONGEST = 0.3
+# Three times as many as fit into the patience with a node.
+_PATIENCE, _RESETS = 5, 45
+
+
+@contextmanager
+def stormy(server: tuple[str, int], seconds: float) -> Iterator[tuple[Storm, int]]:
+    """A proxy, and its port on this machine."""
+    over = threading.Event()
+    storm = Storm(server, seconds)
+
+    async def serve() -> None:
+        async with await asyncio.start_server(storm.serve, sock=listener):
+            await asyncio.to_thread(over.wait)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        try:
+            yield storm, listener.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_connections_that_are_reset_are_no_lost_node(namespace: Namespace, workers: Workers) -> None:
+    [pod] = workers(1, "busybox")
+    with stormy(server_address(namespace), _LONGEST) as (storm, port):
+        config = kubeconfig_by_way_of(namespace, port)
+        env = {"KUBECONFIG": str(config), "MPIRT_NODE_PATIENCE": str(_PATIENCE)}
+        command = "echo running; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
+        with agent.rsh(namespace, pod, command, env=env) as ours:
+            assert ours.line() == "running"
+            storm.lasts = True
+            until(lambda: storm.resets >= _RESETS or ours.process.poll() is not None, within=60, what="the resets")
+            storm.lasts = False
+            namespace.kubectl.execute(pod, "touch", "/tmp/go")
+            code = ours.process.wait(30)
+
+    assert code == 3
