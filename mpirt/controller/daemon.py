@@ -14,9 +14,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from mpirt.controller.cluster.availability import Availability
 from mpirt.controller.cluster.discovery import Discovery, Fixed
 from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.informer import Informer, Source, Where
@@ -25,7 +26,7 @@ from mpirt.controller.cluster.link import Link
 from mpirt.controller.cluster.questions import Questions
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.decisions.planner import Planner
-from mpirt.controller.dialects.base import Kind
+from mpirt.controller.dialects.base import APPLY, Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
 from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
@@ -47,6 +48,8 @@ _STUCK_AFTER = 180.0
 _ENDS_WITHIN = 8.0
 # Shortest delay until the time that a plan asks for: one that has passed must not keep a worker busy.
 _SOONEST = 0.2
+# Between two looks whether the objects that a job needs are listed.
+_UNTIL_LISTED = timedelta(seconds=1)
 
 
 class Feed:
@@ -96,6 +99,7 @@ class Daemon:
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
         self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
         self._informers = self._make_informers(options, link)
+        self._kinds = Availability(self._informers, self._jobs, self._scalers)
         self._elector = (
             Elector(link, options.lease_namespace, options.lease_name, identity, log, terms=options.terms)
             if options.lease
@@ -110,12 +114,7 @@ class Daemon:
         self._busy: dict[str, float] = {}
         self._begun = threading.Lock()
         self._stopping = threading.Event()
-        metrics.show(
-            depth=self._queue.depth,
-            jobs=lambda: len(self._store.jobs()),
-            launchers=lambda: self._store.names(kinds.JOB),
-            leads=self.leads,
-        )
+        self._show_metrics()
 
     def leads(self) -> bool:
         """Whether this process may write."""
@@ -149,11 +148,17 @@ class Daemon:
 
     def unready(self) -> list[str]:
         """Return what this process is still waiting for. A replica that does not lead can be ready, too."""
+        without = ["no kind of job is served"] if self._kinds.is_idle() else []
         unlisted = [
-            f"{each.resource.plural} are not listed yet" for each in self._informers if not each.synced.is_set()
+            f"{each.resource.plural} are not listed yet{each.problem and f': {each.problem}'}"
+            for each in self._informers
+            if not each.synced.is_set()
         ]
-        needed = (*self._jobs.values(), *self._groups.values())
-        return [*filter(None, (one.problem() for one in needed)), *unlisted]
+        return [*without, *filter(None, (one.problem() for one in self._groups.values())), *unlisted]
+
+    def missing(self) -> list[str]:
+        """Return why there are no objects of some kinds. The others are acted upon without them."""
+        return self._kinds.missing()
 
     def unhealthy(self) -> list[str]:
         """Return the failures that only a restart can fix."""
@@ -164,6 +169,15 @@ class Daemon:
             f"{each.name} has ended" for each in self._workers if each.ident is not None and not each.is_alive()
         ]
         return [] if self._stopping.is_set() else [*dead, *stuck, *ended]
+
+    def _show_metrics(self) -> None:
+        self._metrics.show(
+            depth=self._queue.depth,
+            jobs=lambda: len(self._store.jobs()),
+            launchers=lambda: self._store.names(kinds.JOB),
+            leads=self.leads,
+            kinds=self._kinds.table,
+        )
 
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:
         feed = Feed(self._store, self._queue)
@@ -208,13 +222,14 @@ class Daemon:
     def _begin(self) -> None:
         """Start the workers when the caches are synced."""
         for informer in self._informers:
-            while not informer.synced.wait(1.0):
+            while not informer.synced.wait(1.0) and self._kinds.holds_up(informer):
                 if self._stopping.is_set():
                     return
         with self._begun:
             if self._stopping.is_set():
                 return
-            self._log.info("acting", jobs=len(self._store.jobs()), workers=len(self._workers))
+            jobs, kinds_of_jobs = len(self._store.jobs()), ",".join(self._kinds.jobs())
+            self._log.info("acting", jobs=jobs, kinds=kinds_of_jobs, workers=len(self._workers))
             for worker in self._workers:
                 worker.start()
 
@@ -228,6 +243,9 @@ class Daemon:
             self._queue.settle(partial(_settle, key, turn))
 
     def _look(self, key: JobKey) -> Turn:
+        if key.kind in kinds.WITH_BARE_WORKERS and not self._kinds.are_listed(kinds.SCALERS):
+            # A scaler that is not listed yet would count as deleted, and what it has begun would be undone.
+            return Turn(Result.SETTLED, datetime.now(UTC) + _UNTIL_LISTED)
         try:
             return self._reconciler.look(key)
         except Exception as error:  # noqa: BLE001  an internal error in one job must not stop the others
@@ -243,7 +261,7 @@ def _endpoint(kubeconfig: str) -> Endpoint:
 
 
 def _scalers(link: Link, log: Log) -> dict[str, Discovery]:
-    return {one.kind: Discovery(link, (one,), log, remedy="apply its CRD", optional=True) for one in SCALERS}
+    return {one.kind: Discovery(link, (one,), log, remedy=APPLY, optional=True) for one in SCALERS}
 
 
 def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
@@ -253,8 +271,7 @@ def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
 
 
 def _discovery(kind: Kind, link: Link, log: Log) -> Discovery:
-    remedy = f"{kind.remedy}; waiting until it is served"
-    return Discovery(link, kind.versions, log, remedy=remedy, optional=kind.optional)
+    return Discovery(link, kind.versions, log, remedy=APPLY, optional=True)
 
 
 def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:

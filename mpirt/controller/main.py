@@ -61,7 +61,7 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     pages = {
         "/metrics": lambda: (200, CONTENT_TYPE, metrics.page()),
         "/healthz": lambda: verdict(daemon.unhealthy()),
-        "/readyz": lambda: verdict(daemon.unready()),
+        "/readyz": lambda: verdict(daemon.unready(), notes=daemon.missing()),
     }
     server = Server(options.metrics_address, options.metrics_port, pages, log)
     server.start()

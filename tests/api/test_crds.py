@@ -1,5 +1,5 @@
 """
-Other people's CRDs: those of mpi-operator and training-operator, the way from them to ours, and the way back.
+Other people's CRDs: those of mpi-operator, training-operator and Arena, the way to ours, and the way back.
 
 On a plane of its own: all tests of a plane share its CRDs.
 """
@@ -33,6 +33,14 @@ OURS = str(PROJECT / "crds")
 PUBLISHED = {
     "v1": str(PROJECT / "tests/api/published/training-operator.yaml"),
     "v2beta1": str(PROJECT / "tests/api/published/mpi-operator.yaml"),
+}
+ARENA = str(PROJECT / "tests/api/published/arena.yaml")
+# As `arena submit mpijob` creates it.
+ARENA_JOB = {
+    "apiVersion": "kubeflow.org/v1alpha1",
+    "kind": "MPIJob",
+    "metadata": {"name": "arena"},
+    "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "mpi", "image": "busybox"}]}}},
 }
 # For kubectl, for an informer that waits between two attempts, on a machine that is busy.
 NOTICED_WITHIN = 90.0
@@ -103,12 +111,17 @@ def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_ver
     started = controllers.start(own, ground, tmp_path)
     [replica] = started.replicas
     try:
-        until(lambda: "serves no MPIJob" in replica.problems(), within=NOTICED_WITHIN, what="/readyz to say why")
-        assert "apply the CRD" in replica.problems()
+        until(
+            lambda: "serves no MPIJob" in replica.page("/readyz"),
+            within=NOTICED_WITHIN,
+            what="/readyz to say why",
+            instead=replica.problems,
+        )
+        assert "apply the CRD" in replica.page("/readyz")
 
         ground.kubectl("create", f"--filename={PUBLISHED[version]}")
-        started.wait_until_ready()
         submit(started, version).wait_for_end()
+        assert replica.page("/readyz") == "ok\n"
 
         said = [line for line in replica.log() if line["message"] == "version of the job resource"]
         assert [line["version"] for line in said if line["kind"] == "MPIJob"] == [f"kubeflow.org/{version}"]
@@ -253,7 +266,9 @@ def test_a_controller_does_without_the_crds_of_elastic_jobs_until_they_are_insta
     with controllers.passing(own, ground, tmp_path) as installed:
         [replica] = installed.replicas
         submit(installed, "v2beta1").wait_for_end()
-        assert (replica.page("/readyz"), replica.page("/healthz")) == ("ok\n", "ok\n")
+        told, *missing = replica.page("/readyz").splitlines()
+        assert (told, replica.page("/healthz")) == ("ok", "ok\n")
+        assert [line.split()[5] for line in missing] == ["TrainingJob", "ScaleIn", "ScaleOut"]
 
         ground.kubectl("apply", "--kustomize", OURS)
         until(lambda: serves_trainings(own.kubectl), within=NOTICED_WITHIN, what="elastic jobs to be served")
@@ -263,6 +278,48 @@ def test_a_controller_does_without_the_crds_of_elastic_jobs_until_they_are_insta
 
         assert outcome == ("ScaleSucceeded", f"added {job.worker(1)}")
         assert replica.ends == []
+
+
+@pytest.fixture
+def arena(own: Plane, ground: Ground) -> Ground:
+    """The same with Arena's CRDs alone, as its installer creates them."""
+    ground.kubectl("delete", "crd", *trainings.CRDS, "--timeout=60s")
+    until(lambda: not serves_trainings(own.kubectl), within=NOTICED_WITHIN, what="an API server without them")
+    ground.kubectl("create", f"--filename={ARENA}")
+    until(lambda: serves_trainings(own.kubectl), within=NOTICED_WITHIN, what="Arena's elastic jobs")
+    return ground
+
+
+def test_training_jobs_run_where_arena_has_its_own_mpijobs(own: Plane, arena: Ground, tmp_path: Path) -> None:
+    applied = arena.kubectl("apply", "--kustomize", OURS, check=False)
+    with controllers.passing(own, arena, tmp_path) as installed:
+        trainings.submit(installed.namespace, job_name("elastic"), replicas=1).wait_for("Running")
+
+        [replica] = installed.replicas
+        said = [line for line in replica.log() if line["message"] == "doing without a kind"]
+        page = replica.page("/readyz")
+
+    assert 'status.storedVersions[0]: Invalid value: "v1alpha1"' in applied.stderr
+    [(level, reason)] = [(line["level"], line["error"]) for line in said if line["kind"] == "MPIJob"]
+    assert reason.startswith("the API server serves MPIJob as kubeflow.org/v1alpha1 only")
+    assert (level, page) == ("warning", f"ok\n{reason}\n")
+
+
+def test_the_documented_way_from_arenas_crds_to_ours_is_open_and_the_controller_goes_on(
+    own: Plane, arena: Ground, tmp_path: Path
+) -> None:
+    with controllers.passing(own, arena, tmp_path) as installed:
+        kubectl = installed.namespace.kubectl
+        kubectl("create", "--filename=-", stdin=json.dumps(ARENA_JOB))
+
+        arena.kubectl("delete", "crd", CRD, "--timeout=60s")
+        arena.kubectl("apply", "--kustomize", OURS)
+
+        submit(installed, "v2beta1").wait_for_end()
+        trainings.submit(installed.namespace, job_name("elastic"), replicas=1).wait_for("Running")
+        [replica] = installed.replicas
+        assert (replica.page("/readyz"), replica.ends) == ("ok\n", [])
+        assert set(stored(arena.kubectl)) == {"v2beta1"}
 
 
 def serves_trainings(kubectl: Kubectl) -> bool:

@@ -12,6 +12,7 @@ import json
 import socket
 import threading
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ class ObjectServer:
         self.storage = Storage()
         self.away = False
         """Cut every connection, and take none."""
+        self.crds: dict[str, tuple[str, ...]] = {"kubeflow.org/v2beta1": ("mpijobs",)}
+        """The plurals that CRDs serve, by group and version."""
         self.stuck = threading.Event()
         """A write was made and will never be answered."""
         self.requests: list[tuple[str, str]] = []
@@ -157,6 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         place, below, query = _parsed(self.path)
+        group_version = "/".join(urlsplit(self.path).path.split("/")[2:4])
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else {}
         verb = _verb(self.command, place, query)
@@ -166,6 +170,10 @@ class _Handler(BaseHTTPRequestHandler):
         no = self.server.objects.note(verb, f"{place.plural}/{below}" if below else place.plural)
         if no is not None:
             self._say(no["code"], no)
+        elif place.plural == _DISCOVERY:
+            self._say(*_discovered(self.server.objects.crds, group_version))
+        elif _is_unserved(self.server.objects.crds, group_version, place.plural):
+            self._say(404, status_object(404, "NotFound", "the server could not find the requested resource"))
         elif verb == "watch":
             self._watch(place, int(query["resourceVersion"]))
         else:
@@ -223,7 +231,7 @@ def _parsed(target: str) -> tuple[Place, str, dict[str, str]]:
     """Where a request points, what below it, and its query."""
     parts = urlsplit(target)
     words = parts.path.strip("/").split("/")
-    # A version of an API group by itself is what discovery asks for.
+    # An API group, or a version of it, by itself is what discovery asks for.
     words = (words[2:] if words[0] == "api" else words[3:]) or [_DISCOVERY]
     namespace, words = (words[1], words[2:]) if words[0] == "namespaces" else ("", words)
     name, below = (*words[1:], "", "")[:2]
@@ -237,9 +245,23 @@ def _verb(method: str, place: Place, query: dict[str, str]) -> str:
     return _VERBS[method]
 
 
+def _discovered(crds: Mapping[str, tuple[str, ...]], group_version: str) -> tuple[int, Body]:
+    """What is served of an API group, or of a version of it."""
+    if group_version in crds:
+        return 200, {"kind": "APIResourceList", "resources": [{"name": each} for each in crds[group_version]]}
+    versions = [each.partition("/")[2] for each in crds if each.partition("/")[0] == group_version]
+    if versions:
+        return 200, {"kind": "APIGroup", "versions": [{"version": each} for each in versions]}
+    return 404, status_object(404, "NotFound", "the server could not find the requested resource")
+
+
+def _is_unserved(crds: Mapping[str, tuple[str, ...]], group_version: str, plural: str) -> bool:
+    """Whether these are custom resources, which have a dot in their group and no k8s.io, without a CRD."""
+    group = group_version.partition("/")[0]
+    return "." in group and not group.endswith("k8s.io") and plural not in crds.get(group_version, ())
+
+
 def _list(storage: Storage, place: Place) -> Body:
-    if place.plural == _DISCOVERY:
-        return {"kind": "APIResourceList", "resources": [{"name": "mpijobs"}]}
     version, items = storage.select(place)
     return {"metadata": {"resourceVersion": str(version)}, "items": items}
 

@@ -1,5 +1,5 @@
 """
-Finds the version in which the API server serves the job object.
+Finds the version in which the API server serves a kind of object.
 
 Owns: API discovery, and the last answer. CRDs come and go and change their versions while the controller runs: an
 informer asks again whenever the version that it lists or watches is no longer served.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from mpirt.controller.cluster.link import Answer, Link, Request, path
+from mpirt.controller.cluster.link import Answer, Link, Request
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import rows, text
 from mpirt.controller.monitoring.logs import Log
@@ -35,6 +35,10 @@ class Unserved(BadAnswer):
     """The resource is not served: its CRD is missing, or no longer serves that version."""
 
 
+class OtherVersion(Unserved):
+    """The resource is served, but only in versions that this controller does not know."""
+
+
 class Fixed:
     """A built-in resource, which every Kubernetes serves in the same version."""
 
@@ -46,10 +50,6 @@ class Fixed:
     def find(self) -> Resource:
         """Return the resource."""
         return self.resource
-
-    def problem(self) -> str:
-        """Return an empty text: the resource is always served."""
-        return ""
 
 
 class Discovery:
@@ -73,9 +73,9 @@ class Discovery:
         """Ask for the preferred version among those served. Raises BadAnswer (also as Unserved) or Away."""
         found = self._served()
         if found is None:
-            groups = " or ".join(each.api_version for each in self._versions)
-            self._problem = f"the API server serves no {self.resource.kind} of {groups}; {self._remedy}"
-            raise Unserved(self._problem)
+            unserved = self._unserved()
+            self._problem = str(unserved)
+            raise unserved
         if not self._has_found or found != self.resource:
             self._log.info("version of the job resource", kind=found.kind, version=found.api_version)
         self.resource, self._has_found, self._problem = found, True, ""
@@ -86,23 +86,41 @@ class Discovery:
         return self.resource
 
     def problem(self) -> str:
-        """Return why no version can be used; empty if one can, nobody has asked yet, or none is needed."""
-        return "" if self.optional else self._problem
+        """Return why no version can be used; empty if one can, or nobody has asked yet."""
+        return self._problem
 
     def _served(self) -> Resource | None:
-        answers = ((each, self._answer(each)) for each in self._versions)
         unknown: list[Resource] = []
-        for resource, answer in answers:
+        for resource in self._versions:
+            answer = self._answer(resource.api_version)
             if answer.code in _NOT_ALLOWED:
                 unknown.append(resource)
-            elif any(text(row, "name") == resource.plural for row in rows(answer.body, "resources")):
+            elif self._has_kind(answer):
                 return resource
         # Where discovery is not permitted, listing the objects will show whether the version is served.
         return unknown[0] if unknown else None
 
-    def _answer(self, resource: Resource) -> Answer:
-        where = path(resource).rpartition("/")[0]
-        answer = self._link.ask(Request("get", "GET", where, "apiresources", within=_WITHIN))
+    def _unserved(self) -> Unserved:
+        kind, wanted = self.resource.kind, " or ".join(each.api_version for each in self._versions)
+        if others := self._others():
+            return OtherVersion(
+                f"the API server serves {kind} as {' and '.join(others)} only, which this controller can't run; "
+                f'it needs {wanted}: see "Other CRDs" in docs/operations.md'
+            )
+        return Unserved(f"the API server serves no {kind} of {wanted}; {self._remedy}")
+
+    def _others(self) -> list[str]:
+        """Return the versions in which the kind is served, given that none of them is known here."""
+        group, known = self.resource.group, {each.api_version for each in self._versions}
+        served = [f"{group}/{text(row, 'version')}" for row in rows(self._answer(group).body, "versions")]
+        return [each for each in served if each not in known and self._has_kind(self._answer(each))]
+
+    def _has_kind(self, answer: Answer) -> bool:
+        return any(text(row, "name") == self.resource.plural for row in rows(answer.body, "resources"))
+
+    def _answer(self, group: str) -> Answer:
+        """Ask for the versions of an API group, or for the resources of one version."""
+        answer = self._link.ask(Request("get", "GET", f"/apis/{group}", "apiresources", within=_WITHIN))
         if answer.is_good or answer.code == HTTPStatus.NOT_FOUND or answer.code in _NOT_ALLOWED:
             return answer
         raise BadAnswer(answer.message, answer.retry_after)

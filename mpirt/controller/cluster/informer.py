@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
-from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, number, rows, table, text
@@ -32,8 +32,10 @@ _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 # The pauses between two looks for an optional kind, which nobody may ever install, or allow this process to read.
-# They soon become long: a cluster in peace is asked for nothing.
-_FIRST_LOOK, _LONGEST_LOOK, _GROWTH = 10.0, 300.0, 4.0
+# They soon become long: a cluster in peace is asked for next to nothing. A CRD is applied more often than a
+# permission is granted.
+_FIRST_LOOK, _GROWTH = 1.0, 4.0
+_LONGEST_UNSERVED, _LONGEST_FORBIDDEN = 60.0, 300.0
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -102,6 +104,8 @@ class Informer:
         self.source = source
         self.resource = source.resource
         self.synced = threading.Event()
+        self.problem = ""
+        """Why the kind could not be listed or watched the last time; empty if it could."""
         self._link = link
         self._where = where
         self._sink = sink
@@ -143,11 +147,13 @@ class Informer:
                 self._watch()
             except Expired:
                 self._version = ""
-                self._pause("the resourceVersion has expired; listing again")
+                # Ordinary after an interruption, and where nothing of the kind has changed for long.
+                self._log.info("watch expired; listing again", kind=self.resource.kind)
+                self._wait(pause(1, self._chance(), 0.0))
             except (Unserved, Forbidden) as error:
                 self._version = ""
                 if self.source.optional:
-                    self._do_without(str(error))
+                    self._do_without(error)
                 else:
                     self._pause(str(error), at_least=error.retry_after)
             except Away as error:
@@ -155,23 +161,31 @@ class Informer:
             except BadAnswer as error:
                 self._pause(str(error), at_least=error.retry_after)
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether this process does without the kind for now."""
+        return self._looks > 0
+
     def _pause(self, why: str, *, at_least: float = 0.0) -> None:
         self._heard = self._clock()
         if self._stopping.is_set():
             return
+        self.problem = why
         if self._failures in (0, 5):
             self._log.warning("watch interrupted", kind=self.resource.kind, error=why)
         self._failures += 1
         self._wait(pause(self._failures, self._chance(), at_least))
 
-    def _do_without(self, why: str) -> None:
+    def _do_without(self, error: Unserved | Forbidden) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
-        if not self.synced.is_set() or not self._looks:
-            self._log.info("doing without a kind", kind=self.resource.kind, error=why)
-            self.synced.set()
-        longest = min(_LONGEST_LOOK, _FIRST_LOOK * _GROWTH ** min(self._looks, 32))
+        if str(error) != self.problem or not self._looks:
+            write = self._log.warning if isinstance(error, OtherVersion) else self._log.info
+            write("doing without a kind", kind=self.resource.kind, error=str(error))
+        self.problem = str(error)
+        after = look_again(self._looks, self._chance(), error)
         self._looks += 1
-        self._wait(longest * (0.5 + self._chance() / 2))
+        self.synced.set()
+        self._wait(after)
 
     def _wait(self, seconds: float) -> None:
         """Wait, and stay alive for the liveness check, however long the API server asks to wait."""
@@ -181,7 +195,7 @@ class Informer:
 
     def _well(self) -> None:
         self._heard = self._clock()
-        self._looks = 0
+        self._looks, self.problem = 0, ""
         if self._failures:
             self._failures = 0
             self._log.info("watch restored", kind=self.resource.kind)
@@ -267,6 +281,12 @@ def pause(failures: int, chance: float, at_least: float) -> float:
     """Return the seconds until the next attempt, with jitter, so that informers do not come back all at once."""
     longest: float = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures, 32))
     return max(longest * (0.5 + chance / 2), at_least * (1 + chance / 5))
+
+
+def look_again(looks: int, chance: float, error: Unserved | Forbidden) -> float:
+    """Return the seconds until an optional kind is looked for again, after so many looks."""
+    longest = _LONGEST_FORBIDDEN if isinstance(error, Forbidden) else _LONGEST_UNSERVED
+    return min(longest, _FIRST_LOOK * _GROWTH ** min(looks, 32)) * (0.5 + chance / 2)
 
 
 def _good(answer: Answer) -> Answer:

@@ -37,16 +37,6 @@ class Kind(Protocol):
         """All versions that can be read, the preferred one first."""
         ...
 
-    @property
-    def remedy(self) -> str:
-        """What the user can do if the API server serves none of them."""
-        ...
-
-    @property
-    def optional(self) -> bool:
-        """Whether the controller runs without it if the API server does not serve it."""
-        ...
-
     def owner(self, body: Body) -> Owner:
         """Return an object as owner references and events refer to it."""
         ...

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
-from mpirt.controller.dialects.base import APPLY, MOST_WORKERS, US, owner_of
+from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling
@@ -65,8 +65,6 @@ class MpiJob:
 
     versions: tuple[Resource, ...] = VERSIONS
     claim: str = f"spec.runPolicy.managedBy to {US}"
-    optional: bool = False
-    remedy: str = APPLY
 
     @property
     def resource(self) -> Resource:

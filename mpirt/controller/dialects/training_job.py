@@ -14,7 +14,7 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects import training_status
-from mpirt.controller.dialects.base import APPLY, MOST_WORKERS, US, owner_of
+from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
@@ -76,8 +76,6 @@ class TrainingJob:
 
     versions: tuple[Resource, ...] = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
     claim: str = f"the annotation {MANAGER_ANNOTATION} to {US}"
-    optional: bool = True
-    remedy: str = APPLY
 
     @property
     def resource(self) -> Resource:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from mpirt import podobjects
-from mpirt.controller.dialects.base import APPLY, owner_of
+from mpirt.controller.dialects.base import owner_of
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.gputasks.spec import (
     API_VERSION,
@@ -61,8 +61,6 @@ class GpuTaskKind:
     """The kind of object."""
 
     versions: tuple[Resource, ...] = (Resource(API_VERSION, GPU_TASK, "gputasks"),)
-    optional: bool = True
-    remedy: str = APPLY
 
     @property
     def resource(self) -> Resource:

@@ -6,7 +6,7 @@ Owns: their names and values. Metrics that mpi-operator has keep its names, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -46,6 +46,24 @@ class _Launchers(Collector):
         yield info
 
 
+class _Kinds(Collector):
+    """One sample per kind of a CRD."""
+
+    def __init__(self, kinds: Callable[[], Mapping[str, bool]]) -> None:
+        self._kinds = kinds
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the samples at a scrape."""
+        available = GaugeMetricFamily(
+            "mpirt_controller_kind_available",
+            "Whether objects of the kind are served in a known version, and may be read",
+            labels=["kind"],
+        )
+        for kind, is_available in self._kinds().items():
+            available.add_metric([kind], float(is_available))
+        yield available
+
+
 class Metrics:
     """The metrics of this process, in a registry of their own."""
 
@@ -81,6 +99,7 @@ class Metrics:
         jobs: Callable[[], float],
         launchers: Callable[[], Iterable[tuple[str, str]]],
         leads: Callable[[], bool],
+        kinds: Callable[[], Mapping[str, bool]],
     ) -> None:
         """Register the gauges whose values are computed at every scrape."""
         leader = Gauge("mpi_operator_is_leader", "Whether this process is the leader", registry=self._registry)
@@ -90,6 +109,7 @@ class Metrics:
         known = Gauge("mpirt_controller_jobs", "MPIJob objects in the cache", registry=self._registry)
         known.set_function(jobs)
         self._registry.register(_Launchers(launchers))
+        self._registry.register(_Kinds(kinds))
 
     def called(self, verb: str, resource: str, code: int) -> None:
         """Count a request to the API server."""

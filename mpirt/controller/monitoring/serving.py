@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from mpirt.controller.monitoring.logs import Log, report_mistake
@@ -22,9 +22,9 @@ Page = tuple[int, str, bytes]
 _PATIENCE = 10.0
 
 
-def verdict(troubles: list[str]) -> Page:
-    """Return the page of a probe: 200 and "ok", or 503 and the problems."""
-    said = "\n".join(troubles) or "ok"
+def verdict(troubles: list[str], *, notes: Sequence[str] = ()) -> Page:
+    """Return the page of a probe: 200 and "ok", or 503 and the problems; then the notes, which change neither."""
+    said = "\n".join([*(troubles or ["ok"]), *notes])
     return (503 if troubles else 200), "text/plain; charset=utf-8", f"{said}\n".encode()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,21 @@ class Controller:
 
     def wait_until_it_says(self, words: str) -> None:
         until(lambda: words in self.said(), within=WITHIN, what=f"{words!r} in {self._log}")
+
+    def lines(self, message: str, **fields: str) -> list[dict[str, Any]]:
+        """The lines of a log in JSON with this message and these fields."""
+        found = [json.loads(line) for line in self.said().splitlines()]
+        return [line for line in found if {"message": message, **fields}.items() <= line.items()]
+
+    def page(self, path: str) -> tuple[int, str]:
+        """What it answers at its port for machines. Its log is in JSON."""
+        [started] = self.lines("started")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{started['port']}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
 
     def kill(self) -> None:
         self._process.kill()

@@ -48,6 +48,7 @@ def test_a_version_that_has_expired_is_followed_by_a_list(server: ObjectServer, 
     server.storage.expire()
 
     wait_until_made(server)
+    assert "watch interrupted" not in controller.said()
 
 
 def test_a_job_nested_more_deeply_than_python_cares_to_read_keeps_no_other_waiting(

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from mpirt.controller.cluster.discovery import BadAnswer, Discovery, Unserved
+from mpirt.controller.cluster.discovery import BadAnswer, Discovery, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
 
@@ -20,8 +20,8 @@ class ApiServer:
         self.answers = answers
 
     def ask(self, request: Request) -> Answer:
-        group, _, version = request.path.rpartition("/")
-        assert group == ROOT
+        assert request.path.startswith(ROOT)
+        version = request.path.removeprefix(ROOT).removeprefix("/") or "group"
         return self.answers.get(version, Answer(404, {"message": "404 page not found"}))
 
 
@@ -40,6 +40,10 @@ class Notes:
 
 def serving(*plurals: str) -> Answer:
     return Answer(200, {"kind": "APIResourceList", "resources": [{"name": plural} for plural in plurals]})
+
+
+def group(*versions: str) -> Answer:
+    return Answer(200, {"kind": "APIGroup", "versions": [{"version": each} for each in versions]})
 
 
 def discovery(server: ApiServer, notes: Notes | None = None) -> Discovery:
@@ -70,6 +74,52 @@ def test_a_kind_that_is_not_served_is_reported_with_the_remedy() -> None:
 
     told = "the API server serves no MPIJob of kubeflow.org/v2beta1 or kubeflow.org/v1; apply the CRD"
     assert (str(raised.value), jobs.problem()) == (told, told)
+
+
+@pytest.mark.parametrize(
+    ("answers", "others"),
+    [
+        pytest.param({"group": group("v1", "v1alpha1"), "v1alpha1": serving("mpijobs")}, "v1alpha1", id="one"),
+        pytest.param(
+            {
+                "group": group("v1alpha1", "v1alpha2"),
+                "v1alpha1": serving("mpijobs"),
+                "v1alpha2": serving("mpijobs"),
+            },
+            "v1alpha1 and kubeflow.org/v1alpha2",
+            id="two",
+        ),
+    ],
+)
+def test_a_kind_that_is_served_in_other_versions_only_is_reported_with_these(
+    answers: dict[str, Answer], others: str
+) -> None:
+    jobs = discovery(ApiServer(**answers))
+
+    with pytest.raises(OtherVersion) as raised:
+        jobs.find()
+
+    told = (
+        f"the API server serves MPIJob as kubeflow.org/{others} only, which this controller can't run; "
+        'it needs kubeflow.org/v2beta1 or kubeflow.org/v1: see "Other CRDs" in docs/operations.md'
+    )
+    assert (str(raised.value), jobs.problem()) == (told, told)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param({"group": group("v1"), "v1": serving("tfjobs")}, id="the group has other kinds"),
+        pytest.param({"group": group("v1alpha1"), "v1alpha1": serving("tfjobs")}, id="in other versions, too"),
+        pytest.param({"group": Answer(403, {})}, id="the group may not be read"),
+        pytest.param({"group": group("v1alpha1"), "v1alpha1": Answer(403, {})}, id="nor the version"),
+    ],
+)
+def test_a_kind_of_which_no_version_is_known_is_not_served(answers: dict[str, Answer]) -> None:
+    with pytest.raises(Unserved, match="serves no MPIJob") as raised:
+        discovery(ApiServer(**answers)).find()
+
+    assert not isinstance(raised.value, OtherVersion)
 
 
 def test_the_problem_is_over_when_the_kind_is_served() -> None:

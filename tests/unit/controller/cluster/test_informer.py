@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import pytest
 
-from mpirt.controller.cluster.discovery import Fixed, Unserved
-from mpirt.controller.cluster.informer import Informer, Where, pause
+from mpirt.controller.cluster.discovery import Fixed, Forbidden, OtherVersion, Unserved
+from mpirt.controller.cluster.informer import Informer, Where, look_again, pause
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
 from mpirt.controller.model import kinds
@@ -113,6 +114,95 @@ def test_a_list_that_comes_page_by_page_is_progress() -> None:
     informer.join(60)
 
     assert pages.alive == [True] * 5
+
+
+class Notes:
+    """A log that is read: level, message and error of each line."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, str]] = []
+
+    def info(self, message: str, **fields: Any) -> None:
+        self.lines.append(("info", message, fields.get("error", "")))
+
+    def warning(self, message: str, **fields: Any) -> None:
+        self.lines.append(("warning", message, fields.get("error", "")))
+
+    error = warning
+
+
+class Expiring(Pages):
+    """The same, whose watch has expired once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expired = False
+        self.listed_again = threading.Event()
+
+    def watch(self, _request: Request) -> Answer:
+        if self.expired:
+            self.listed_again.set()
+            raise Away("no watch")
+        self.expired = True
+        return Answer(410, {"message": "too old resource version: 5 (7)"})
+
+
+def test_a_watch_that_has_expired_is_ordinary_and_no_warning() -> None:
+    server, notes = Expiring(), Notes()
+    source = Fixed(kinds.RESOURCES[kinds.POD])
+    informer = Informer(cast(Link, server), source, Where(), Sink(), notes, chance=lambda: 0.0)
+
+    informer.start()
+    assert server.listed_again.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert notes.lines[0] == ("info", "watch expired; listing again", "")
+
+
+class Reasons:
+    """Discovery of an optional kind that is not served, for one reason after the other, and then it is."""
+
+    optional = True
+    resource = VERSIONS[0]
+
+    def __init__(self, *reasons: Unserved) -> None:
+        self.reasons = list(reasons)
+
+    def find(self) -> Resource:
+        if self.reasons:
+            raise self.reasons.pop(0)
+        return self.resource
+
+
+def test_each_reason_to_do_without_a_kind_is_logged_once() -> None:
+    sink, notes = Sink(), Notes()
+    reasons = Reasons(Unserved("no MPIJob"), Unserved("no MPIJob"), OtherVersion("v1alpha1 only"))
+    # Each look at this clock is an hour later: no pause takes any time.
+    clock = itertools.count(step=3600.0).__next__
+    informer = Informer(cast(Link, Pages()), reasons, Where(), sink, notes, chance=lambda: 0.0, clock=clock)
+
+    informer.start()
+    assert sink.listed.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert notes.lines[:2] == [
+        ("info", "doing without a kind", "no MPIJob"),
+        ("warning", "doing without a kind", "v1alpha1 only"),
+    ]
+    assert not informer.is_missing
+
+
+class TestTheTimeUntilAMissingKindIsLookedFor:
+    def test_is_a_minute_in_the_end_for_a_crd_that_may_be_applied(self) -> None:
+        assert [look_again(looks, 1.0, Unserved("")) for looks in range(5)] == [1, 4, 16, 60, 60]
+
+    def test_is_five_minutes_in_the_end_for_a_permission_that_may_be_granted(self) -> None:
+        assert [look_again(looks, 1.0, Forbidden("")) for looks in (3, 4, 5, 99)] == [64, 256, 300, 300]
+
+    def test_is_half_as_long_for_some(self) -> None:
+        assert look_again(2, 0.0, Unserved("")) == 8
 
 
 class TestThePauseAfterAFailure:
