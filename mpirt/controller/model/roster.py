@@ -120,6 +120,10 @@ class Roster:
         """Return names with numbers that were never used."""
         return tuple(worker_name(job, self.highest + 1 + one) for one in range(count))
 
+    def has_had(self, job: str, name: str) -> bool:
+        """Whether a worker of the job has, or ever had, this name."""
+        return worker_number(name) <= self.highest and name == worker_name(job, worker_number(name))
+
     def hired(self, names: tuple[str, ...]) -> Roster:
         """Return the roster with these fresh names written down: their pods may be created from now on."""
         numbers = [self.highest, *(worker_number(name) for name in names)]
