@@ -102,6 +102,12 @@ class Roster:
         return self.change.leaving if self.change else ()
 
     @property
+    def awaited(self) -> tuple[str, ...]:
+        """The pending workers that no change is about to remove."""
+        removed = frozenset(self.removed)
+        return tuple(name for name in self.pending if name not in removed)
+
+    @property
     def leaving(self) -> tuple[str, ...]:
         """All workers that are about to leave."""
         return (*self.removed, *(one.name for one in self.drains))
