@@ -92,10 +92,12 @@ def _troubles(spec: JobSpec, roster: Roster, observed: Observed, names: Sequence
         if name in pods:
             if found := trouble(pods[name], spec.workers.template.main):
                 yield found
+        elif name not in roster.pending:
+            yield f"{name} was deleted"
         elif name in there:
             yield f"{name} is waiting for the previous pod of this name to terminate"
         else:
-            yield f"{name} does not exist yet" if name in roster.pending else f"{name} was deleted"
+            yield f"{name} does not exist yet"
 
 
 def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Blocked]:
