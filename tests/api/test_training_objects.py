@@ -1,4 +1,7 @@
-"""TrainingJobs and what the API server makes of them: the scale subresource, new fields, quotas, and deletion."""
+"""
+TrainingJobs and what the API server makes of them: the scale subresource, new fields, quotas, names that are
+taken, and deletion.
+"""
 
 from __future__ import annotations
 
@@ -129,6 +132,77 @@ def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed:
     bed.namespace.ground.kubectl("delete", "priorityclass", name)
 
 
+def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) -> None:
+    name = job_name("crowd")
+    bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=4))
+    until(lambda: has_status(bed, name), within=WITHIN, what="the quota to be counted")
+    job = trainings.submit(bed.namespace, name, replicas=60, most=60, worker={"priorityClassName": name})
+
+    until(
+        lambda: job.condition("Running").get("reason") == "TrainingJobRefused",
+        within=WITHIN,
+        what="TrainingJobRefused",
+        instead=job.around,
+    )
+
+    refused = job.worker(4)
+    assert f"{refused} and 55 more can't be created: " in job.condition("Running")["message"]
+    assert f"exceeded quota: {name}" in job.condition("Running")["message"]
+    asked = [each.name for each in bed.proxy.writes() if str(each) == "POST pods"]
+    assert list(dict.fromkeys(each for each in asked if each in names_of(job, 60))) == names_of(job, 5)
+    wait_for_workers(job, 0, 1, 2, 3)
+    job.scale(4)
+    job.wait_for("Running")
+    assert job.status()["targetWorkers"] == names_of(job, 4)
+    bed.namespace.ground.kubectl("delete", "priorityclass", name)
+
+
+def test_a_pod_with_the_name_of_a_worker_is_reported_and_stops_nothing_but_this_worker(bed: Bed) -> None:
+    job = running(bed)
+    bed.namespace.kubectl.apply(bare_pod(job.worker(2)))
+    job.scale(4)
+    until(
+        lambda: job.condition("Running").get("reason") == "ErrResourceExists",
+        within=WITHIN,
+        what="ErrResourceExists",
+        instead=job.around,
+    )
+    said = f"{job.worker(2)} can't be created: pod {job.worker(2)} exists and belongs to nobody"
+    assert said in job.condition("Running")["message"]
+
+    outcome = job.scale_in(f"{job.name}-in", toDelete={"podNames": [job.worker(1)]}).outcome()
+    bed.namespace.kubectl("delete", "pod", job.worker(0), "--wait=false")
+    until(
+        lambda: f"{job.worker(0)} was deleted" in job.condition("Running")["message"],
+        within=WITHIN,
+        what="the deleted worker in Running",
+        instead=job.around,
+    )
+
+    assert outcome == ("ScaleSucceeded", f"removed {job.worker(1)}")
+    assert job.worker(3) in job.workers()
+    job.scale(1)
+    until(
+        lambda: job.status()["targetWorkers"] == [job.worker(0)],
+        within=WITHIN,
+        what="the end of the scale-back",
+        instead=job.around,
+    )
+    assert "pending" not in job.status()["scaling"]
+    assert job.condition("Running")["reason"] == "TrainingJobWorkerFailed"
+    bed.namespace.kubectl("delete", "pod", job.worker(2))
+
+
+def test_a_scale_in_that_names_no_worker_fails_with_the_reason_unknown_worker(bed: Bed) -> None:
+    job = running(bed)
+
+    made = job.scale_in(f"{job.name}-in", toDelete={"podNames": ["typo"]})
+
+    assert made.outcome() == ("ScaleFailed", "nothing was removed; no worker of the job is named typo")
+    assert made.status()["conditions"][-1]["reason"] == "UnknownWorker"
+    assert job.workers() == names_of(job, 2)
+
+
 def test_scalers_go_with_their_job(bed: Bed) -> None:
     job = running(bed)
     done = job.scale_out(f"{job.name}-out", 1)
@@ -149,6 +223,16 @@ def test_scalers_go_with_their_job(bed: Bed) -> None:
 def scale_of(job: Training) -> Any:
     path = f"{GROUP}/namespaces/{job.namespace.name}/trainingjobs/{job.name}/scale"
     return json.loads(job.namespace.kubectl("get", "--raw", path).stdout)
+
+
+def names_of(job: Training, count: int) -> list[str]:
+    return [job.worker(number) for number in range(count)]
+
+
+def bare_pod(name: str) -> dict[str, Any]:
+    """A pod that nobody owns."""
+    spec = {"containers": [{"name": "it", "image": "none"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def priority_class(name: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from mpirt.controller.manifests.rbac import own_account, role, role_binding, ser
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.messages.announcing import status_actions
-from mpirt.controller.messages.readiness import readiness
+from mpirt.controller.messages.readiness import Readiness, readiness
 from mpirt.controller.messages.scaling import with_scaling
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
@@ -59,7 +59,7 @@ from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
 from mpirt.controller.scaling.stateful_sets import replicas_now, superfluous
-from mpirt.controller.scaling.worker_plan import worker_plan
+from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 # The characters kept of the API server's message; the rest repeats the object.
 _LONGEST_REJECTION = 1024
@@ -123,7 +123,7 @@ def _plan_of_run(
     forced, force_again = forced_deletions(observed, now=now)
     if not is_told:
         return Plan((*changes, *forced), earliest(told_at, force_again, look))
-    status = job_status(spec, seen, happened, Progress(workers, obstacle), now=now)
+    status = job_status(spec, seen, happened, _progress(workers, obstacle, members), now=now)
     status = with_scaling(status, members.roster, members.outcome, observed, workers, now=now)
     said, write_again = status_actions(dialect.write_status, spec, observed, status, now=now)
     again = earliest(force_again, write_again, look, members.again)
@@ -210,6 +210,13 @@ def _rejection(
 
 def _refused(rejection: Rejection) -> str:
     return f"the API server refuses it: {shortened(rejection.message, _LONGEST_REJECTION)}"
+
+
+def _progress(workers: Readiness, obstacle: Obstacle | None, members: WorkerPlan) -> Progress:
+    """Return the progress to report. Workers that can't be created are an obstacle that stops nothing else."""
+    if obstacle is None and members.blocked is not None:
+        obstacle = Obstacle(members.blocked, str(workers))
+    return Progress(workers, obstacle)
 
 
 def _obstacle(observed: Observed, rejection: Rejection | None, wanted: Sequence[Manifest]) -> Obstacle | None:

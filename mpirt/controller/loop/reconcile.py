@@ -2,7 +2,8 @@
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
 Owns: the reaction to each outcome. A planner makes the plan; cluster/ carries out its actions and is passed in, as
-are the clock and the permission to write (the lease is held).
+are the clock and the permission to write (the lease is held). What a plan shows to be refused or in the way is
+planned with at once, so that the job reports it now.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from mpirt.controller.observed.store import Store
 
 # How long an object that is in the way, and that no watch reports, is kept before it is read again.
 _LENT = timedelta(seconds=30)
+# How many plans a turn makes at most. Each shows something that the one before did not know.
+_PLANS_AT_ONCE = 100
 # A resync in case an event or a date was missed.
 _RESYNC_WITHIN, _RESYNC_SPREAD = timedelta(minutes=10), timedelta(minutes=3)
 
@@ -86,6 +89,16 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class _Executed:
+    """How a plan was carried out."""
+
+    result: Result
+    retry_after: float = 0.0
+    is_superseded: bool = False
+    """Whether it stopped because something is refused or in the way: the next plan reports it."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """The objects that a plan was made from."""
 
@@ -133,10 +146,18 @@ class Reconciler:
 
     def look(self, key: JobKey) -> Turn:
         """Make a plan for the job, and carry out what is due now."""
+        for _ in range(_PLANS_AT_ONCE):
+            turn, is_superseded = self._turn(key)
+            if not is_superseded:
+                break
+        return turn
+
+    def _turn(self, key: JobKey) -> tuple[Turn, bool]:
+        """Make one plan and carry it out. Return the turn, and whether another plan is made at once."""
         body, now = self._store.job(key), self._clock()
         self._forget_all_but(key, body)
         if body is None:
-            return Turn(Result.SETTLED)
+            return Turn(Result.SETTLED), False
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
         around = Around(
             self._settings,
@@ -149,10 +170,11 @@ class Reconciler:
         plan = self._planners[key.kind].decide(body, seen.objects, self._rejections.of(key, now), around)
         delays = [self._delay(key, action, now) for action in plan.actions]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
-        result, retry_after = self._execute(due, seen)
+        done = self._execute(due, seen)
         asked_again = self._asked.ask(key, plan.questions)
         dates = (plan.again, *delays, self._rejections.next(key, now), self._store.lent_until(key, now))
-        return Turn(result, earliest(*dates, asked_again, now + resync(key)), retry_after)
+        again = earliest(*dates, asked_again, now + resync(key))
+        return Turn(done.result, again, done.retry_after), done.is_superseded
 
     def _forget_all_but(self, key: JobKey, body: Body | None) -> None:
         """Drop what is remembered about the job with this name, unless it still has the same uid."""
@@ -171,9 +193,9 @@ class Reconciler:
         """Return until when the action must wait because it undoes edits too often; None if it is due."""
         return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
 
-    def _execute(self, actions: Sequence[Action], seen: _Seen) -> tuple[Result, float]:
+    def _execute(self, actions: Sequence[Action], seen: _Seen) -> _Executed:
         """
-        Carry out the actions in order, and return the result and the seconds of Retry-After.
+        Carry out the actions in order.
 
         A failed action holds back only the actions that depend on it: the status is still true. The rest is left
         out when the lease is lost, the API server is unavailable, or a new plan would know more.
@@ -184,7 +206,7 @@ class Reconciler:
             if is_held_back and not _stands_alone(action):
                 continue
             if not self._may_act():
-                return Result.FAILED, 0.0
+                return _Executed(Result.FAILED)
             told = self._edit_told(action, seen)
             came = self._carry_out(self._as_of(seen, action), seen.key)
             if isinstance(came, Done):
@@ -194,12 +216,13 @@ class Reconciler:
                 continue
             if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
                 self._has_learnt(action, seen, came)
-                return Result.FAILED, came.retry_after
+                return _Executed(Result.FAILED, came.retry_after)
             if self._has_learnt(action, seen, came):
-                return Result.CHANGED, 0.0
+                # After a conflict the queue decides when: whoever changes the object may do so again and again.
+                return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
             result = Result.FAILED
             is_held_back = is_held_back or _carries_others(action)
-        return result, 0.0
+        return _Executed(result)
 
     def _carry_out(self, action: Action, key: JobKey) -> Outcome:
         came = self._cluster.carry_out(action, key)
@@ -245,10 +268,10 @@ class Reconciler:
         found = self._cluster.read(action.kind, key.namespace, action.name)
         if found is None:
             return False
-        self._store.lend(key, action.kind, found, self._clock() + _LENT)
+        is_news = self._store.lend(key, action.kind, found, self._clock() + _LENT)
         if action.kind == kinds.CONFIG_MAP:
             self._show_launcher_job(key)
-        return True
+        return is_news
 
     def _show_launcher_job(self, key: JobKey) -> None:
         """Read another controller's launcher Job: without our labels no watch reports it, but a plan needs it."""

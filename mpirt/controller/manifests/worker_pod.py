@@ -13,6 +13,7 @@ from mpirt import names
 from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.manifests.workers import worker_template
 from mpirt.controller.model import kinds
+from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import object_name, worker_number
 from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings
@@ -44,6 +45,17 @@ def worker_pod(spec: JobSpec, settings: Settings, name: str, roster: Roster) -> 
             "subdomain": object_name(kinds.SERVICE, spec.key.name),
         },
     }
+
+
+def pod_shape(spec: JobSpec, name: str, roster: Roster) -> str:
+    """
+    Return a digest that is the same for pods of workers that differ only by their names.
+
+    What the API server rejects because of a quota or a policy, it rejects for all of them.
+    """
+    change = roster.change
+    added_by = change.uid if change is not None and name in change.joining else ""
+    return digest(kinds.POD, spec.worker_digest, added_by)
 
 
 def _added_by(change: Change) -> dict[str, str]:

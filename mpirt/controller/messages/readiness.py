@@ -1,24 +1,35 @@
 """
 The readiness of the workers: how many are Ready, and why the others are not.
 
-Owns: the count that decides when a launcher is created, and the messages about workers that are not Ready.
+Owns: the count that decides when a launcher is created, and the messages about workers that are not Ready, or that
+can't be created.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mpirt.controller.manifests.worker_pod import pod_shape
 from mpirt.controller.messages.sentences import listed, trouble
 from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision
-from mpirt.controller.observed.members import pods_by_name
+from mpirt.controller.observed.members import is_leftover, names_taken, pods_by_name
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pod_events import why_not_created
 from mpirt.controller.observed.pods import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Why a worker can't be created."""
+
+    reason: Reason
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +79,52 @@ def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
 
 def _of_bare_workers(spec: JobSpec, roster: Roster, observed: Observed) -> Readiness:
     """Return the same for workers that the controller creates itself; those that leave are not counted."""
-    pods, troubles = pods_by_name(observed), []
-    previous = {pod.name for pod in observed.previous_workers}
-    refused = next((one.message for one in observed.rejections if one.kind == kinds.POD), "")
-    for name in roster.staying:
-        if name in pods:
-            troubles += [found] if (found := trouble(pods[name], spec.workers.template.main)) else []
-        elif name in previous:
-            troubles.append(f"{name} is waiting for the previous pod of this name to terminate")
-        elif name not in roster.pending:
-            troubles.append(f"{name} was deleted")
-        else:
-            troubles.append(f"{name} can't be created: {refused}" if refused else f"{name} does not exist yet")
+    stuck = blocked(spec, roster, observed)
+    others = [name for name in roster.staying if name not in stuck]
+    troubles = list(_troubles(spec, roster, observed, others))
     wanted = len(roster.staying)
-    return Readiness(wanted - len(troubles), wanted, tuple(troubles))
+    return Readiness(len(others) - len(troubles), wanted, (*blocked_text(stuck), *troubles))
+
+
+def _troubles(spec: JobSpec, roster: Roster, observed: Observed, names: Sequence[str]) -> Iterator[str]:
+    pods, there = pods_by_name(observed), {one.name for one in observed.strangers}
+    for name in names:
+        if name in pods:
+            if found := trouble(pods[name], spec.workers.template.main):
+                yield found
+        elif name not in roster.pending:
+            yield f"{name} was deleted"
+        elif name in there:
+            yield f"{name} is waiting for the previous pod of this name to terminate"
+        else:
+            yield f"{name} does not exist yet"
+
+
+def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Blocked]:
+    """Return the workers that can't be created before something else changes, each with the reason."""
+    strangers = {one.name: one for one in observed.strangers if not is_leftover(one, observed)}
+    refused = {one.digest: one.message for one in observed.rejections}
+    taken = names_taken(observed)
+    found = {}
+    for name in roster.awaited:
+        if name in strangers:
+            why = f"pod {name} exists and belongs to {strangers[name].owner_name or 'nobody'}"
+            found[name] = Blocked(Reason.EXISTS, why)
+        elif name not in taken and (message := refused.get(pod_shape(spec, name, roster))):
+            found[name] = Blocked(Reason.REFUSED, message)
+    return found
+
+
+def blocked_text(found: Mapping[str, Blocked]) -> list[str]:
+    """Return a sentence for each reason."""
+    names: dict[str, list[str]] = {}
+    for name, one in found.items():
+        names.setdefault(one.why, []).append(name)
+    return [f"{_first(of)} can't be created: {why}" for why, of in names.items()]
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _is_current(workers: Live, pod: Pod) -> bool:

@@ -65,6 +65,8 @@ class Reason(StrEnum):
     SCALE_IN_FAILED = "ScalingInFailed"
     SCALE_OUT_SUCCEEDED = "ScalingOutSucceeded"
     SCALE_OUT_FAILED = "ScalingOutFailed"
+    UNKNOWN_WORKER = "UnknownWorker"
+    """A ScaleIn names no worker that the job has, or ever had."""
     WORKERS_CREATED = "MPIJobWorkerCreated"
     WORKERS_READY = "MPIJobWorkersReady"
     LAUNCHER_CREATED = "MPIJobLauncherCreated"

@@ -30,6 +30,8 @@ _MAKERS = frozenset({kinds.STATEFUL_SET, kinds.JOB})
 # A label of a StatefulSet's pods holds its name, a hyphen and up to ten characters; the limit of a label is 63.
 LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 
+_MOST_DIGITS = len("0123456789")
+
 # On every object of ours; informers select by it.
 OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 
@@ -82,9 +84,10 @@ def worker_names(job: str, replicas: int) -> tuple[str, ...]:
 
 
 def worker_number(name: str) -> int:
-    """Return the number at the end of a worker's name; -1 if there is none."""
+    """Return the number at the end of a worker's name; -1 if there is none, or none that a worker can have."""
     digits = name.rpartition("-")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
+    # Python refuses to convert thousands of digits, and users may write any name into a ScaleIn.
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else -1
 
 
 def job_selector(kind: str, job: str) -> dict[str, str]:

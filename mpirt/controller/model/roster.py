@@ -102,6 +102,12 @@ class Roster:
         return self.change.leaving if self.change else ()
 
     @property
+    def awaited(self) -> tuple[str, ...]:
+        """The pending workers that no change is about to remove."""
+        removed = frozenset(self.removed)
+        return tuple(name for name in self.pending if name not in removed)
+
+    @property
     def leaving(self) -> tuple[str, ...]:
         """All workers that are about to leave."""
         return (*self.removed, *(one.name for one in self.drains))
@@ -119,6 +125,10 @@ class Roster:
     def fresh(self, job: str, count: int) -> tuple[str, ...]:
         """Return names with numbers that were never used."""
         return tuple(worker_name(job, self.highest + 1 + one) for one in range(count))
+
+    def has_had(self, job: str, name: str) -> bool:
+        """Whether a worker of the job has, or ever had, this name."""
+        return worker_number(name) <= self.highest and name == worker_name(job, worker_number(name))
 
     def hired(self, names: tuple[str, ...]) -> Roster:
         """Return the roster with these fresh names written down: their pods may be created from now on."""

@@ -1,7 +1,7 @@
 """
 The workers of a roster, as their pods show them.
 
-Owns: which workers are alive, Ready, or gone. Decides nothing.
+Owns: which workers are alive, Ready, or gone, and which pods of others have their names. Decides nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from collections.abc import Iterable
 
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.observe import Live, Observed
 from mpirt.controller.observed.pods import Pod
 
 
 def pods_by_name(observed: Observed) -> dict[str, Pod]:
     """Return the workers' pods by their names."""
     return {pod.name: pod for pod in observed.workers}
+
+
+def names_taken(observed: Observed) -> set[str]:
+    """Return the names of workers that pods have, whoever owns these."""
+    return {pod.name for pod in (*observed.workers, *observed.bare)} | {pod.name for pod in observed.strangers}
 
 
 def is_gone(pod: Pod | None) -> bool:
@@ -37,6 +42,12 @@ def is_usable(pod: Pod | None) -> bool:
 def is_outdated(pod: Pod | None, spec: JobSpec) -> bool:
     """Whether it was created from an earlier template."""
     return pod is not None and pod.template != spec.worker_digest
+
+
+def is_leftover(stranger: Live, observed: Observed) -> bool:
+    """Whether the pod will go by itself: it is being deleted, or belongs to an earlier job of the name."""
+    owner = observed.owner
+    return stranger.deleting or stranger.owner_name == f"{owner.kind} {owner.key.name}"
 
 
 def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:

@@ -105,6 +105,8 @@ class Observed:
     """Pods of launcher Jobs that no longer exist."""
     bare: tuple[Pod, ...] = ()
     """Pods whose controller reference is the job itself: another controller has created them."""
+    strangers: tuple[Live, ...] = ()
+    """Pods of others, or of an earlier job, that have names of workers which the controller creates itself."""
     failed_creates: tuple[FailedCreate, ...] = ()
     """Events about pods that could not be created, by whatever object with the names of ours."""
     rejections: tuple[Rejection, ...] = ()
@@ -142,8 +144,7 @@ def observe(
     heard: datetime | None = None,
 ) -> Observed:
     """Return what is known about the job in `body`, from the cached objects."""
-    key = owner.key
-    named = _named(key, cached)
+    key, named = owner.key, _named(owner.key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
@@ -167,10 +168,25 @@ def observe(
         launchers=tuple(pod for pod in launchers if _owns(job, pod)),
         previous_launchers=tuple(pod for pod in launchers if _launcher_maker(key, job).is_previous(pod)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
+        strangers=_strangers(owner, cached),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
         heard=heard,
     )
+
+
+def _strangers(owner: Owner, cached: Cached) -> tuple[Live, ...]:
+    """Return the pods that have names of workers, and are not the job's own by owner and labels."""
+    if owner.kind not in kinds.WITH_BARE_WORKERS:
+        return ()
+    named = (body for body in cached.get(kinds.POD, ()) if _has_name_of_worker(body, owner.key))
+    found = ((body, read_live(kinds.POD, body)) for body in named)
+    return tuple(live for body, live in found if live.owner != owner.uid or job_key(body) != owner.key)
+
+
+def _has_name_of_worker(body: Body, key: JobKey) -> bool:
+    name = text(table(body, "metadata"), "name")
+    return name == worker_name(key.name, worker_number(name))
 
 
 def _history(status: JobStatus, config_map: Live | None) -> History | None:
@@ -346,8 +362,7 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):
         return False
-    name = text(metadata, "name")
-    return worker_number(name) < 0 or name != worker_name(key.name, worker_number(name))
+    return not _has_name_of_worker(body, key)
 
 
 def _age(pod: Pod) -> tuple[float, str]:

@@ -105,10 +105,17 @@ class Store:
                 self._lose(place)
                 self._deleted[uid] = kind
 
-    def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> None:
-        """Keep an object in a job's way that no watch delivers, because it lacks our labels or the job's own."""
+    def lend(self, key: JobKey, kind: str, body: Body, until: datetime) -> bool:
+        """
+        Keep an object in a job's way that no watch delivers, because it lacks our labels or the job's own.
+
+        Return whether it is news: this version of the object was not kept yet.
+        """
         with self._lock:
-            self._lent.setdefault(key, {})[_place(kind, body)] = (slim(kind, body), until)
+            lent, place = self._lent.setdefault(key, {}), _place(kind, body)
+            before = lent.get(place)
+            lent[place] = (slim(kind, body), until)
+            return before is None or _version(before[0]) != _version(body)
 
     def forget_job(self, key: JobKey) -> None:
         """Drop what no watch removes of a job that is gone."""

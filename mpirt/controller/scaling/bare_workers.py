@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpirt import names
-from mpirt.controller.manifests.worker_pod import worker_pod
+from mpirt.controller.manifests.worker_pod import pod_shape, worker_pod
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, is_object, pointer
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
-from mpirt.controller.observed.members import pods_by_name
+from mpirt.controller.observed.members import names_taken, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -41,11 +40,6 @@ def worker_actions(spec: JobSpec, roster: Roster, observed: Observed, settings: 
     ]
 
 
-def _creation(spec: JobSpec, roster: Roster, settings: Settings, name: str) -> Create:
-    manifest = worker_pod(spec, settings, name, roster)
-    return Create(manifest, "a worker of the job; creating", digest(manifest))
-
-
 def replicas_patch(spec: JobSpec, bare: BarePods, observed: Observed, wanted: int) -> Patch:
     """Return the patch of the number of replicas in the job's spec; it fails if the job was edited meanwhile."""
     operations: tuple[Operation, ...] = (
@@ -57,12 +51,12 @@ def replicas_patch(spec: JobSpec, bare: BarePods, observed: Observed, wanted: in
 
 
 def _creations(spec: JobSpec, roster: Roster, observed: Observed, settings: Settings) -> Iterator[Create]:
-    """Yield the creations of pending workers, but not of one whose name a pod of an earlier job still has."""
-    taken = {pod.name for pod in (*observed.workers, *observed.previous_workers, *observed.bare)}
+    """Yield the creations of pending workers, but not of one whose name another pod has."""
+    taken = names_taken(observed)
     refused = {rejection.digest for rejection in observed.rejections}
-    for name in roster.pending:
-        if name not in taken and (made := _creation(spec, roster, settings, name)).digest not in refused:
-            yield made
+    for name in roster.awaited:
+        if name not in taken and (shape := pod_shape(spec, name, roster)) not in refused:
+            yield Create(worker_pod(spec, settings, name, roster), "a worker of the job; creating", shape)
 
 
 def _mark(pod: Pod, roster: Roster) -> Patch | None:

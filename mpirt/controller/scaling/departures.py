@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.messages.sentences import listed
+from mpirt.controller.messages.readiness import blocked, blocked_text
+from mpirt.controller.messages.sentences import SHOWN, listed
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Change, Outcome, Roster
@@ -33,11 +34,11 @@ def limit_of(change: Change) -> datetime:
 
 
 def continued(
-    bare: BarePods, roster: Roster, change: Change, observed: Observed, *, now: datetime
+    spec: JobSpec, bare: BarePods, roster: Roster, change: Change, observed: Observed, *, now: datetime
 ) -> tuple[Roster, Outcome | None]:
     """Return the roster with its change carried on, completed or undone, and the outcome in these two cases."""
     if withdrawn := _withdrawn(bare, roster, change, observed):
-        return replace(roster, change=None), Outcome(change, succeeded=False, message=withdrawn)
+        return undone(roster), Outcome(change, succeeded=False, message=withdrawn)
     if is_complete(roster, change, observed):
         return _completed(bare, roster, change)
     if change.committed:
@@ -47,7 +48,13 @@ def continued(
         return replace(roster, change=replace(change, committed=True)), None
     if not is_over:
         return roster, None
-    return replace(roster, change=None), Outcome(change, succeeded=False, message=_too_late(change, observed))
+    return undone(roster), Outcome(change, succeeded=False, message=_too_late(spec, roster, change, observed))
+
+
+def undone(roster: Roster) -> Roster:
+    """Return the roster without its change; workers that were about to join are not created any more."""
+    joining = roster.change.joining if roster.change is not None else ()
+    return replace(roster.without(joining), change=None)
 
 
 def is_complete(roster: Roster, change: Change, observed: Observed) -> bool:
@@ -144,13 +151,14 @@ def _is_undone_late(change: Change) -> bool:
     return change.is_by_scaler and not change.force
 
 
-def _too_late(change: Change, observed: Observed) -> str:
+def _too_late(spec: JobSpec, roster: Roster, change: Change, observed: Observed) -> str:
     """Return why a change has not happened in time."""
     seconds = int((limit_of(change) - change.since).total_seconds())
     if change.joining:
-        pods = pods_by_name(observed)
+        pods, stuck = pods_by_name(observed), blocked(spec, roster, observed)
         missing = [name for name in change.joining if not is_usable(pods.get(name))]
-        return f"after {seconds} s not Ready: {', '.join(missing)}; removed again"
+        why = blocked_text({name: stuck[name] for name in missing if name in stuck})
+        return "; ".join([f"after {seconds} s not Ready: {', '.join(missing)}", *why[:SHOWN], "removed again"])
     return f"after {seconds} s still in use, and they stay: {listed(in_use(change, observed))}"
 
 

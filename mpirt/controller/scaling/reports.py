@@ -8,7 +8,7 @@ the job's status forgets the change, so a controller that is killed in between f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mpirt.controller.dialects.scalers import write_scaler_status
@@ -23,7 +23,7 @@ from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.scaling.requests import leaving, next_scaler, refusal
+from mpirt.controller.scaling.requests import leaving, next_scaler, refusal, unknown, unmatched
 from mpirt.controller.scaling.roster_steps import Step
 
 _WAITS = "waiting until the job runs and earlier changes of its workers are done"
@@ -60,8 +60,9 @@ def _report(
     """Return what is new about a scaler; None if nothing is."""
     outcome = step.outcome
     if outcome is not None and outcome.change.uid == scaler.uid:
-        pods = outcome.change.workers
-        return _ended(scaler, succeeded=outcome.succeeded, message=outcome.message, pods=pods)
+        pods, others = outcome.change.workers, unmatched(spec, roster, scaler)
+        message = f"{outcome.message}; {others}" if others else outcome.message
+        return _ended(scaler, succeeded=outcome.succeeded, message=message, pods=pods)
     if step.roster.change is not None and step.roster.change.uid == scaler.uid:
         return _news(scaler, Type.SCALING, Reason.SCALING, _under_way(scaler), step.roster.change.workers)
     if scaler.problem or is_over:
@@ -70,9 +71,16 @@ def _report(
     if is_next and (refused := refusal(spec, roster, scaler)):
         return _ended(scaler, succeeded=False, message=refused)
     if is_next and scaler.source is Source.SCALE_IN and not leaving(roster, scaler):
-        gone = ", ".join(scaler.pods or ())
-        return _ended(scaler, succeeded=True, message=f"nothing to remove: no worker of the job is named {gone}")
+        return _of_nobody(spec, roster, scaler)
     return _news(scaler, Type.CREATED, "", _WAITS)
+
+
+def _of_nobody(spec: JobSpec, roster: Roster, scaler: Scaler) -> _Report:
+    """Return the outcome of a ScaleIn that names no worker that could leave."""
+    told = f"nothing was removed; {unmatched(spec, roster, scaler)}"
+    if unknown(spec, roster, scaler):
+        return replace(_ended(scaler, succeeded=False, message=told), reason=Reason.UNKNOWN_WORKER)
+    return _ended(scaler, succeeded=True, message=told)
 
 
 def _ended(scaler: Scaler, *, succeeded: bool, message: str, pods: tuple[str, ...] = ()) -> _Report:

@@ -2,7 +2,7 @@
 ScaleIns and ScaleOuts: which one is next, which workers it means, and whether it is allowed.
 
 Owns: the choice and the limits. A list of names means exactly these workers; one that is not there any more is
-done already. Nothing here ever takes "none" for "all".
+done already, and a name that no worker ever had is reported. Nothing here ever takes "none" for "all".
 """
 
 from __future__ import annotations
@@ -45,6 +45,19 @@ def leaving(roster: Roster, scaler: Scaler) -> tuple[str, ...]:
     if scaler.pods is not None:
         return tuple(name for name in roster.names if name in scaler.pods)
     return roster.names[len(roster.names) - (scaler.count or 0) :] if scaler.count else ()
+
+
+def unknown(spec: JobSpec, roster: Roster, scaler: Scaler) -> tuple[str, ...]:
+    """Return the names in a ScaleIn that no worker of the job ever had."""
+    return tuple(name for name in scaler.pods or () if not roster.has_had(spec.key.name, name))
+
+
+def unmatched(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
+    """Return what is known of the names in a ScaleIn that mean no worker that could leave; empty if all do."""
+    strange, there = unknown(spec, roster, scaler), leaving(roster, scaler)
+    gone = [name for name in scaler.pods or () if name not in (*strange, *there)]
+    told = [f"no worker of the job is named {', '.join(strange)}"] if strange else []
+    return "; ".join([*told, *([f"already gone or leaving: {', '.join(gone)}"] if gone else [])])
 
 
 def refusal(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:

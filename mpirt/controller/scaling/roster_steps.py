@@ -19,7 +19,7 @@ from mpirt.controller.model.spec import BarePods, JobSpec
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.members import is_dead, pods_by_name
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.scaling.departures import continued, limit_of
+from mpirt.controller.scaling.departures import continued, limit_of, undone
 from mpirt.controller.scaling.drains import with_drains, with_new_template
 from mpirt.controller.scaling.replacements import with_replacements
 from mpirt.controller.scaling.requests import scaler_change
@@ -42,7 +42,7 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, 
         return Step(_first(spec, bare, observed))
     roster = roster.seen(frozenset(pods_by_name(observed)))
     if not runs:
-        quiet = replace(roster, change=None, drains=(), replaced=0, replaced_at=None)
+        quiet = replace(undone(roster), drains=(), replaced=0, replaced_at=None)
         return Step(quiet, outcome=_stopped(roster.change))
     roster, replace_again = with_replacements(spec, bare, roster, observed, now=now)
     roster, drain_again = with_drains(spec, roster, observed, now=now)
@@ -50,7 +50,7 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, 
     if roster.change is None:
         roster = _begun(spec, bare, roster, observed, now=now)
     else:
-        roster, outcome = continued(bare, roster, roster.change, observed, now=now)
+        roster, outcome = continued(spec, bare, roster, roster.change, observed, now=now)
     return Step(roster, earliest(replace_again, drain_again, _limit(roster.change, now)), outcome)
 
 

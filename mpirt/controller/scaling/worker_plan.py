@@ -11,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from mpirt.controller.messages.readiness import blocked
 from mpirt.controller.messages.scaling import drain_events
 from mpirt.controller.model.actions import Action
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Outcome, Roster
 from mpirt.controller.model.spec import JobSpec, Settings
@@ -39,6 +41,8 @@ class WorkerPlan:
     pods: tuple[Action, ...] = ()
     scalers: tuple[Action, ...] = ()
     questions: tuple[Question, ...] = ()
+    blocked: Reason | None = None
+    """Why some workers can't be created; None if all can."""
 
 
 def worker_plan(
@@ -64,6 +68,7 @@ def worker_plan(
         first=() if wanted is None else (replicas_patch(spec, bare, observed, wanted),),
         pods=tuple(worker_actions(spec, bare.roster, observed, settings)),
         questions=questions(spec, bare.roster, observed),
+        blocked=next((one.reason for one in blocked(spec, bare.roster, observed).values()), None),
     )
 
 

@@ -94,7 +94,7 @@ class Sleeping:
 @pytest.mark.parametrize(
     ("name", "outcome"),
     [
-        ("unknown", ("ScaleSucceeded", "nothing to remove: no worker of the job is named no-such-worker")),
+        ("unknown", ("ScaleFailed", "nothing was removed; no worker of the job is named no-such-worker")),
         ("empty", ("ScaleFailed", "spec.toDelete.podNames: is an empty list; name the workers to remove")),
         ("all", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),
         ("below-min", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),

@@ -9,6 +9,7 @@ from typing import Any
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import Output, Questions
 from mpirt.controller.decisions.planner import JobPlanner
+from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.loop.reconcile import Reconciler, Turn
 from mpirt.controller.model.actions import Action, WriteStatus
@@ -21,8 +22,6 @@ from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
 from tests.unit.controller.world import World
 
-KEY = JobKey("MPIJob", "ml", "train")
-
 
 class NoPods:
     """Nothing runs in pods here."""
@@ -34,17 +33,19 @@ class NoPods:
 class Ground:
     """A controller's loop, and an API server that answers as it is told to."""
 
-    def __init__(self, *bodies: Body) -> None:
+    def __init__(self, *bodies: Body, dialect: Dialect = MPI_JOB) -> None:
         self.seconds = 0.0
+        job = bodies[0]["metadata"]
+        self.key = JobKey(dialect.resource.kind, job["namespace"], job["name"])
         self.answers: dict[str, Outcome] = {}
-        """By the kind of action, or of object, what is not simply done."""
+        """By the kind of action and of object, and by the name where that matters, what is not simply done."""
         self.asked: list[Action] = []
         self.there: dict[tuple[str, str], Body] = {}
         """By kind and name what is read."""
         self.metrics = Metrics()
-        self._store = Store(["MPIJob"], clock=self._clock)
+        self._store = Store([dialect.resource.kind], clock=self._clock)
         self._reconciler = Reconciler(
-            [JobPlanner(MPI_JOB)],
+            [JobPlanner(dialect)],
             SETTINGS,
             store=self._store,
             cluster=self,
@@ -67,43 +68,49 @@ class Ground:
 
     def lose_pod(self, name: str) -> None:
         """This pod of the job is gone."""
-        bodies = self._store.around(KEY, self._clock())["Pod"]
+        bodies = self._store.around(self.key, self._clock())["Pod"]
         self._store.remove("Pod", next(body for body in bodies if body["metadata"]["name"] == name))
 
     def remembered(self) -> list[Body]:
         """Pods of the job that went of late, and objects that stand in its way."""
-        departed = [body for body, _ in self._store.departed(KEY, self._clock())]
-        lent = [body for bodies in self._store.around(KEY, self._clock()).values() for body in bodies]
+        departed = [body for body, _ in self._store.departed(self.key, self._clock())]
+        lent = [body for bodies in self._store.around(self.key, self._clock()).values() for body in bodies]
         return [*departed, *(body for body in lent if "lent" in body)]
 
     def lend(self, body: Body) -> None:
         """An object stands in the job's way."""
-        self._store.lend(KEY, body["kind"], {**body, "lent": True}, at(self.seconds + 30))
+        self._store.lend(self.key, body["kind"], {**body, "lent": True}, at(self.seconds + 30))
 
     def known(self, kind: str) -> Body:
         """The one object of the kind that watches have told of."""
-        [found] = self._store.around(KEY, self._clock())[kind]
+        [found] = self._store.around(self.key, self._clock())[kind]
         return found
 
     def look(self, seconds: float = 0.0) -> Turn:
         """So much later."""
         self.seconds += seconds
         self.asked.clear()
-        return self._reconciler.look(KEY)
+        return self._reconciler.look(self.key)
 
     def status(self) -> dict[str, Any]:
         """Condition, reason and message that were written in the last look, by type."""
         [written] = [action.status for action in self.asked if isinstance(action, WriteStatus)]
         return {each["type"]: (each["status"], each["reason"], each["message"]) for each in written["conditions"]}
 
+    def written(self) -> Body:
+        """The status that was written in the last look."""
+        [written] = [action.status for action in self.asked if isinstance(action, WriteStatus)]
+        return dict(written)
+
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
-        assert key == KEY
+        assert key == self.key
         self.asked.append(action)
         kind = "status" if isinstance(action, WriteStatus) else action.kind
-        return self.answers.get(f"{type(action).__name__} {kind}", Done())
+        words = f"{type(action).__name__} {kind}"
+        return self.answers.get(f"{words} {action.name}") or self.answers.get(words, Done())
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        assert namespace == KEY.namespace
+        assert namespace == self.key.namespace
         return self.there.get((kind, name))
 
     def _clock(self) -> datetime:

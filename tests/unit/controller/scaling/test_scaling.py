@@ -226,7 +226,7 @@ class TestInvalidScaleIns:
         [
             (
                 {"podNames": ["elastic-worker-7"]},
-                ("ScaleSucceeded", "nothing to remove: no worker of the job is named elastic-worker-7"),
+                ("ScaleFailed", "nothing was removed; no worker of the job is named elastic-worker-7"),
             ),
             (
                 {"podNames": []},
@@ -267,6 +267,71 @@ class TestInvalidScaleIns:
         assert pods_of(done) == []
         assert (world.wanted(), world.replicas, world.held()) == (["0", "1", "2"], 3, {})
         assert world.status["phase"] == "Running"
+
+
+class TestNamesThatAreNoWorkers:
+    @pytest.mark.parametrize("name", ["elastic-worker-7", "other-worker-0", "elastic-worker-00", "typo"])
+    def test_a_scale_in_of_a_name_that_no_worker_ever_had_fails_with_the_reason_unknown_worker(
+        self, name: str
+    ) -> None:
+        world = running(3)
+
+        world.scale_in(podNames=[name])
+
+        condition = world.objects["ScaleIn", "in"]["status"]["conditions"][-1]
+        assert (condition["type"], condition["reason"]) == ("ScaleFailed", "UnknownWorker")
+        assert condition["message"] == f"nothing was removed; no worker of the job is named {name}"
+        assert ("Warning", "UnknownWorker", condition["message"]) in world.events
+
+    def test_a_scale_in_of_a_worker_that_has_left_before_succeeds(self) -> None:
+        world = running(3)
+        world.scale_in("first", podNames=["elastic-worker-2"])
+        world.idle("elastic-worker-2")
+        world.settle()
+
+        world.scale_in("again", podNames=["elastic-worker-2"])
+
+        assert world.outcome("again") == (
+            "ScaleSucceeded",
+            "nothing was removed; already gone or leaving: elastic-worker-2",
+        )
+
+    def test_known_workers_leave_and_the_outcome_names_those_that_are_not(self) -> None:
+        world = running(4)
+        world.scale_in("first", podNames=["elastic-worker-3"])
+        world.idle("elastic-worker-3")
+        world.settle()
+        world.scale_in("second", podNames=["typo", "elastic-worker-1", "elastic-worker-3", "elastic-worker-9"])
+        world.idle("elastic-worker-1")
+
+        world.settle()
+
+        assert world.outcome("second")[0] == "ScaleSucceeded"
+        assert world.outcome("second")[1] == (
+            "removed elastic-worker-1; no worker of the job is named typo, elastic-worker-9; "
+            "already gone or leaving: elastic-worker-3"
+        )
+        assert world.wanted() == ["0", "2"]
+
+    def test_an_unknown_name_beside_a_worker_that_has_left_before_fails_too(self) -> None:
+        world = running(3)
+        world.scale_in("first", podNames=["elastic-worker-2"])
+        world.idle("elastic-worker-2")
+        world.settle()
+
+        world.scale_in("again", podNames=["elastic-worker-2", "typo"])
+
+        assert world.outcome("again") == (
+            "ScaleFailed",
+            "nothing was removed; no worker of the job is named typo; already gone or leaving: elastic-worker-2",
+        )
+
+    def test_a_scale_in_may_name_a_worker_by_any_number_of_digits(self) -> None:
+        world = running(3)
+
+        world.scale_in(podNames=["elastic-worker-" + "1" * 5000])
+
+        assert world.outcome("in")[0] == "ScaleFailed"
 
 
 class TestTheirOrder:

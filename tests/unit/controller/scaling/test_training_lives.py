@@ -57,9 +57,10 @@ class TestStart:
         done = world.settle()
 
         assert pods_of(done) == ["create elastic-worker-0", "create elastic-worker-1"]
+        assert world.condition("Running")[1] == "TrainingJobRefused"
         assert world.condition("Running")[2] == (
-            "0 of 2 workers are Ready: elastic-worker-0 is waiting for a node; "
-            "elastic-worker-1 can't be created: exceeded quota: gpus"
+            "0 of 2 workers are Ready: elastic-worker-1 can't be created: exceeded quota: gpus; "
+            "elastic-worker-0 is waiting for a node"
         )
 
     def test_a_pod_of_a_previous_job_of_the_name_is_waited_for(self) -> None:
