@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.gangs import with_gang
+from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.plan import make_plan
-from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
+from mpirt.controller.decisions.special_plans import plan_of_impossible
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Rejection
 from mpirt.controller.model.conditions import Reason
@@ -69,7 +70,7 @@ def decide(
     except SpecError as error:
         if error.field in _FIXED:
             return plan_of_impossible(dialect, str(error), observed, now=now)
-        return plan_of_invalid(dialect, str(error), observed, now=now)
+        return plan_of_invalid(dialect, dialect.run_policy(body), str(error), observed, now=now)
     if is_forgotten(spec, observed):
-        return plan_of_invalid(dialect, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
+        return plan_of_invalid(dialect, spec.run, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
     return make_plan(dialect, with_gang(spec, settings), observed, settings=settings, now=now)

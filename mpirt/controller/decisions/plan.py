@@ -11,24 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.cleanup import (
-    expiry,
-    launcher_cleanup,
-    wants_workers,
-)
-from mpirt.controller.decisions.deadlines import awaited, due, patience_ends, shortened_run
+from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
+from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.gangs import wanted_group
+from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.refreshing import refreshed_launchers
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
+    next_limit,
     no_longer_given_up,
+    plan_at_limit,
     plan_of_anothers,
-    plan_of_invalid,
-    plan_of_overdue,
     plan_of_rerun,
     plan_of_takeover,
 )
@@ -54,7 +51,7 @@ from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
 from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_reopened, job_end
+from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
@@ -73,25 +70,18 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed, now=now)
-    end = job_end(observed)
-    expires = expiry(spec, end)
-    # The end is reported before the job is deleted, however short its TTL is.
-    if expires is not None and expires <= now and is_finished(observed.status):
-        why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
-        return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
-    overdue = plan_of_overdue(dialect, spec, observed, now=now)
-    if overdue is not None:
-        return overdue
-    deadline, patience = due(spec, observed), patience_ends(spec, observed)
+    if (over := plan_at_limit(dialect, spec.run, observed, spec=spec, now=now)) is not None:
+        return over
+    deadline = due(spec.run, observed)
     is_overdue = deadline is not None and deadline <= now
     plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
-    return replace(plan, again=earliest(plan.again, expires, patience, None if is_overdue else deadline))
+    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed, now=now)))
 
 
 def _plan_of_run(
     dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
 ) -> Plan:
-    end, told_at = job_end(observed), awaited(spec, observed)
+    end, told_at = job_end(observed), awaited(spec.run, observed)
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     end = end if is_told else None
@@ -101,7 +91,7 @@ def _plan_of_run(
     rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
-        return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
+        return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
@@ -116,7 +106,7 @@ def _plan_of_run(
     if obstacle is None or _gives_back(spec, end):
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
-        changes += [*launcher_cleanup(spec, observed, end), *members.pods]
+        changes += [*launcher_cleanup(spec.run, observed, end), *members.pods]
     if obstacle is None:
         changes += [*label_ranks(spec, observed), *refreshed_launchers(spec, observed)]
         changes += no_longer_given_up(spec, observed)
