@@ -54,6 +54,9 @@ class Sink(Protocol):
     def removed(self, kind: str, body: Body) -> None:
         """An object was deleted, or no longer matches the selector."""
 
+    def unreadable(self, kind: str) -> None:
+        """An optional kind can't be read: it is not served, or the permission is missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -166,6 +169,7 @@ class Informer:
 
     def _do_without(self, why: str) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
+        self._sink.unreadable(self.resource.kind)
         if not self.synced.is_set() or not self._looks:
             self._log.info("doing without a kind", kind=self.resource.kind, error=why)
             self.synced.set()

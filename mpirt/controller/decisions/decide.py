@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.controller.decisions.budgets import as_nodes_are_seen
 from mpirt.controller.decisions.gangs import with_gang
 from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.plan import make_plan
@@ -49,7 +50,10 @@ def decide(
     heard: datetime | None = None,
 ) -> Plan:
     """
-    Return the plan for a job. `heard`: since when the API server has answered without a break.
+    Return the plan for a job.
+
+    `heard`: since when the API server has answered without a break. `nodes`: those that are about to go, None if
+    nodes can't be read.
 
     Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
     """
@@ -64,6 +68,7 @@ def decide(
         scalers=dialect.scalers(cached),
         answers=answers or {},
         nodes=nodes or {},
+        sees_nodes=nodes is not None,
     )
     try:
         spec = dialect.parse(body)
@@ -73,4 +78,5 @@ def decide(
         return plan_of_invalid(dialect, dialect.run_policy(body), str(error), observed, now=now)
     if is_forgotten(spec, observed):
         return plan_of_invalid(dialect, spec.run, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
-    return make_plan(dialect, with_gang(spec, settings), observed, settings=settings, now=now)
+    spec = as_nodes_are_seen(with_gang(spec, settings), observed)
+    return make_plan(dialect, spec, observed, settings=settings, now=now)

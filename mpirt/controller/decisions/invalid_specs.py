@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from mpirt.controller.decisions.budgets import budget_removal
 from mpirt.controller.decisions.cleanup import launcher_cleanup
 from mpirt.controller.decisions.deadlines import awaited, due
 from mpirt.controller.decisions.launching import removal
@@ -52,6 +53,7 @@ def plan_of_invalid(
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     released = [
+        *budget_removal(observed),
         *_released(run, observed, end if is_told else None),
         *_stopped_launcher(run, observed, now=now),
         *launcher_cleanup(run, observed, end if is_told else None),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from mpirt.controller.decisions.budgets import budget_removal, wanted_budget
 from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
@@ -33,7 +34,6 @@ from mpirt.controller.decisions.takeover import is_taken_over
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.disruptions import disruption_budget
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
 from mpirt.controller.manifests.service import service
@@ -107,6 +107,8 @@ def _plan_of_run(
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
         changes += [*launcher_cleanup(spec.run, observed, end), *members.pods]
+    else:
+        changes += budget_removal(observed)
     if obstacle is None:
         changes += [*label_ranks(spec, observed), *refreshed_launchers(spec, observed)]
         changes += no_longer_given_up(spec, observed)
@@ -133,7 +135,7 @@ def _wanted(
         role(spec, [pod.name for pod in superfluous(spec, observed)]),
         role_binding(spec),
         service(spec),
-        *([disruption_budget(spec)] if has_workers and spec.workers.leave_cordoned else []),
+        *wanted_budget(spec, end, has_workers=has_workers),
         *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
         *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
     ]

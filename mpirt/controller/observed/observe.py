@@ -116,6 +116,8 @@ class Observed:
     """What workers that are about to leave have answered, by the uids of their pods."""
     nodes: Mapping[str, Signal] = field(default_factory=dict)
     """The nodes that are about to go, by their names."""
+    sees_nodes: bool = False
+    """Whether nodes can be read."""
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 

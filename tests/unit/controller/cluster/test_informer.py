@@ -52,6 +52,9 @@ class Sink:
 
     removed = changed
 
+    def unreadable(self, kind: str) -> None:
+        raise AssertionError(kind)
+
 
 class Silent:
     """A log that nobody reads."""
@@ -113,6 +116,39 @@ def test_a_list_that_comes_page_by_page_is_progress() -> None:
     informer.join(60)
 
     assert pages.alive == [True] * 5
+
+
+class Revoked(Pages):
+    """An API server that takes the permission away after the first list."""
+
+    def watch(self, _request: Request) -> Answer:
+        return Answer(403, {"message": "nodes is forbidden"})
+
+
+class Unread(Sink):
+    """Waits for the word that a kind can't be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = threading.Event()
+
+    def unreadable(self, kind: str) -> None:
+        assert kind == kinds.NODE
+        self.lost.set()
+
+
+def test_a_permission_that_is_taken_away_later_is_reported() -> None:
+    sink = Unread()
+    source = Fixed(kinds.RESOURCES[kinds.NODE], optional=True)
+    informer = Informer(cast(Link, Revoked()), source, Where(), sink, Silent(), chance=lambda: 0.5)
+
+    informer.start()
+    assert sink.listed.wait(60)
+    assert sink.lost.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert not informer.is_alive()
 
 
 class TestThePauseAfterAFailure:
