@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.budgets import as_nodes_are_seen
 from mpirt.controller.decisions.gangs import with_gang
 from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.plan import make_plan
@@ -50,20 +49,17 @@ def decide(
     heard: datetime | None = None,
 ) -> Plan:
     """
-    Return the plan for a job.
+    Return the plan for a job. `heard`: since when the API server has answered without a break.
 
-    `heard`: since when the API server has answered without a break. `nodes`: those that are about to go, None if
-    nodes can't be read.
-
-    Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
+    `nodes` is None if nodes can't be read. Deterministic: the same input gives the same plan, and carrying a plan
+    out twice does no harm.
     """
     is_left_to_others = settings.only_claimed and not dialect.is_claimed(body)
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body) or is_left_to_others:
         return Plan()
     status = dialect.read_status(body)
-    observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)
     observed = replace(
-        observed,
+        observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard),
         claimed=dialect.is_claimed(body),
         scalers=dialect.scalers(cached),
         answers=answers or {},
@@ -78,5 +74,4 @@ def decide(
         return plan_of_invalid(dialect, dialect.run_policy(body), str(error), observed, now=now)
     if is_forgotten(spec, observed):
         return plan_of_invalid(dialect, spec.run, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
-    spec = as_nodes_are_seen(with_gang(spec, settings), observed)
-    return make_plan(dialect, spec, observed, settings=settings, now=now)
+    return make_plan(dialect, with_gang(spec, settings), observed, settings=settings, now=now)

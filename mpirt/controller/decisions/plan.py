@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.budgets import budget_removal, wanted_budget
+from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal, wanted_budget
 from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
@@ -70,6 +70,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed, now=now)
+    spec = as_nodes_are_seen(spec, observed)
     if (over := plan_at_limit(dialect, spec.run, observed, spec=spec, now=now)) is not None:
         return over
     deadline = due(spec.run, observed)
@@ -98,10 +99,7 @@ def _plan_of_run(
     members = worker_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
     if members.first:
         return Plan(members.first)
-    changes: list[Action] = []
-    if obstacle is None:
-        changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
-        changes += replaced_workers(spec, observed, changes)
+    changes = _changes(spec, observed, settings, wanted) if obstacle is None else []
     # An obstacle stops only creations and changes: a suspended or finished job still releases what it holds.
     if obstacle is None or _gives_back(spec, end):
         changes += _removals(observed, wanted)
@@ -160,6 +158,12 @@ def _with_history(manifest: Manifest, observed: Observed, happened: History) -> 
         return manifest
     metadata = {**manifest["metadata"], "annotations": {HISTORY_ANNOTATION: dump_history(happened)}}
     return {**manifest, "metadata": metadata}
+
+
+def _changes(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]) -> list[Action]:
+    """Return what brings the job's objects to their desired state, but for what is no longer needed."""
+    changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
+    return [*changes, *replaced_workers(spec, observed, changes)]
 
 
 def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:

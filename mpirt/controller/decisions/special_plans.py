@@ -75,10 +75,8 @@ def plan_at_limit(
     if deadline is not None and deadline <= now:
         reason, said = Reason.DEADLINE, f"the job was active longer than activeDeadlineSeconds={run.deadline}"
     elif patience is not None and patience <= now:
-        reason, said = (
-            Reason.NO_PATIENCE,
-            (f"the job waited longer than {PATIENCE_ANNOTATION}={run.patience} for its workers"),
-        )
+        reason = Reason.NO_PATIENCE
+        said = f"the job waited longer than {PATIENCE_ANNOTATION}={run.patience} for its workers"
         if not run.gave_up:
             return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=said),))
     else:
