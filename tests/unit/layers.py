@@ -108,8 +108,8 @@ _CONTROLLER = (
     "model/actions model/attempts model/conditions model/digests model/gangs model/kinds "
     "model/objectnames model/outcomes model/proofs model/quantities model/reading model/records model/roster "
     "model/roster_records model/scalers model/spec "
-    "observed/deaths observed/facts observed/going_nodes observed/history observed/members observed/nodes "
-    "observed/observe observed/pod_events observed/pods observed/rivals observed/store"
+    "observed/deaths observed/digested observed/facts observed/going_nodes observed/history observed/members "
+    "observed/nodes observed/observe observed/pod_events observed/pods observed/rivals observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",

@@ -162,17 +162,18 @@ def _with_history(manifest: Manifest, observed: Observed, happened: History) -> 
 
 def _changes(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]) -> list[Action]:
     """Return what brings the job's objects to their desired state, but for what is no longer needed."""
-    changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
+    changes = [*dry_runs(spec, observed, settings), *_object_actions(spec, observed, wanted)]
     return [*changes, *replaced_workers(spec, observed, changes)]
 
 
-def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
+def _object_actions(spec: JobSpec, observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     actions: list[Action] = []
     for manifest in wanted:
         live = observed.mine.get(str(manifest["kind"]))
-        if live is None:
+        # A suspended job has no use for an object, and thousands may wait in a queue.
+        if live is None and not spec.run.suspended:
             actions.append(Create(manifest, "object missing; creating", digest(manifest)))
-        elif not live.deleting and (changed := correction(manifest, live)) is not None:
+        elif live is not None and not live.deleting and (changed := correction(manifest, live)) is not None:
             actions.append(changed)
     return actions
 

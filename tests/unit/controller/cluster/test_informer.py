@@ -69,6 +69,7 @@ class Silent:
     [
         pytest.param(kinds.POD, "500", id="pods"),
         pytest.param(kinds.CONFIG_MAP, "20", id="ConfigMaps, for the files in them"),
+        pytest.param(kinds.ROLE, "20", id="Roles, for the workers in them"),
     ],
 )
 def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, size: str) -> None:
