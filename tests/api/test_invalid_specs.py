@@ -29,7 +29,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "suspended": {},
     "cleaned": {"cleanPodPolicy": "Running"},
     "deleted": {"ttlSecondsAfterFinished": 1},
-    "overdue": {"activeDeadlineSeconds": 100},
+    "overdue": {"activeDeadlineSeconds": 3600},
 }
 SUSPENDED = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 ELASTIC = {"minReplicas": 1, "maxReplicas": 3}
