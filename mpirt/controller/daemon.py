@@ -75,6 +75,10 @@ class Feed:
         """An object was deleted, or no longer matches the selector."""
         self._queue.add(self._store.remove(kind, body))
 
+    def unreadable(self, kind: str) -> None:
+        """An optional kind can't be read."""
+        self._queue.add(self._store.lose(kind))
+
 
 class Daemon:
     """The controller."""

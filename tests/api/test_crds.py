@@ -242,8 +242,11 @@ def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
     kubectl("apply", "--kustomize", OURS)
     with controllers.passing(own, ground, tmp_path) as ours:
         wait_for_garbage_collector(ours, version)
-        ended, waiting = submit(ours, version), submit(ours, version, runPolicy={"suspend": True})
+        ended, waiting = submit(ours, version), submit(ours, version, annotations={"Launcher": {ENDS: NEVER}})
         ended.wait_for_end()
+        # A job that never ran has no objects.
+        waiting.wait_for("Running")
+        waiting.change(runPolicy={"suspend": True})
         waiting.wait_for("Suspended")
 
         go_back(kubectl, version)

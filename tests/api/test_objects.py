@@ -25,7 +25,7 @@ from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.observe import read_live, slim
 from tests.e2e.ground import Namespace
 
 Body = dict[str, Any]
@@ -80,7 +80,7 @@ def put_right(namespace: Namespace, wanted: Body) -> list[Any]:
     kind, name = wanted["kind"], wanted["metadata"]["name"]
     written: list[Any] = []
     for _ in range(3):
-        action = correction(wanted, read_live(kind, namespace.kubectl.get(kind, name)))
+        action = correction(wanted, read_live(kind, slim(kind, namespace.kubectl.get(kind, name))))
         if action is None:
             return written
         assert isinstance(action, Patch)

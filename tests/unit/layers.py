@@ -91,9 +91,9 @@ _CONTROLLER = (
     "options cluster/election "
     "scaling/bare_workers scaling/departures scaling/drains scaling/replacements scaling/reports "
     "scaling/requests scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
-    "decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
-    "decisions/gangs decisions/launching decisions/lost_nodes decisions/plan decisions/planner "
-    "decisions/refreshing decisions/special_plans decisions/takeover decisions/worker_pods "
+    "decisions/budgets decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
+    "decisions/gangs decisions/invalid_specs decisions/launching decisions/lost_nodes decisions/plan "
+    "decisions/planner decisions/refreshing decisions/special_plans decisions/takeover decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
     "dialects/scheduling dialects/status_fields dialects/template dialects/training_job "
     "dialects/training_status "
@@ -108,8 +108,8 @@ _CONTROLLER = (
     "model/actions model/attempts model/conditions model/digests model/gangs model/kinds "
     "model/objectnames model/outcomes model/proofs model/quantities model/reading model/records model/roster "
     "model/roster_records model/scalers model/spec "
-    "observed/deaths observed/facts observed/going_nodes observed/history observed/members observed/nodes "
-    "observed/observe observed/pod_events observed/pods observed/rivals observed/store"
+    "observed/deaths observed/digested observed/facts observed/going_nodes observed/history observed/members "
+    "observed/nodes observed/observe observed/pod_events observed/pods observed/rivals observed/store"
 )
 PURE = frozenset({
     "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",

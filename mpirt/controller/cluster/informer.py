@@ -56,6 +56,9 @@ class Sink(Protocol):
     def removed(self, kind: str, body: Body) -> None:
         """An object was deleted, or no longer matches the selector."""
 
+    def unreadable(self, kind: str) -> None:
+        """An optional kind can't be read: it is not served, or the permission is missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -178,6 +181,7 @@ class Informer:
 
     def _do_without(self, error: Unserved | Forbidden) -> None:
         """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
+        self._sink.unreadable(self.resource.kind)
         if str(error) != self.problem or not self._looks:
             write = self._log.warning if isinstance(error, OtherVersion) else self._log.info
             write("doing without a kind", kind=self.resource.kind, error=str(error))

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete
-from mpirt.controller.model.spec import CleanPods, JobSpec
+from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd
 from mpirt.controller.observed.observe import Observed
 
@@ -27,9 +27,9 @@ def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool
     return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
 
 
-def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> list[Action]:
+def launcher_cleanup(run: RunPolicy, observed: Observed, end: JobEnd | None) -> list[Action]:
     """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
-    if end is None or spec.run.clean is not CleanPods.ALL:
+    if end is None or run.clean is not CleanPods.ALL:
         return []
     return [
         Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")
@@ -38,8 +38,8 @@ def launcher_cleanup(spec: JobSpec, observed: Observed, end: JobEnd | None) -> l
     ]
 
 
-def expiry(spec: JobSpec, end: JobEnd | None) -> datetime | None:
+def expiry(run: RunPolicy, end: JobEnd | None) -> datetime | None:
     """Return when the TTL of a finished job expires; None if it has none or has not finished."""
-    if end is None or end.at is None or spec.run.ttl is None:
+    if end is None or end.at is None or run.ttl is None:
         return None
-    return end.at + timedelta(seconds=spec.run.ttl)
+    return end.at + timedelta(seconds=run.ttl)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
 from mpirt.controller.observed.observe import Observed
 
@@ -22,34 +22,34 @@ CAUSE_WITHIN = timedelta(seconds=5)
 END_WITHIN = timedelta(seconds=15)
 
 
-def awaited(spec: JobSpec, observed: Observed) -> datetime | None:
+def awaited(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return until when an end is held back because the Job or its pod does not show it yet; None if it is not."""
     end = job_end(observed)
     if end is None:
-        since, within = _succeeded_since(observed) or _exhausted_since(spec, observed), END_WITHIN
+        since, within = _succeeded_since(observed) or _exhausted_since(run, observed), END_WITHIN
     else:
         since, within = _unexplained_since(observed, end), CAUSE_WITHIN
     return None if since is None else since + within
 
 
-def due(spec: JobSpec, observed: Observed) -> datetime | None:
+def due(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return when activeDeadlineSeconds is over, if it is set. It includes the time spent waiting for workers."""
     started = observed.status.started
-    if spec.run.deadline is None or spec.run.suspended or started is None or is_finished(observed.status):
+    if run.deadline is None or run.suspended or started is None or is_finished(observed.status):
         return None
-    return started + timedelta(seconds=spec.run.deadline)
+    return started + timedelta(seconds=run.deadline)
 
 
-def patience_ends(spec: JobSpec, observed: Observed) -> datetime | None:
+def patience_ends(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return until when the job may wait for its workers; None if it has a launcher, or may wait for ever."""
     status = observed.status
-    if spec.run.patience is None or spec.run.suspended or status.started is None or is_finished(status):
+    if run.patience is None or run.suspended or status.started is None or is_finished(status):
         return None
     if kinds.JOB in observed.mine or status.is_true(Type.RUNNING):
         return None
     running = status.conditions.get(Type.RUNNING)
     since = status.started if running is None else max(status.started, running.changed)
-    return since + timedelta(seconds=spec.run.patience)
+    return since + timedelta(seconds=run.patience)
 
 
 def shortened_run(spec: JobSpec) -> JobSpec:
@@ -72,10 +72,10 @@ def _succeeded_since(observed: Observed) -> datetime | None:
     return last.ended if last.phase == "Succeeded" else None
 
 
-def _exhausted_since(spec: JobSpec, observed: Observed) -> datetime | None:
+def _exhausted_since(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return when the last allowed attempt failed; None while another may follow."""
     pods = observed.launchers
-    may_try = len(pods) <= spec.run.retries or any(pod.phase != "Failed" for pod in pods)
+    may_try = len(pods) <= run.retries or any(pod.phase != "Failed" for pod in pods)
     if may_try or observed.live(kinds.JOB) is None:
         return None
     return pods[-1].ended

@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.gangs import with_gang
+from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.plan import make_plan
-from mpirt.controller.decisions.special_plans import plan_of_impossible, plan_of_invalid
+from mpirt.controller.decisions.special_plans import plan_of_impossible
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.model.actions import Plan, Rejection
 from mpirt.controller.model.conditions import Reason
@@ -50,26 +51,27 @@ def decide(
     """
     Return the plan for a job. `heard`: since when the API server has answered without a break.
 
-    Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
+    `nodes` is None if nodes can't be read. Deterministic: the same input gives the same plan, and carrying a plan
+    out twice does no harm.
     """
     is_left_to_others = settings.only_claimed and not dialect.is_claimed(body)
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body) or is_left_to_others:
         return Plan()
     status = dialect.read_status(body)
-    observed = observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard)
     observed = replace(
-        observed,
+        observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard),
         claimed=dialect.is_claimed(body),
         scalers=dialect.scalers(cached),
         answers=answers or {},
         nodes=nodes or {},
+        sees_nodes=nodes is not None,
     )
     try:
         spec = dialect.parse(body)
     except SpecError as error:
         if error.field in _FIXED:
             return plan_of_impossible(dialect, str(error), observed, now=now)
-        return plan_of_invalid(dialect, str(error), observed, now=now)
+        return plan_of_invalid(dialect, dialect.run_policy(body), str(error), observed, now=now)
     if is_forgotten(spec, observed):
-        return plan_of_invalid(dialect, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
+        return plan_of_invalid(dialect, spec.run, _FORGETFUL, observed, reason=Reason.REFUSED, now=now)
     return make_plan(dialect, with_gang(spec, settings), observed, settings=settings, now=now)

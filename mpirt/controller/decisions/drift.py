@@ -3,9 +3,9 @@ The difference between the desired and the actual state of an object.
 
 Owns: which sections of each kind are ours, how they are compared, and the patch that corrects them. No I/O.
 
-Sections that the API server stores unchanged are compared as a whole, so that additions are drift, too. It
-rewrites pod templates: a template is compared by the digest of what the user wrote, and by the generation, which
-every edit raises.
+Sections that the API server stores unchanged are compared as a whole, so that additions are drift, too; of long
+ones the cache has digests. It rewrites pod templates: a template is compared by the digest of what the user wrote,
+and by the generation, which every edit raises.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, 
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import rows, table
+from mpirt.controller.observed.digested import digested
 from mpirt.controller.observed.observe import Live, digest_of
 
 _Path = tuple[str, ...]
@@ -106,10 +107,11 @@ def _patch(live: Live, operations: Sequence[Operation], wanted: str) -> Patch:
 
 def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Iterator[Operation]:
     given = (path for path in sections.given if _at(wanted, path) is not None)
+    compared = {**wanted, **digested(live.kind, wanted)}
     for path in (*sections.kept, *given):
-        if (value := _at(wanted, path)) == _at(live.body, path):
+        if _at(compared, path) == _at(live.body, path):
             continue
-        if value is None:
+        if (value := _at(wanted, path)) is None:
             yield {"op": "remove", "path": pointer(*path)}
         else:
             yield {"op": "add", "path": pointer(*path), "value": value}

@@ -30,14 +30,14 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if job_end(observed) is not None:
         return [] if job is None else _kept(spec, job)
     if spec.run.suspended:
-        return [_removal(job, "the job is suspended")] if job is not None else []
+        return [removal(job, "the job is suspended")] if job is not None else []
     held = any(not pod.is_over for pod in observed.previous_launchers)
     wanted = launcher_job(spec, settings, held=held)
     if job is None:
         made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
         return [*_ended_previous(observed), *([made] if _is_time(spec, workers) else [])]
     if reason := outdated(spec, job):
-        return [_removal(job, STOPS[reason])]
+        return [removal(job, STOPS[reason])]
     changed = correction(wanted, job)
     return [] if changed is None else [changed]
 
@@ -56,7 +56,8 @@ def _why(spec: JobSpec, workers: Readiness) -> str:
     return str(workers) if spec.launcher.creation is Creation.WHEN_READY else "launcherCreationPolicy is AtStartup"
 
 
-def _removal(job: Live, why: str) -> Delete:
+def removal(job: Live, why: str) -> Delete:
+    """Return the deletion of the launcher Job, which stays visible until its pods are gone."""
     return Delete(kinds.JOB, job.name, job.uid, why, foreground=True)
 
 

@@ -11,24 +11,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.cleanup import (
-    expiry,
-    launcher_cleanup,
-    wants_workers,
-)
-from mpirt.controller.decisions.deadlines import awaited, due, patience_ends, shortened_run
+from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal, wanted_budget
+from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
+from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.gangs import wanted_group
+from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.refreshing import refreshed_launchers
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
+    next_limit,
     no_longer_given_up,
+    plan_at_limit,
     plan_of_anothers,
-    plan_of_invalid,
-    plan_of_overdue,
     plan_of_rerun,
     plan_of_takeover,
 )
@@ -36,7 +34,6 @@ from mpirt.controller.decisions.takeover import is_taken_over
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.disruptions import disruption_budget
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
 from mpirt.controller.manifests.service import service
@@ -54,7 +51,7 @@ from mpirt.controller.model.objectnames import HISTORY_ANNOTATION
 from mpirt.controller.model.reading import shortened
 from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_finished, is_reopened, job_end
+from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
@@ -73,25 +70,19 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed, now=now)
-    end = job_end(observed)
-    expires = expiry(spec, end)
-    # The end is reported before the job is deleted, however short its TTL is.
-    if expires is not None and expires <= now and is_finished(observed.status):
-        why = f"ttlSecondsAfterFinished={spec.run.ttl} has expired"
-        return Plan((Delete(observed.owner.kind, spec.key.name, observed.owner.uid, why),))
-    overdue = plan_of_overdue(dialect, spec, observed, now=now)
-    if overdue is not None:
-        return overdue
-    deadline, patience = due(spec, observed), patience_ends(spec, observed)
+    spec = as_nodes_are_seen(spec, observed)
+    if (over := plan_at_limit(dialect, spec.run, observed, spec=spec, now=now)) is not None:
+        return over
+    deadline = due(spec.run, observed)
     is_overdue = deadline is not None and deadline <= now
     plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings, now=now)
-    return replace(plan, again=earliest(plan.again, expires, patience, None if is_overdue else deadline))
+    return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed, now=now)))
 
 
 def _plan_of_run(
     dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
 ) -> Plan:
-    end, told_at = job_end(observed), awaited(spec, observed)
+    end, told_at = job_end(observed), awaited(spec.run, observed)
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     end = end if is_told else None
@@ -101,22 +92,21 @@ def _plan_of_run(
     rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
-        return plan_of_invalid(dialect, problem, observed, reason=reason, now=now)
+        return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
     workers = readiness(spec, observed)
     members = worker_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
     if members.first:
         return Plan(members.first)
-    changes: list[Action] = []
-    if obstacle is None:
-        changes = [*dry_runs(spec, observed, settings), *_object_actions(observed, wanted)]
-        changes += replaced_workers(spec, observed, changes)
+    changes = _changes(spec, observed, settings, wanted) if obstacle is None else []
     # An obstacle stops only creations and changes: a suspended or finished job still releases what it holds.
     if obstacle is None or _gives_back(spec, end):
         changes += _removals(observed, wanted)
         changes += launcher_actions(spec, observed, settings, workers)
-        changes += [*launcher_cleanup(spec, observed, end), *members.pods]
+        changes += [*launcher_cleanup(spec.run, observed, end), *members.pods]
+    else:
+        changes += budget_removal(observed)
     if obstacle is None:
         changes += [*label_ranks(spec, observed), *refreshed_launchers(spec, observed)]
         changes += no_longer_given_up(spec, observed)
@@ -143,7 +133,7 @@ def _wanted(
         role(spec, [pod.name for pod in superfluous(spec, observed)]),
         role_binding(spec),
         service(spec),
-        *([disruption_budget(spec)] if has_workers and spec.workers.leave_cordoned else []),
+        *wanted_budget(spec, end, has_workers=has_workers),
         *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
         *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
     ]
@@ -170,13 +160,20 @@ def _with_history(manifest: Manifest, observed: Observed, happened: History) -> 
     return {**manifest, "metadata": metadata}
 
 
-def _object_actions(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
+def _changes(spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest]) -> list[Action]:
+    """Return what brings the job's objects to their desired state, but for what is no longer needed."""
+    changes = [*dry_runs(spec, observed, settings), *_object_actions(spec, observed, wanted)]
+    return [*changes, *replaced_workers(spec, observed, changes)]
+
+
+def _object_actions(spec: JobSpec, observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     actions: list[Action] = []
     for manifest in wanted:
         live = observed.mine.get(str(manifest["kind"]))
-        if live is None:
+        # A suspended job has no use for an object, and thousands may wait in a queue.
+        if live is None and not spec.run.suspended:
             actions.append(Create(manifest, "object missing; creating", digest(manifest)))
-        elif not live.deleting and (changed := correction(manifest, live)) is not None:
+        elif live is not None and not live.deleting and (changed := correction(manifest, live)) is not None:
             actions.append(changed)
     return actions
 

@@ -31,8 +31,8 @@ class Around:
     departed: DepartedPods = ()
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """What pods have answered when asked whether they are in use, by their uids."""
-    nodes: Mapping[str, Signal] = field(default_factory=dict)
-    """The nodes that are about to go."""
+    nodes: Mapping[str, Signal] | None = None
+    """The nodes that are about to go; None if nodes can't be read."""
     heard: datetime | None = None
     """Since when the API server has answered without a break; None: for as long as it matters."""
 

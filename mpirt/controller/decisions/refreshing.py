@@ -38,7 +38,7 @@ def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
     live, wanted = observed.live(kinds.CONFIG_MAP), _told(spec)
     if live is None or any(rejection.digest == _QUESTION for rejection in observed.rejections):
         return []
-    if text(table(live.body, "data"), HOSTFILE) != files(spec)[HOSTFILE]:
+    if text(table(live.body, "data"), HOSTFILE) != digest(files(spec)[HOSTFILE]):
         return []
     change = {"op": "replace", "path": _POINTER, "value": wanted}
     return [

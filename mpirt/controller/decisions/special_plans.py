@@ -1,48 +1,34 @@
 """
 Plans for special cases.
 
-Owns: the plans for a job whose spec is invalid or rejected, that a rival has begun or runs, that is to run again,
-or whose deadline or patience ends before it has a launcher Job.
+Owns: the plans for a job that a rival has begun or runs, that is to run again, whose name is invalid, or one of
+whose limits is reached: its TTL, or a deadline or patience before it has a launcher Job.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.cleanup import expiry
 from mpirt.controller.decisions.deadlines import due, patience_ends
-from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
-from mpirt.controller.messages.status import failed_status, invalid_status
+from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
-from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import RUN, is_finished
+from mpirt.controller.model.spec import JobSpec, RunPolicy
+from mpirt.controller.observed.facts import RUN, is_finished, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.rivals import is_run_by_another
 from mpirt.controller.scaling.bare_workers import all_deletions
 
 # Objects of others are not watched, and no event tells when the reason of a rejection is gone.
 LOOK_AGAIN = timedelta(seconds=30)
-
-
-def plan_of_invalid(
-    dialect: Dialect, problem: str, observed: Observed, *, now: datetime, reason: Reason = Reason.INVALID
-) -> Plan:
-    """Return the plan for a job whose spec is invalid or rejected: report that, and leave alone what runs."""
-    if is_run_by_another(observed):
-        return Plan()
-    forced, force_again = forced_deletions(observed, now=now)
-    seen = overlooking(observed, now=now)
-    status = invalid_status(reason, problem, seen, history(None, seen, now=now), now=now)
-    said, write_again = status_actions(dialect.write_status, None, observed, status, now=now)
-    look = now + LOOK_AGAIN if observed.rejections else None
-    return Plan((*forced, *said), earliest(force_again, write_again, look))
 
 
 def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
@@ -63,25 +49,49 @@ def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
     return Plan((*removed, *workers, *healed), heal_again)
 
 
-def plan_of_overdue(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan | None:
+def plan_at_limit(
+    dialect: Dialect,
+    run: RunPolicy,
+    observed: Observed,
+    *,
+    spec: JobSpec | None = None,
+    problem: str = "",
+    now: datetime,
+) -> Plan | None:
     """
-    Return the plan that fails a job whose deadline or patience is over; None if it may go on.
+    Return the plan for a job one of whose limits is reached: it is deleted, or it fails; None if it may go on.
 
-    This is for a job without a launcher Job: Kubernetes enforces the deadline of that. A lost patience is said
-    first where Arena looks for it.
+    A deadline and a patience end it here only without a launcher Job: Kubernetes enforces the deadline of that. A
+    lost patience is said first where Arena looks for it. `problem`: what is invalid in the job, if it has no spec.
     """
+    expires = expiry(run, job_end(observed))
+    # The end is reported before the job is deleted, however short its TTL is.
+    if expires is not None and expires <= now and is_finished(observed.status):
+        owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
+        return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
     if kinds.JOB in observed.mine:
         return None
-    deadline, patience = due(spec, observed), patience_ends(spec, observed)
+    deadline, patience = due(run, observed), patience_ends(run, observed)
     if deadline is not None and deadline <= now:
-        problem = f"the job was active longer than activeDeadlineSeconds={spec.run.deadline}"
-        return Plan(_failure(dialect, spec, observed, Reason.DEADLINE, problem, now=now))
-    if patience is None or patience > now:
+        reason, said = Reason.DEADLINE, f"the job was active longer than activeDeadlineSeconds={run.deadline}"
+    elif patience is not None and patience <= now:
+        reason = Reason.NO_PATIENCE
+        said = f"the job waited longer than {PATIENCE_ANNOTATION}={run.patience} for its workers"
+        if not run.gave_up:
+            return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=said),))
+    else:
         return None
-    problem = f"the job waited longer than {PATIENCE_ANNOTATION}={spec.run.patience} for its workers"
-    if not spec.run.gave_up:
-        return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=problem),))
-    return Plan(_failure(dialect, spec, observed, Reason.NO_PATIENCE, problem, now=now))
+    said = f"{said}; {problem if spec is None else readiness(spec, observed)}"
+    status = failed_status(reason, said, observed, history(spec, observed, now=now), now=now)
+    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status, now=now)[0]))
+
+
+def next_limit(run: RunPolicy, observed: Observed, *, now: datetime) -> datetime | None:
+    """Return when the next of the job's limits is reached; a deadline that is over has had its effect."""
+    deadline = due(run, observed)
+    is_overdue = deadline is not None and deadline <= now
+    expires = expiry(run, job_end(observed))
+    return earliest(expires, patience_ends(run, observed), None if is_overdue else deadline)
 
 
 def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:
@@ -95,15 +105,6 @@ def _gave_up(observed: Observed, change: Operation, *, why: str) -> Patch:
     path = pointer("metadata", "annotations", GAVE_UP_ANNOTATION)
     owner = observed.owner
     return Patch(owner.kind, owner.key.name, (is_object(owner.uid), {**change, "path": path}), why)
-
-
-def _failure(
-    dialect: Dialect, spec: JobSpec, observed: Observed, reason: Reason, problem: str, *, now: datetime
-) -> tuple[Action, ...]:
-    """Return the report that the job has failed while it waited for workers."""
-    said = f"{problem}; {readiness(spec, observed)}"
-    status = failed_status(reason, said, observed, history(spec, observed, now=now), now=now)
-    return tuple(status_actions(dialect.write_status, spec, observed, status, now=now)[0])
 
 
 def plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:

@@ -14,7 +14,7 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, JobSpec, Owner
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy
 
 # The manager that names this controller.
 US = f"{names.PREFIX}/controller"
@@ -60,6 +60,10 @@ class Dialect(Kind, Protocol):
 
     def parse(self, body: Body) -> JobSpec:
         """Return the job's spec. Raises SpecError with the path of the first invalid field."""
+        ...
+
+    def run_policy(self, body: Body) -> RunPolicy:
+        """Return the job's run policy as far as it is valid, whatever else in the spec is not."""
         ...
 
     def read_status(self, body: Body) -> JobStatus:

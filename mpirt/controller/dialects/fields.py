@@ -6,14 +6,19 @@ Owns: the checks of a field's type and range. A null field counts as missing, as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from mpirt.controller.model.quantities import is_quantity
 from mpirt.errors import SpecError
 
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+
+MOST = 2**31 - 1
+"""The largest number in a field of 32 bits."""
 
 _SHOWN = 60
 
@@ -74,7 +79,7 @@ class Fields:
             raise SpecError(self.at(name), f"expected true or false, got {shown(value)}")
         return value
 
-    def number(self, name: str, *, least: int, most: int = 2**31 - 1) -> int | None:
+    def number(self, name: str, *, least: int, most: int = MOST) -> int | None:
         """Return the whole number in a field; None if it is missing."""
         value = self.values.get(name)
         if value is None:
@@ -119,6 +124,40 @@ class Fields:
         if not isinstance(value, list):
             raise SpecError(self.at(name), f"expected a list, got {shown(value)}")
         return value
+
+
+class ValidFields(Fields):
+    """The same fields, of which an invalid one counts as missing."""
+
+    __slots__ = ()
+
+    def table(self, name: str) -> ValidFields:
+        """Return the object in a field; empty if it is missing or invalid."""
+        value = self.values.get(name)
+        return ValidFields(value if isinstance(value, Mapping) else {}, self.at(name))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return the text in a field; the default if it is missing or invalid."""
+        return _valid(partial(super().text, name), default)
+
+    def flag(self, name: str) -> bool | None:
+        """Return the boolean in a field; None if it is missing or invalid."""
+        return _valid(partial(super().flag, name), None)
+
+    def number(self, name: str, *, least: int, most: int = MOST) -> int | None:
+        """Return the whole number in a field; None if it is missing or invalid."""
+        return _valid(partial(super().number, name, least=least, most=most), None)
+
+    def choice(self, name: str, choices: type[E], default: E) -> E:
+        """Return one of the choices; the default if the field is missing, empty or invalid."""
+        return _valid(partial(super().choice, name, choices, default), default)
+
+
+def _valid(read: Callable[[], T], default: T) -> T:
+    try:
+        return read()
+    except SpecError:
+        return default
 
 
 def shown(value: object) -> str:

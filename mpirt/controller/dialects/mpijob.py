@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
-from mpirt.controller.dialects.fields import Fields, shown
+from mpirt.controller.dialects.fields import Fields, ValidFields, shown
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling
 from mpirt.controller.dialects.template import read_template
@@ -108,6 +108,11 @@ class MpiJob:
                 *_policy_notices(spec, run),
             ),
         )
+
+    def run_policy(self, body: Body) -> RunPolicy:
+        """Return the job's run policy as far as it is valid."""
+        spec = ValidFields(table(body, "spec"), "spec")
+        return _run_policy(spec, spec.table("runPolicy"))
 
     def read_status(self, body: Body) -> JobStatus:
         """Return the status that the object holds."""

@@ -15,7 +15,7 @@ from typing import Any
 from mpirt import names, podobjects
 from mpirt.controller.dialects import training_status
 from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
-from mpirt.controller.dialects.fields import Fields
+from mpirt.controller.dialects.fields import Fields, ValidFields
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
 from mpirt.controller.dialects.template import read_template
@@ -109,8 +109,17 @@ class TrainingJob:
             slots=spec.number("slotsPerWorker", least=1) or gpus(template) or 1,
             workers=_workers(worker, template, body, owner.key.name),
             launcher=_launcher(launcher),
-            run=_run_policy(spec, launcher, body),
+            run=_run_policy(spec, launcher, body, _patience(body)),
         )
+
+    def run_policy(self, body: Body) -> RunPolicy:
+        """Return the job's run policy as far as it is valid."""
+        spec = ValidFields(table(body, "spec"), "spec")
+        try:
+            patience = _patience(body)
+        except SpecError:
+            patience = None
+        return _run_policy(spec, spec.table("etReplicaSpecs").table("launcher"), body, patience)
 
     def read_status(self, body: Body) -> JobStatus:
         """Return the status that the object holds."""
@@ -159,7 +168,7 @@ def _launcher(launcher: Fields) -> Launcher:
     return Launcher(read_template(launcher, ""))
 
 
-def _run_policy(spec: Fields, launcher: Fields, body: Body) -> RunPolicy:
+def _run_policy(spec: Fields, launcher: Fields, body: Body, patience: int | None) -> RunPolicy:
     restarts = spec.number("backoffLimit", least=0)
     allowed = _DEFAULT_RESTARTS if restarts is None else restarts
     is_restarted = spec.choice("restartPolicy", _JobRestart, _JobRestart.NEVER) is _JobRestart.ON_FAILURE
@@ -170,11 +179,12 @@ def _run_policy(spec: Fields, launcher: Fields, body: Body) -> RunPolicy:
         retries=allowed if is_restarted or is_recreated else 0,
         exits_are_final=is_recreated and not is_restarted,
         suspended=text(annotations, SUSPENDED_ANNOTATION) == "true",
-        patience=_patience(text(annotations, PATIENCE_ANNOTATION)),
+        patience=patience,
         gave_up=text(annotations, GAVE_UP_ANNOTATION) == GAVE_UP,
     )
 
 
-def _patience(seconds: str) -> int | None:
+def _patience(body: Body) -> int | None:
+    seconds = text(table(body, "metadata", "annotations"), PATIENCE_ANNOTATION)
     found = parse_count(f"metadata.annotations[{PATIENCE_ANNOTATION}]", seconds) if seconds else 0
     return found or None

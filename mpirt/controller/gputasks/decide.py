@@ -90,7 +90,7 @@ def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Aroun
     pod = state.pod
     if task is None or not task.checkpointable or pod is None or state.phase is not Phase.RUNNING:
         return None
-    signal = around.nodes.get(pod.node)
+    signal = (around.nodes or {}).get(pod.node)
     if signal is None or signal.source is not Source.NODE_TAINT or before.left == pod.node:
         return None
     words = f"node {pod.node} {signal.why}; pod {pod.name} is ended, and the task continues elsewhere"

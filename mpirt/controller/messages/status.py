@@ -127,27 +127,31 @@ def job_status(
 
 
 def invalid_status(
-    reason: Reason, problem: str, observed: Observed, history: History, *, now: datetime
+    reason: Reason, problem: str, observed: Observed, history: History, *, suspended: bool, now: datetime
 ) -> JobStatus:
     """
     Return the status of a job whose spec is invalid or rejected.
 
-    The job does not fail: its spec or a policy may be changed. What runs continues, and its end is reported.
+    The job does not fail: its spec or a policy may be changed. What runs continues, unless the job is suspended,
+    and its end is reported.
     """
     before, end = observed.status, job_end(observed)
+    suspended = suspended and end is None
     said = _said_before(observed)
     if end is not None:
         said |= {**_past(observed, history), **_finished(observed, history, end)}
+    elif suspended:
+        told = (True, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
+        said |= {**_past(observed, history), Type.SUSPENDED: told, Type.RUNNING: (False, reason, problem)}
     elif kinds.JOB in observed.mine:
         message = f"The changed spec is ignored, and the job runs on with the previous one: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
         said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
-        said |= {kind: _as_it_was(one) for kind, one in before.conditions.items() if kind is Type.SUSPENDED}
     return replace(
-        _counted(observed, end),
+        _counted(observed, end, suspended=suspended),
         conditions=conditions(before, said, now=now),
-        started=before.started,
+        started=None if suspended else before.started,
         history=history,
     )
 

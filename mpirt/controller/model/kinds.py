@@ -54,7 +54,8 @@ RESOURCES: Mapping[str, Resource] = {
         # The keeper's files make each of them some 100 kB long.
         Resource("v1", CONFIG_MAP, "configmaps", page=20),
         Resource("v1", SERVICE_ACCOUNT, "serviceaccounts"),
-        Resource(_RBAC, ROLE, "roles"),
+        # Each names the workers of a job: up to 760 kB of 10,000.
+        Resource(_RBAC, ROLE, "roles", page=20),
         Resource(_RBAC, ROLE_BINDING, "rolebindings"),
         Resource("v1", SERVICE, "services"),
         Resource("apps/v1", STATEFUL_SET, "statefulsets"),

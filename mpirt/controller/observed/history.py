@@ -36,14 +36,20 @@ _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
 
 
-def history(spec: JobSpec | None, observed: Observed, *, now: datetime) -> History:
-    """Return the history as of now. Without a spec, the current attempt gets no deaths: some may be intended."""
+def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False, now: datetime) -> History:
+    """
+    Return the history as of now. `suspended`: whether the job is, where there is no spec that says so.
+
+    Without a spec, the current attempt gets no deaths: some may be intended.
+    """
     if is_reopened(observed):
         return History(rerun=observed.rerun.value)
     known = _known(observed)
     if is_over(observed):
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
-    attempts = _with_stop(spec, observed, _with_launchers(spec, observed, known, now), known)
+    attempts = _with_launchers(spec, observed, known, now)
+    if _may_stop(observed, attempts, known):
+        attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
         attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
     kept = _with_late_news(spec, observed, tuple(attempts))
@@ -134,19 +140,17 @@ def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
     return now if is_better else before
 
 
-def _with_stop(spec: JobSpec | None, observed: Observed, attempts: list[Attempt], known: History) -> list[Attempt]:
-    """Return the attempts, with what ended the last one on purpose, if anything did."""
+def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bool:
+    """Whether the last attempt, which has not ended by itself, may have been ended on purpose."""
     if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
-        return attempts
+        return False
     last, before = attempts[-1], known.last
-    had_ended = before is not None and before.launcher == last.launcher and before.ended is not None
-    stop = None if had_ended else _stop(spec, observed)
-    return [*attempts[:-1], replace(last, stopped=stop)]
+    return before is None or before.launcher != last.launcher or before.ended is None
 
 
-def _stop(spec: JobSpec | None, observed: Observed) -> Stop | None:
+def _stop(spec: JobSpec | None, observed: Observed, *, suspended: bool) -> Stop | None:
     job = observed.mine.get(kinds.JOB)
-    if spec is not None and spec.run.suspended:
+    if suspended or (spec is not None and spec.run.suspended):
         return Stop.SUSPENDED
     if job is not None and spec is not None and (changed := outdated(spec, job)):
         return changed

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from mpirt import names, podobjects
@@ -35,6 +34,7 @@ from mpirt.controller.model.reading import Body, moment, number, rows, table, te
 from mpirt.controller.model.records import load_history
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, Owner
+from mpirt.controller.observed.digested import digested
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
 from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
@@ -118,6 +118,8 @@ class Observed:
     """What workers that are about to leave have answered, by the uids of their pods."""
     nodes: Mapping[str, Signal] = field(default_factory=dict)
     """The nodes that are about to go, by their names."""
+    sees_nodes: bool = False
+    """Whether nodes can be read."""
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 
@@ -212,7 +214,7 @@ def _read_rerun(annotations: Body) -> Rerun:
 
 
 def read_live(kind: str, body: Body) -> Live:
-    """Read an object as the API server has it."""
+    """Read an object as the cache has it."""
     metadata = table(body, "metadata")
     owner = podobjects.controller(metadata)
     return Live(
@@ -266,9 +268,7 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
         spec = table(body, "spec")
         kept = {name: metadata[name] for name in _READ_OF_NODE if name in metadata}
         return {"metadata": kept, "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec}}
-    slimmed = {**body, "metadata": metadata}
-    if kind == kinds.CONFIG_MAP and "binaryData" in body:
-        slimmed["binaryData"] = {name: _shared(value) for name, value in body["binaryData"].items()}
+    slimmed = {**body, "metadata": metadata, **digested(kind, body)}
     if kind == kinds.POD:
         slimmed["spec"] = _slim_pod_spec(body["spec"])
         labels = table(metadata, "labels")
@@ -295,12 +295,6 @@ def _digests(body: Body) -> dict[str, str]:
     """Return the digests in the annotations of its pod template."""
     annotations = table(body, "spec", "template", "metadata", "annotations")
     return {name: annotations[name] for name in (TEMPLATE_ANNOTATION, WORKERS_ANNOTATION) if name in annotations}
-
-
-@lru_cache(maxsize=8)
-def _shared(value: str) -> str:
-    """Return one string for all equal ones: every job's ConfigMap has the same files, and one copy is kept."""
-    return value
 
 
 def _is_at(body: Body, namespace: str, name: str) -> bool:

@@ -63,7 +63,8 @@ class Store:
         """Take a list of all objects of a kind, slimmed, as of `version`. Return the jobs that have changed."""
         with self._lock:
             if kind == kinds.NODE:
-                return self._on(self._nodes.replace(bodies))
+                are_new, changed_nodes = not self._nodes.are_read, self._nodes.replace(bodies)
+                return set(self._jobs) if are_new else self._on(changed_nodes)
             fresh = {_place(kind, body): body for body in bodies}
             changed: set[JobKey] = set()
             for place in [place for place in self._of if place[0] == kind and place not in fresh]:
@@ -94,6 +95,14 @@ class Store:
             if place not in self._of or _uid(self._at(place)) != uid:
                 return set()
             return {self._lose(place)}
+
+    def lose(self, kind: str) -> set[JobKey]:
+        """Note that a kind can't be read. Return the jobs that this concerns: all, if it is news about nodes."""
+        with self._lock:
+            if kind != kinds.NODE or not self._nodes.are_read:
+                return set()
+            self._nodes.lose()
+            return set(self._jobs)
 
     # -- from our own requests ------------------------------------------------------------------------------------
 
@@ -153,8 +162,8 @@ class Store:
         with self._lock:
             return self._departed.of(key, now)
 
-    def going_nodes(self) -> Mapping[str, Signal]:
-        """Return the nodes that are about to go, with their signals."""
+    def going_nodes(self) -> Mapping[str, Signal] | None:
+        """Return the nodes that are about to go, with their signals; None if nodes can't be read."""
         with self._lock:
             return self._nodes.signals()
 

@@ -98,6 +98,12 @@ class TestTheParserAndTheSchema:
 
         assert (told(path, least), told(path, least - 1)) == ("", path)
 
+    @pytest.mark.parametrize("path", sorted(path for path, field in FIELDS.items() if "maximum" in field))
+    def test_they_know_the_same_greatest_number(self, path: str) -> None:
+        most = FIELDS[path]["maximum"]
+
+        assert (told(path, most), told(path, most + 1)) == ("", path)
+
     def test_what_is_read_has_a_place_in_the_schema(self) -> None:
         whole = mpi_job(
             elastic={},

@@ -114,13 +114,6 @@ class TestTheConfigMap:
         assert writes(world.settle()) == ["patch ConfigMap"]
         assert world.get("ConfigMap")["binaryData"] == KEEPERS
 
-    def test_in_the_cache_shares_one_copy_with_all_others(self) -> None:
-        # As two answers of an API server bring them.
-        one, other = (slim("ConfigMap", {"metadata": {}, "binaryData": _apart(KEEPERS)}) for _ in range(2))
-
-        assert one["binaryData"] == KEEPERS
-        assert all(one["binaryData"][name] is other["binaryData"][name] for name in KEEPERS)
-
     @pytest.mark.parametrize(
         ("policy", "kept"),
         [pytest.param("None", True, id="they stay"), pytest.param("Running", False, id="they go")],
@@ -143,11 +136,6 @@ class TestTheConfigMap:
 
         assert world.get("ConfigMap")["binaryData"] == KEEPERS
         assert done.index("patch ConfigMap") < done.index("create StatefulSet")
-
-
-def _apart(files: Body) -> Body:
-    """Equal values, each an object of its own."""
-    return {name: text.encode().decode() for name, text in files.items()}
 
 
 class TestAnotherVersionOfTheController:

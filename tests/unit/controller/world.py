@@ -37,6 +37,8 @@ class World:
         """What pods say of their use, by their uids."""
         self.nodes: dict[str, Signal] = {}
         """The nodes that are about to go."""
+        self.sees_nodes = True
+        """Whether the controller may list nodes."""
         self.settings = settings
         self.objects: dict[tuple[str, str], Body] = {}
         self.events: list[tuple[str, str, str]] = []
@@ -73,7 +75,7 @@ class World:
             self.rejections,
             departed=self.departed,
             answers=self.answers,
-            nodes=self.nodes,
+            nodes=self.nodes if self.sees_nodes else None,
             settings=self.settings,
             now=self.now,
             heard=heard,

@@ -53,6 +53,9 @@ class Sink:
 
     removed = changed
 
+    def unreadable(self, kind: str) -> None:
+        raise AssertionError(kind)
+
 
 class Silent:
     """A log that nobody reads."""
@@ -67,6 +70,7 @@ class Silent:
     [
         pytest.param(kinds.POD, "500", id="pods"),
         pytest.param(kinds.CONFIG_MAP, "20", id="ConfigMaps, for the files in them"),
+        pytest.param(kinds.ROLE, "20", id="Roles, for the workers in them"),
     ],
 )
 def test_all_pages_are_read_and_each_is_as_large_as_memory_allows(kind: str, size: str) -> None:
@@ -203,6 +207,39 @@ class TestTheTimeUntilAMissingKindIsLookedFor:
 
     def test_is_half_as_long_for_some(self) -> None:
         assert look_again(2, 0.0, Unserved("")) == 8
+
+
+class Revoked(Pages):
+    """An API server that takes the permission away after the first list."""
+
+    def watch(self, _request: Request) -> Answer:
+        return Answer(403, {"message": "nodes is forbidden"})
+
+
+class Unread(Sink):
+    """Waits for the word that a kind can't be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = threading.Event()
+
+    def unreadable(self, kind: str) -> None:
+        assert kind == kinds.NODE
+        self.lost.set()
+
+
+def test_a_permission_that_is_taken_away_later_is_reported() -> None:
+    sink = Unread()
+    source = Fixed(kinds.RESOURCES[kinds.NODE], optional=True)
+    informer = Informer(cast(Link, Revoked()), source, Where(), sink, Silent(), chance=lambda: 0.5)
+
+    informer.start()
+    assert sink.listed.wait(60)
+    assert sink.lost.wait(60)
+    informer.stop()
+    informer.join(60)
+
+    assert not informer.is_alive()
 
 
 class TestThePauseAfterAFailure:

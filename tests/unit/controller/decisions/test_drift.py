@@ -15,7 +15,7 @@ from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Action, Delete, Patch
-from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.observe import read_live, slim
 from tests.unit.controller.jobs import SETTINGS, Body, container, parsed, template
 
 SPEC = parsed()
@@ -47,7 +47,7 @@ def as_stored(kind: str, *, generation: int = 1) -> Body:
 def found(kind: str, change: Callable[[Body], None], **stored: Any) -> Action | None:
     body = as_stored(kind, **stored)
     change(body)
-    return correction(WANTED[kind], read_live(kind, body))
+    return correction(WANTED[kind], read_live(kind, slim(kind, body)))
 
 
 def operations(kind: str, change: Callable[[Body], None], **stored: Any) -> list[Any]:

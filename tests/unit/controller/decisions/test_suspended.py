@@ -1,14 +1,19 @@
-"""What a suspended job says to those who admit jobs by a quota: its pods are active until they are gone."""
+"""
+A suspended job: nothing is created for it, and its pods are active until they are gone.
+
+Those who admit jobs by a quota go by the second, and may have thousands of such jobs in a queue.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body
-from tests.unit.controller.world import World
+from tests.unit.controller.jobs import SETTINGS, Body, mpi_job
+from tests.unit.controller.world import World, writes
 
 
 def suspended(*left: Body) -> World:
@@ -69,3 +74,54 @@ def test_that_the_last_one_is_gone_is_written_at_once() -> None:
     world.settle()
 
     assert active(world) == (0, 0)
+
+
+class TestAJobThatIsCreatedSuspended:
+    def test_has_no_objects(self) -> None:
+        world = World(mpi_job(runPolicy={"suspend": True}))
+
+        done = world.settle()
+
+        assert writes(done) == ["tell MPIJobCreated", "tell MPIJobSuspended", "status"]
+        assert world.kinds() == []
+        assert world.later(60) == []
+
+    def test_gets_all_of_them_complete_when_it_is_resumed(self) -> None:
+        world = World(mpi_job(runPolicy={"suspend": True}), settings=replace(SETTINGS, keepers={"keeper": "AAAA"}))
+        world.settle()
+
+        world.change(runPolicy={"suspend": False})
+        done = writes(world.settle())
+
+        assert done[:8] == [
+            "try Job",
+            "try StatefulSet",
+            "create ConfigMap",
+            "create ServiceAccount",
+            "create Role",
+            "create RoleBinding",
+            "create Service",
+            "create StatefulSet",
+        ]
+        assert "patch ConfigMap" not in done
+        assert world.get("ConfigMap")["binaryData"] == {"keeper": "AAAA"}
+
+
+class TestTheObjectsOfAJobThatRanBefore:
+    def test_stay_and_edits_of_them_are_reverted(self) -> None:
+        world = suspended()
+        before = set(world.kinds())
+
+        world.get("Role")["rules"] = []
+
+        assert before == {"ConfigMap", "Role", "RoleBinding", "Service", "ServiceAccount"}
+        assert writes(world.settle()) == ["patch Role"]
+
+    def test_are_not_created_again_before_the_job_is_resumed(self) -> None:
+        world = suspended()
+        del world.objects["Service", "train"]
+        assert world.settle() == []
+
+        world.change(runPolicy={"suspend": False})
+
+        assert "create Service" in writes(world.settle())

@@ -51,13 +51,14 @@ def test_nothing_else_of_a_node_is_kept() -> None:
     }
 
 
-KEY = JobKey("TrainingJob", "ml", "elastic")
+KEY, OTHER = (JobKey("TrainingJob", "ml", name) for name in ("elastic", "other"))
 
 
 @pytest.fixture
 def store() -> Store:
     """A job with a pod on node-1, and one with a pod elsewhere."""
     made = Store(["TrainingJob"], clock=lambda: NOON)
+    made.replace("Node", [], "1")
     for job, where in (("elastic", "node-1"), ("other", "node-2")):
         owner = {"kind": "TrainingJob", "name": job, "uid": job, "controller": True}
         metadata = {"namespace": "ml", "name": f"{job}-worker-0", "uid": f"pod-of-{job}", "resourceVersion": "3"}
@@ -94,7 +95,22 @@ class TestTheStore:
         changed = store.replace("Node", [node(), node("node-2", unschedulable=True)], "9")
 
         assert changed == {KEY}
-        assert set(store.going_nodes()) == {"node-2"}
+        assert set(store.going_nodes() or ()) == {"node-2"}
+
+    def test_that_nodes_cant_be_read_concerns_all_jobs_once(self, store: Store) -> None:
+        assert store.lose("Node") == {KEY, OTHER}
+        assert store.going_nodes() is None
+        assert store.lose("Node") == set()
+
+    def test_that_nodes_can_be_read_again_concerns_all_jobs(self, store: Store) -> None:
+        store.lose("Node")
+
+        assert store.replace("Node", [node(taints=(SPOT,))], "9") == {KEY, OTHER}
+        assert store.going_nodes() == {"node-1": GOING}
+
+    def test_that_another_kind_cant_be_read_concerns_nobody(self, store: Store) -> None:
+        assert store.lose("ScaleOut") == set()
+        assert store.going_nodes() == {}
 
 
 class TestScalers:

@@ -1,0 +1,97 @@
+"""
+The plan for a job whose spec is invalid or rejected.
+
+Owns: what is still done for it. Nothing is created or changed, and what runs continues with the previous spec. But
+the run policy is read by itself, and carried out as far as it is valid: whoever suspends a job, or waits for its
+end, gets its pods' places back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from mpirt.controller.decisions.budgets import budget_removal
+from mpirt.controller.decisions.cleanup import launcher_cleanup
+from mpirt.controller.decisions.deadlines import awaited, due
+from mpirt.controller.decisions.launching import removal
+from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.status import invalid_status
+from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
+from mpirt.controller.model.conditions import Reason
+from mpirt.controller.model.reading import number, table
+from mpirt.controller.model.spec import CleanPods, RunPolicy
+from mpirt.controller.observed.facts import JobEnd, job_end
+from mpirt.controller.observed.history import history
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.rivals import is_run_by_another
+from mpirt.controller.scaling.bare_workers import all_deletions
+
+# A launcher Job's deadline counts from its own start: with this one it ends at once.
+_DEADLINE, _AT_ONCE = "activeDeadlineSeconds", 1
+
+
+def plan_of_invalid(
+    dialect: Dialect,
+    run: RunPolicy,
+    problem: str,
+    observed: Observed,
+    *,
+    now: datetime,
+    reason: Reason = Reason.INVALID,
+) -> Plan:
+    """Return the plan for a job whose spec is invalid or rejected. `run`: its run policy as far as it is valid."""
+    if is_run_by_another(observed):
+        return Plan()
+    if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
+        return over
+    end, told_at = job_end(observed), awaited(run, observed)
+    is_told = told_at is None or told_at <= now
+    # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
+    released = [
+        *budget_removal(observed),
+        *_released(run, observed, end if is_told else None),
+        *_stopped_launcher(run, observed, now=now),
+        *launcher_cleanup(run, observed, end if is_told else None),
+    ]
+    forced, force_again = forced_deletions(observed, now=now)
+    look = now + LOOK_AGAIN if observed.rejections else None
+    again = earliest(force_again, look, next_limit(run, observed, now=now))
+    if not is_told:
+        return Plan((*released, *forced), earliest(told_at, again))
+    seen = overlooking(observed, now=now)
+    happened = history(None, seen, suspended=run.suspended, now=now)
+    status = invalid_status(reason, problem, seen, happened, suspended=run.suspended, now=now)
+    said, write_again = status_actions(dialect.write_status, None, observed, status, now=now)
+    return Plan((*released, *forced, *said), earliest(again, write_again))
+
+
+def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterator[Action]:
+    """Yield the deletions of the workers and their group, of a job that is suspended or over."""
+    if end is None and not run.suspended:
+        return
+    gone = {kinds.POD_GROUP}
+    if end is None or run.clean is not CleanPods.NONE:
+        gone.add(kinds.STATEFUL_SET)
+        if observed.owner.kind in kinds.WITH_BARE_WORKERS:
+            yield from all_deletions(observed)
+    for kind in sorted(gone):
+        if (live := observed.live(kind)) is not None:
+            yield Delete(kind, live.name, live.uid, "no longer needed")
+
+
+def _stopped_launcher(run: RunPolicy, observed: Observed, *, now: datetime) -> Iterator[Action]:
+    """Yield what ends the launcher Job, of a job that is suspended or whose deadline is over."""
+    job, deadline = observed.live(kinds.JOB), due(run, observed)
+    if job is None or job_end(observed) is not None:
+        return
+    is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
+    if run.suspended:
+        yield removal(job, "the job is suspended")
+    elif deadline is not None and deadline <= now and not is_ending:
+        change = {"op": "add", "path": pointer("spec", _DEADLINE), "value": _AT_ONCE}
+        yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline is over")

@@ -1,0 +1,72 @@
+"""
+Jobs whose workers leave cordoned nodes: evictions are refused only while the controller moves the workers itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.api import controllers, trainings
+from tests.api.controllers import Controller, job_name
+from tests.api.trainings import Training
+from tests.e2e.ground import Ground, Namespace
+from tests.kube.wait import until
+from tests.plane.plane import Plane
+
+WITHIN = 60.0
+LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
+NOTICE = "the controller may not list nodes, so evictions are not refused"
+
+
+@pytest.fixture(scope="module")
+def seeing(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """A controller that may list nodes."""
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("seeing"), sees_nodes=True) as installed:
+        yield installed
+
+
+@pytest.fixture
+def protected(seeing: Controller) -> Training:
+    """A running job of one worker, which may not be evicted."""
+    job = running(seeing.namespace)
+    assert "violate the pod's disruption budget" in evicted(job)
+    return job
+
+
+def test_the_worker_that_a_finished_job_keeps_can_be_evicted(protected: Training) -> None:
+    protected.let_end()
+    protected.wait_for("Succeeded")
+
+    until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
+
+
+def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protected: Training) -> None:
+    change = json.dumps({"spec": {"launcherAttachMode": "by hand"}})
+    protected.namespace.kubectl("patch", trainings.CRDS[0], protected.name, "--type=merge", f"--patch={change}")
+
+    until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
+
+
+def test_the_worker_of_a_job_can_be_evicted_where_the_controller_may_not_list_nodes(jobs: Namespace) -> None:
+    job = running(jobs)
+
+    assert evicted(job) == ""
+    assert NOTICE in job.condition("Created")["message"]
+
+
+def running(namespace: Namespace) -> Training:
+    job = trainings.submit(namespace, job_name("leaves"), replicas=1, on_job=LEAVES, cleanPodPolicy="None")
+    job.wait_for("Running")
+    return job
+
+
+def evicted(job: Training) -> str:
+    """Evict the job's worker; why the API server refuses it, empty if it does not."""
+    [worker] = job.workers()
+    metadata = {"name": worker, "namespace": job.namespace.name}
+    body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata})
+    path = f"/api/v1/namespaces/{job.namespace.name}/pods/{worker}/eviction"
+    return job.namespace.kubectl("create", f"--raw={path}", "--filename=-", stdin=body, check=False).stderr

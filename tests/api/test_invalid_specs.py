@@ -1,0 +1,167 @@
+"""
+Jobs whose spec is or becomes invalid: the API server refuses numbers out of a job's limits, and the run policy is
+carried out whatever else is invalid.
+
+The jobs live side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.api import trainings
+from tests.api.controllers import Controller, job_name
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Namespace
+from tests.kube.wait import until
+from tests.plane.stages import ENDS, NEVER
+
+WITHIN = 120.0
+FOREVER = {"Launcher": {ENDS: NEVER}}
+# No schema can know the containers' names.
+INVALID = {"mainContainer": "nowhere"}
+PROBLEM = "spec.mainContainer: no container of the workers is named 'nowhere'"
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "suspended": {},
+    "cleaned": {"cleanPodPolicy": "Running"},
+    "deleted": {"ttlSecondsAfterFinished": 1},
+    "overdue": {"activeDeadlineSeconds": 3600},
+}
+SUSPENDED = {"job-supervisor.kube-ai.io/job-suspended": "true"}
+ELASTIC = {"minReplicas": 1, "maxReplicas": 3}
+
+
+@pytest.fixture(scope="module")
+def running(controller: Controller) -> Iterator[dict[str, MpiJob]]:
+    """Running jobs by what is to happen to them; their specs have become invalid."""
+    made = {
+        what: submit(
+            controller.namespace,
+            job_name(what),
+            "busybox",
+            ("true",),
+            workers=1,
+            annotations=FOREVER,
+            runPolicy=of,
+        )
+        for what, of in POLICIES.items()
+    }
+    for job in made.values():
+        job.wait_for("Running")
+        job.change(**INVALID)
+    for job in made.values():
+        wait_until_invalid(job)
+    yield made
+    controller.namespace.kubectl(
+        "delete",
+        "mpijobs.kubeflow.org",
+        *(job.name for job in made.values()),
+        "--ignore-not-found",
+        "--wait=false",
+    )
+
+
+def reason(job: MpiJob) -> str:
+    return str(job.condition("Running").get("reason"))
+
+
+def wait_until_invalid(job: MpiJob) -> None:
+    until(lambda: reason(job) == "MPIJobFailedValidation", within=WITHIN, what="an invalid spec")
+
+
+def let_end(job: MpiJob) -> None:
+    labels = f"training.kubeflow.org/job-name={job.name},training.kubeflow.org/job-role=launcher"
+    job.namespace.kubectl("annotate", "pods", f"--selector={labels}", f"{ENDS}=0", "--overwrite")
+
+
+def test_an_invalid_job_that_is_suspended_gives_its_places_back(running: dict[str, MpiJob]) -> None:
+    job = running["suspended"]
+
+    job.change(runPolicy={"suspend": True})
+
+    job.wait_for("Suspended")
+    until(lambda: job.pods("worker") == job.pods("launcher") == [], within=WITHIN, what="its pods to be gone")
+    until(lambda: active(job) == 0, within=WITHIN, what="no active pod in its status", instead=job.status)
+    assert (reason(job), job.condition("Running")["message"]) == ("MPIJobFailedValidation", PROBLEM)
+
+
+def test_an_invalid_job_that_has_ended_is_cleaned_up(running: dict[str, MpiJob]) -> None:
+    job = running["cleaned"]
+
+    let_end(job)
+
+    job.wait_for("Succeeded")
+    until(lambda: not job.pods("worker"), within=WITHIN, what="its worker to be gone")
+
+
+def test_an_invalid_job_that_has_ended_is_deleted_after_its_ttl(running: dict[str, MpiJob]) -> None:
+    job = running["deleted"]
+
+    let_end(job)
+
+    gone = ("get", "mpijobs.kubeflow.org", job.name, "--ignore-not-found", "--output=name")
+    until(lambda: not job.namespace.kubectl(*gone).stdout, within=WITHIN, what="the job to be deleted")
+
+
+def test_an_invalid_job_fails_at_its_deadline(running: dict[str, MpiJob]) -> None:
+    job = running["overdue"]
+
+    # It has run for longer than that.
+    job.change(runPolicy={"activeDeadlineSeconds": 1})
+
+    job.wait_for("Failed")
+    assert job.condition("Failed")["reason"].startswith("DeadlineExceeded")
+
+
+def test_a_number_of_workers_out_of_the_limits_of_an_elastic_job_is_refused(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("elastic"), "busybox", ("true",), elastic=ELASTIC, runPolicy={"suspend": True})
+
+    assert "mpiReplicaSpecs.Worker.replicas must be from elastic.minReplicas to elastic.maxReplicas" in scaled(
+        jobs, f"mpijobs.kubeflow.org/{job.name}", 4
+    )
+    assert scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 3) == ""
+    assert replicas(job) == 3
+
+
+def test_more_workers_than_any_job_may_have_are_refused(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("large"), "busybox", ("true",), runPolicy={"suspend": True})
+
+    assert "should be less than or equal to 10000" in scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 10_001)
+
+
+def test_a_number_of_workers_out_of_the_limits_of_a_training_job_is_refused(jobs: Namespace) -> None:
+    job = trainings.submit(jobs, job_name("limited"), replicas=2, least=2, most=3, on_job=SUSPENDED)
+    name = f"{trainings.CRDS[0]}/{job.name}"
+
+    for number in (1, 4):
+        assert "replicas must be from minReplicas to maxReplicas" in scaled(jobs, name, number)
+    assert scaled(jobs, name, 3) == ""
+    assert job.replicas() == 3
+
+
+def test_a_job_that_is_out_of_its_limits_already_can_be_suspended_and_brought_back(jobs: Namespace) -> None:
+    job = submit(jobs, job_name("beyond"), "busybox", ("true",), workers=5, elastic=ELASTIC)
+    wait_until_invalid(job)
+
+    job.change(runPolicy={"suspend": True})
+
+    job.wait_for("Suspended")
+    assert scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 3) == ""
+    until(lambda: reason(job) == "MPIJobSuspended", within=WITHIN, what="a valid spec")
+
+
+def scaled(namespace: Namespace, name: str, number: int) -> str:
+    """Why the API server refuses to scale an object; empty if it does not."""
+    return namespace.kubectl("scale", name, f"--replicas={number}", check=False).stderr
+
+
+def active(job: MpiJob) -> int:
+    return sum(each["active"] for each in job.status()["replicaStatuses"].values())
+
+
+def replicas(job: MpiJob) -> int:
+    return int(job.body()["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"])

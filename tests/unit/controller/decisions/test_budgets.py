@@ -1,0 +1,119 @@
+"""A PodDisruptionBudget refuses evictions only while the controller moves workers off cordoned nodes itself."""
+
+from __future__ import annotations
+
+from mpirt.controller.model.actions import Rejection
+from mpirt.controller.model.roster import Source
+from mpirt.controller.observed.nodes import Signal
+from tests.unit.controller.jobs import container, template
+from tests.unit.controller.trainings import TrainingWorld, training_job
+from tests.unit.controller.world import writes
+
+LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
+BUDGET = "PodDisruptionBudget"
+CORDONED = Signal(Source.NODE_CORDONED, "is cordoned", 120)
+NOTICE = (
+    "metadata.annotations[mpirt.dev/leave-cordoned-nodes]: has no effect: the controller may not list nodes, "
+    "so evictions are not refused"
+)
+
+
+def running(*, sees_nodes: bool = True, policy: str = "None") -> TrainingWorld:
+    world = TrainingWorld(training_job(annotations=LEAVES, cleanPodPolicy=policy))
+    world.sees_nodes = sees_nodes
+    world.settle()
+    world.ready()
+    world.settle()
+    world.launcher_starts()
+    return world
+
+
+def test_a_running_job_whose_workers_leave_cordoned_nodes_has_one() -> None:
+    assert BUDGET in running().kinds()
+
+
+def test_a_finished_job_has_none_though_its_workers_stay() -> None:
+    world = running()
+
+    world.finish(succeeded=1)
+
+    assert len(world.workers()) == 2
+    assert BUDGET not in world.kinds()
+    assert world.later(60) == []
+
+
+def test_a_job_whose_spec_is_invalid_has_none() -> None:
+    world = running()
+
+    world.change(slotsPerWorker="two")
+
+    assert f"delete {BUDGET}" in writes(world.settle())
+    assert BUDGET not in world.kinds()
+
+
+def test_a_job_whose_spec_is_valid_again_has_one_again() -> None:
+    world = running()
+    world.change(slotsPerWorker="two")
+    world.settle()
+
+    world.change(slotsPerWorker=1)
+    world.settle()
+
+    assert BUDGET in world.kinds()
+
+
+def test_a_job_whose_changed_template_is_rejected_has_none() -> None:
+    world = running()
+    world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
+    assert world.job is not None
+
+    world.job["spec"]["etReplicaSpecs"]["launcher"]["template"] = template(container("launcher", image="other"))
+    world.settle()
+
+    assert BUDGET not in world.kinds()
+
+
+def test_a_job_with_an_obstacle_in_its_way_has_none() -> None:
+    world = running()
+    world.refuse["Service"] = Rejection("Service", "", "denied", final=False)
+
+    del world.objects["Service", "elastic"]
+    world.settle()
+
+    assert world.condition("Running")[1] == "TrainingJobRefused"
+    assert BUDGET not in world.kinds()
+
+
+class TestAControllerThatMayNotListNodes:
+    def test_creates_none_and_says_so_in_the_status(self) -> None:
+        world = running(sees_nodes=False)
+
+        assert BUDGET not in world.kinds()
+        assert world.condition("Created")[2] == f"TrainingJob ml/elastic is created. {NOTICE}."
+        assert ("Warning", "TrainingJobFieldNotHonoured", NOTICE) in world.events
+
+    def test_says_nothing_about_jobs_without_the_annotation(self) -> None:
+        world = TrainingWorld()
+        world.sees_nodes = False
+
+        world.settle()
+
+        assert world.condition("Created")[2] == "TrainingJob ml/elastic is created."
+
+    def test_deletes_one_that_was_created_while_it_still_might(self) -> None:
+        world = running()
+
+        world.sees_nodes = False
+        world.settle()
+
+        assert BUDGET not in world.kinds()
+
+    def test_creates_one_as_soon_as_it_may(self) -> None:
+        world = running(sees_nodes=False)
+
+        world.sees_nodes = True
+        world.nodes["node-1"] = CORDONED
+        world.settle()
+
+        assert BUDGET in world.kinds()
+        assert world.condition("Created")[2] == "TrainingJob ml/elastic is created."
