@@ -168,7 +168,6 @@ bool session_welcome(u32 protocol);
 bool session_direct(const u8 *reason, size_t length);
 
 /* place.c: the folder. connect.c: its socket. board.c: another switchboard. */
-enum { PLACES = 3 };
 enum reached { REACHED, LATER, NOWHERE };
 struct place {
     int fd;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Kind
+from tests.unit.keeper.client import Agent, Kind, folders
 
 
 def wait_for_the_end(agent: Agent) -> float:
@@ -44,7 +44,7 @@ def test_a_lost_connection_ends_the_command_after_the_lease_with_a_handler_and_t
 
     assert log.read_text() == "term\n"
     assert lived >= least + 0.5
-    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert folders(agent.nonce) == []
 
 
 def test_an_attach_within_the_lease_keeps_the_command(agent: Agent) -> None:
