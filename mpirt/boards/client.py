@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _socket
 import os
+import sys
 import time
 
 from mpirt.boards import protocol
@@ -17,6 +18,8 @@ from mpirt.errors import PeerError
 
 _READ = 256 * 1024
 _WELCOME_SIZE = 8
+# Of the two numbers of a timeval.
+_LONG = 8
 
 
 def connect(place: str, *, seconds: float) -> Client | None:
@@ -30,23 +33,38 @@ def connect(place: str, *, seconds: float) -> Client | None:
         return None
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(seconds)
+        _limit_connect(connection, seconds)
         # Through the descriptor: its path may lead to another folder by now, and be too long for an address.
         connection.connect(f"/proc/self/fd/{folder}/socket")
-        if not is_ours(connection):
-            raise NotUsed("has a socket of another user or container")
+        _check_peer(connection)
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
     except OSError as error:
         connection.close()
-        raise NotUsed(f"can't be asked: {error.strerror or error}") from error
+        raise NotUsed(f"can't be asked: {error.strerror}") from error
     except NotUsed:
         connection.close()
         raise
     finally:
         os.close(folder)
     return Client(connection)
+
+
+def _limit_connect(connection: _socket.socket, seconds: float) -> None:
+    """How long connect() waits for a place in the queue: without a limit, for ever."""
+    if not seconds:
+        connection.settimeout(0)
+        return
+    limit = (int(seconds), int(seconds % 1 * 1e6))
+    connection.setsockopt(
+        _socket.SOL_SOCKET, _socket.SO_SNDTIMEO, b"".join(each.to_bytes(_LONG, sys.byteorder) for each in limit)
+    )
+
+
+def _check_peer(connection: _socket.socket) -> None:
+    if not is_ours(connection):
+        raise NotUsed("has a socket of another user or container")
 
 
 class Client:

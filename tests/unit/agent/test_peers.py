@@ -1,4 +1,4 @@
-"""Other containers of the launcher's pod: the same user, and folders in common. No agent talks to their programs."""
+"""Other containers of the launcher's pod: the same user, folders in common. No agent talks to their programs."""
 
 from __future__ import annotations
 
