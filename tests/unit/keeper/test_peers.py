@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from images import build
 from tests.unit.keeper.client import DEADLINE, Broken, Frame, Kind, new_nonce, read_greeting
 from tests.unit.keeper.container import Container, Session
 
@@ -202,3 +203,14 @@ def test_a_caller_that_has_ended_is_not_taken_for_the_process_that_has_its_numbe
     os.kill(session.keeper, signal.SIGCONT)
 
     assert line_of(caller) == "\n"
+
+
+def test_on_a_kernel_without_descriptors_of_peers_the_namespaces_decide(
+    container: Container, tmp_path: Path
+) -> None:
+    keeper = build.build("keeper", tmp_path, "amd64", "-DSO_PEERPIDFD=9999")
+    session = container.session(keeper)
+    session.start("/bin/cat", has_stdin=True)
+
+    assert call(container.sidecar(shares_processes=True), session, ATTACH) == b""
+    assert call(container, session, ATTACH)[:1] == bytes([Kind.ATTACHED])
