@@ -186,6 +186,27 @@ class TestAProgramOfAnotherContainer:
             earlier.exited()
         assert (before.heard(), after.heard()) == (b"", b"")
 
+    def test_can_remove_the_folder_and_the_command_goes_on(
+        self, container: Container, other: Container, keeper: Path
+    ) -> None:
+        session = container.session(keeper)
+        session.start("/bin/cat", has_stdin=True)
+        subprocess.run(other.enter("rm", "-r", f"/dev/shm/mpirt-{session.nonce}"), check=True)
+
+        session.say(b"lives\n")
+        assert session.line() == "lives"
+
+    def test_can_occupy_a_name_and_the_next_place_is_used(
+        self, container: Container, other: Container, keeper: Path
+    ) -> None:
+        nonce = new_nonce()
+        subprocess.run(container.enter("mount", "-t", "tmpfs", "none", "/mnt"), check=True)
+        subprocess.run(other.enter("mkdir", "-m", "0", f"/dev/shm/mpirt-{nonce}"), check=True)
+        session = container.session(keeper, nonce=nonce, prefix=("env", "TMPDIR=/mnt"))
+        session.start("/bin/ls", "/mnt")
+
+        assert session.line() == f"mpirt-{nonce}"
+
 
 def test_a_caller_that_has_ended_is_not_taken_for_the_process_that_has_its_number_now(
     stack: ExitStack, container: Container, keeper: Path
