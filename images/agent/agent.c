@@ -94,7 +94,7 @@ static void look_for_one(i64 now, i64 pause)
 static void connect_now(i64 now)
 {
     int fd = -1;
-    switch (connect_somewhere(&fd)) {
+    switch (connect_somewhere(&fd, now)) {
     case REACHED:
         connection_begin(fd);
         state.phase = GREETING;

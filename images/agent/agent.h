@@ -167,17 +167,19 @@ _Noreturn void agent_run(void);
 bool session_welcome(u32 protocol);
 bool session_direct(const u8 *reason, size_t length);
 
+/* As many as the kernel allows: agents come by the thousand. */
+enum { BACKLOG = 65535 };
+
 /* place.c: the folder. connect.c: its socket. board.c: another switchboard. */
-enum { PLACES = 3 };
 enum reached { REACHED, LATER, NOWHERE };
 struct place {
     int fd;
     char path[PATH_MAX];
 };
-bool place_open(int number, struct place *place);
+bool place_open(int number, bool makes, struct place *place);
 void problem_note(int weight, const char *path, const char *what);
 const char *problem_text(void);
-enum reached connect_somewhere(int *fd);
+enum reached connect_somewhere(int *fd, i64 now);
 const char *last_log(void);
 bool board_start(const struct place *place, int listener);
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,7 +19,11 @@
 #define SYS_close_range 436
 #endif
 
-enum { LISTENER = 3, FIRST_OTHER };
+enum {
+    LISTENER = 3, FIRST_OTHER,
+    /* A pipe that somebody has put there is not waited for. */
+    LOG_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+};
 
 static void close_others(void)
 {
@@ -40,7 +45,7 @@ static void set_descriptors(int folder, int listener)
 {
     listener = above(listener);
     int null = above(open("/dev/null", O_RDWR | O_CLOEXEC));
-    int log = above(openat(folder, "log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+    int log = above(openat(folder, "log", LOG_FLAGS, 0600));
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     /* A full file system may have room for a socket and none for a log. */
@@ -53,6 +58,8 @@ static _Noreturn void become_board(const struct place *place, int listener)
 {
     signals_default();
     set_descriptors(place->fd, listener);
+    /* Who connects from now on is told that this process listens, and no longer the agent, which may end. */
+    listen(LISTENER, BACKLOG);
     umask(0077);
     if (chdir("/") < 0)
         _exit(FAILED);

@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* As many as the kernel allows: agents come by the thousand. */
-enum { BACKLOG = 65535 };
+/* Somebody holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
+enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
 
 static struct place place;
 static struct text log_path;
@@ -38,13 +38,6 @@ static void set_address(struct sockaddr_un *address, const char *name)
     memcpy(address->sun_path, path.bytes, path.length + 1);
 }
 
-static bool is_ours(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static void note_errno(const char *name)
 {
     static struct text path, what;
@@ -53,6 +46,14 @@ static void note_errno(const char *name)
     text_begin(&what, ": ");
     text_add(&what, strerror(errno));
     problem_note(1, path.bytes, what.bytes);
+}
+
+static void note_refusal(void)
+{
+    if (errno == EPERM)
+        problem_note(2, place.path, " has a socket of another user or container");
+    else
+        note_errno("/socket");
 }
 
 static int new_socket(void)
@@ -69,7 +70,7 @@ static enum reached connect_here(int *fd)
     if (*fd < 0)
         return NOWHERE;
     if (connect(*fd, (struct sockaddr *)&address, sizeof address) == 0) {
-        if (is_ours(*fd))
+        if (peer_is_ours(*fd))
             return REACHED;
         errno = EPERM;
     }
@@ -150,22 +151,41 @@ static enum reached try_here(int *fd)
     if (reached == NOWHERE && nobody_listens())
         reached = start_locked(fd);
     else if (reached == NOWHERE)
-        note_errno("/socket");
+        note_refusal();
     return reached;
 }
 
-enum reached connect_somewhere(int *fd)
+static void note_log(void)
 {
+    text_begin(&log_path, place.path);
+    text_add(&log_path, "/log");
+}
+
+/* While a place is busy, one that follows is used if a switchboard listens there already. */
+enum reached connect_somewhere(int *fd, i64 now)
+{
+    static i64 busy_since[PLACES];
+    enum reached all = NOWHERE;
+    bool starts = true;
     for (int number = 0; number < PLACES; number++) {
-        if (!place_open(number, &place))
+        if (!place_open(number, starts, &place))
             continue;
-        enum reached reached = try_here(fd);
+        enum reached reached = starts ? try_here(fd) : connect_here(fd);
         close(place.fd);
-        if (reached == NOWHERE)
+        if (reached == REACHED || (reached == LATER && all == NOWHERE))
+            note_log();
+        if (reached == REACHED) {
+            memset(busy_since, 0, sizeof busy_since);
+            return REACHED;
+        }
+        if (reached == NOWHERE) {
+            busy_since[number] = 0;
             continue;
-        text_begin(&log_path, place.path);
-        text_add(&log_path, "/log");
-        return reached;
+        }
+        all = LATER;
+        if (!busy_since[number])
+            busy_since[number] = now;
+        starts = starts && now - busy_since[number] >= PLACE_PATIENCE;
     }
-    return NOWHERE;
+    return all;
 }

@@ -2,8 +2,8 @@
  * The folder in which a switchboard listens, and why one can't be used.
  *
  * A folder is held by its descriptor from the moment that it was looked at: what is done in it is done in that
- * one, whatever its path leads to by then. /dev/shm is shared by the containers of a pod, so the name says which
- * one.
+ * one, whatever its path leads to by then. Containers of a pod share /dev/shm, and may share the others, so the name
+ * says which one.
  */
 #include "agent.h"
 
@@ -51,17 +51,6 @@ static const char *given_path(void)
     return given && *given && strcmp(given, "on") != 0 ? given : NULL;
 }
 
-static const char *root_at(int number)
-{
-    if (number == 0)
-        return "/dev/shm";
-    if (number == 1) {
-        const char *root = getenv("TMPDIR");
-        return root && *root == '/' ? root : NULL;
-    }
-    return "/tmp";
-}
-
 /* "mnt:[4026531840]": the number in it. */
 static bool add_namespace(struct text *path)
 {
@@ -88,7 +77,7 @@ static bool path_at(int number, struct text *path)
         text_begin(path, given);
         return number == 0 && *given == '/';
     }
-    const char *root = root_at(number);
+    const char *root = place_root(number);
     if (!root)
         return false;
     text_begin(path, root);
@@ -124,10 +113,10 @@ static int open_folder(const char *path)
     return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int open_or_make(const char *path)
+static int open_or_make(const char *path, bool makes)
 {
     int fd = open_folder(path);
-    if (fd >= 0 || errno != ENOENT)
+    if (fd >= 0 || errno != ENOENT || !makes)
         return fd;
     mode_t given = umask(0077);
     bool is_made = mkdir(path, 0700) == 0 || errno == EEXIST;
@@ -135,7 +124,7 @@ static int open_or_make(const char *path)
     return is_made ? open_folder(path) : -1;
 }
 
-bool place_open(int number, struct place *place)
+bool place_open(int number, bool makes, struct place *place)
 {
     static struct text path;
     struct stat status;
@@ -145,7 +134,7 @@ bool place_open(int number, struct place *place)
         problem_note(1, "the path of a folder for it", " is too long");
         return false;
     }
-    place->fd = open_or_make(path.bytes);
+    place->fd = open_or_make(path.bytes, makes);
     if (place->fd < 0) {
         if (errno == ELOOP || (errno == ENOTDIR && lstat(path.bytes, &status) == 0 && S_ISLNK(status.st_mode)))
             problem_note(2, path.bytes, " is a link");

@@ -39,4 +39,12 @@ void watch_wait(i64 now, i64 until, const sigset_t *mask);
 i64 clock_now(void);
 i64 sooner(i64 one, i64 other);
 
+/* peer.c: who is at the other end of a socket. */
+bool peer_is_ours(int fd);
+bool peers_can_be_told(void);
+
+/* roots.c: where folders for sockets may be. */
+enum { PLACES = 3 };
+const char *place_root(int number);
+
 #endif

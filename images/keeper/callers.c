@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CALLERS = 8, PATIENCE = 10000 };
+enum { CALLERS = 8, PATIENCE = 10000, PAUSE = 200 };
 
 struct caller {
     int fd;
@@ -23,6 +23,8 @@ struct caller {
 
 static struct caller callers[CALLERS];
 static int door = -1, door_ticket;
+/* There is no descriptor for another caller; who waits keeps the door ready, so the loop would spin. 0: it is open. */
+static i64 paused_until;
 
 static struct caller *free_slot(void)
 {
@@ -49,7 +51,7 @@ void callers_begin(int own_connection, int listener)
 /* While no slot is free, who calls waits. */
 void callers_watch(void)
 {
-    door_ticket = watch(free_slot() ? door : -1, POLLIN);
+    door_ticket = watch(free_slot() && !paused_until ? door : -1, POLLIN);
     for (int number = 0; number < CALLERS; number++) {
         struct caller *caller = &callers[number];
         caller->ticket = watch(caller->is_waiting ? -1 : caller->fd, POLLIN);
@@ -113,10 +115,12 @@ static void listen_to(struct caller *caller, i64 now)
 static void open_door(i64 now)
 {
     struct caller *caller = free_slot();
-    int fd = caller ? accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (fd < 0)
+    if (!caller)
         return;
-    if (peer_is_ours(fd))
+    int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        paused_until = now + PAUSE;
+    else if (peer_is_ours(fd))
         take_in(caller, fd, now + PATIENCE);
     else
         close(fd);
@@ -131,13 +135,15 @@ void callers_serve(i64 now)
         if (caller->fd >= 0 && now >= caller->until)
             dismiss(caller);
     }
+    if (paused_until && now >= paused_until)
+        paused_until = 0;
     if (seen(door_ticket))
         open_door(now);
 }
 
 i64 callers_deadline(void)
 {
-    i64 deadline = NEVER;
+    i64 deadline = paused_until ? paused_until : NEVER;
     for (int number = 0; number < CALLERS; number++)
         if (callers[number].fd >= 0)
             deadline = sooner(deadline, callers[number].until);

@@ -92,11 +92,12 @@ static void tell(const char *root, const char *name)
 static void tell_all_in(const char *root)
 {
     static char entries[8192] __attribute__((aligned(8)));
-    int folder = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return;
     long size;
-    while ((size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+    /* Others may have put any number of folders there. */
+    while (clock_now() < until && (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
         for (long at = 0; at < size && count < SESSIONS;) {
             const struct dirent *entry = (const struct dirent *)(entries + at);
             at += entry->d_reclen;
@@ -133,8 +134,9 @@ void fence_begin(i64 now)
 {
     session.phase = FENCING;
     until = now + PATIENCE;
-    for (int number = 0; *session.job && number < PLACES; number++)
-        tell_all_in(place_root(number));
+    const char *root;
+    for (int number = 0; *session.job && (root = place_root(number)); number++)
+        tell_all_in(root);
 }
 
 void fence_watch(void)

@@ -63,16 +63,14 @@ bool text_fits(const struct text *text);
 ssize_t read_file(const char *path, char *to, size_t size);
 
 /* place.c: the session's folder and its socket. */
-enum { PLACES = 3 };
-const char *place_root(int number);
 bool nonce_is_valid(const char *nonce);
 int place_make(const char *nonce);
+void place_serve(int listener);
 void place_remove(void);
 bool place_exists(void);
 const char *place_name(void);
 int place_connect(const char *root, const char *name);
 void place_remove_at(const char *root, const char *name);
-bool peer_is_ours(int fd);
 
 /* main.c */
 void leave_streams(void);

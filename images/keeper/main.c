@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { OK = 0, NOT_MADE = 1, NOT_KNOWN = 1, MISUSED = 2, BUSY_PAUSE = 20 };
+enum { OK = 0, NOT_MADE = 1, NOT_KNOWN = 1, MISUSED = 2, BUSY_PAUSE = 20, BUSY_PATIENCE = 30000 };
 
 /* The exec's standard streams are open, nothing else is: no descriptor of the runtime's gets to the command. */
 static void tidy_descriptors(void)
@@ -56,18 +56,29 @@ void leave_streams(void)
     close(null);
 }
 
-/* From here on this process is the keeper: nobody's terminal, nobody's pipes. */
-static _Noreturn void become_keeper(int connection, int listener)
+/* From here on this process is the keeper: nobody's terminal, nobody's pipes. Closes `begun` once it listens. */
+static _Noreturn void become_keeper(int connection, int listener, int begun)
 {
+    place_serve(listener);
+    close(begun);
     setsid();
     leave_streams();
     keep(connection, listener);
 }
 
+/* Until the other end is closed. */
+static void wait_for_end(int fd)
+{
+    char nothing;
+    while (read(fd, &nothing, 1) < 0 && errno == EINTR)
+        ;
+    close(fd);
+}
+
 static int bridge(const char *nonce)
 {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+    int ends[2], begun[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0 || pipe2(begun, O_CLOEXEC) < 0)
         return NOT_MADE;
     /* Made before the first line is written: who has read it can attach. */
     int listener = place_make(nonce);
@@ -79,7 +90,8 @@ static int bridge(const char *nonce)
     pid_t keeper = fork();
     if (keeper == 0) {
         close(ends[0]);
-        become_keeper(ends[1], listener);
+        close(begun[0]);
+        become_keeper(ends[1], listener, begun[1]);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
@@ -88,28 +100,41 @@ static int bridge(const char *nonce)
         return NOT_MADE;
     }
     close(listener);
+    /* The keeper listens before the first line is written, too: who attaches asks who listens, and we may end. */
+    close(begun[1]);
+    wait_for_end(begun[0]);
     if (!greet(nonce, " KEEPER 1 "))
         return NOT_MADE;
     return bridge_carry(ends[0], keeper);
 }
 
-/* A keeper that is there but has no time for us now is not gone. */
-static int connect_patiently(const char *root, const char *name)
+/* -1 and EAGAIN: a keeper may be there, and have no time for us now. */
+static int connect_somewhere(const char *name)
 {
-    int fd;
-    while ((fd = place_connect(root, name)) < 0 && errno == EAGAIN)
-        poll(NULL, 0, BUSY_PAUSE);
-    return fd;
+    bool is_busy = false;
+    const char *root;
+    for (int number = 0; (root = place_root(number)); number++) {
+        int fd = place_connect(root, name);
+        if (fd >= 0)
+            return fd;
+        is_busy |= errno == EAGAIN;
+    }
+    errno = is_busy ? EAGAIN : ENOENT;
+    return -1;
 }
 
 static int attach(const char *nonce)
 {
     struct text name = {0};
+    int connection;
+    i64 until = clock_now() + BUSY_PATIENCE;
     text_add(&name, "mpirt-");
     text_add(&name, nonce);
-    int connection = -1;
-    for (int number = 0; connection < 0 && number < PLACES; number++)
-        connection = connect_patiently(place_root(number), name.bytes);
+    while ((connection = connect_somewhere(name.bytes)) < 0 && errno == EAGAIN) {
+        if (clock_now() >= until)
+            return NOT_MADE;
+        poll(NULL, 0, BUSY_PAUSE);
+    }
     if (connection < 0)
         return greet(nonce, " GONE ") ? OK : NOT_MADE;
     if (!greet(nonce, " KEEPER 1 "))

@@ -7,8 +7,8 @@
 #include "keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>           /* rename, and nothing else of it */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,18 +21,6 @@ enum { SHORTEST_NONCE = 8, LONGEST_NONCE = 32, BACKLOG = 16 };
 
 static const char *own_root;
 static struct text own_name;
-
-/* NULL: there is no such place. */
-const char *place_root(int number)
-{
-    if (number == 0)
-        return "/dev/shm";
-    if (number == 1) {
-        const char *root = getenv("TMPDIR");
-        return root && *root == '/' ? root : NULL;
-    }
-    return "/tmp";
-}
 
 bool nonce_is_valid(const char *nonce)
 {
@@ -95,18 +83,26 @@ static int make_in(const char *root)
     return fd;
 }
 
-/* The listening socket; -1 where there is no place for it. */
+/* The listening socket; -1 where there is no place for it, or where every peer would be refused. */
 int place_make(const char *nonce)
 {
     int fd = -1;
+    const char *root;
     text_add(&own_name, PREFIX);
     text_add(&own_name, nonce);
+    if (!peers_can_be_told())
+        return -1;
     mode_t given = umask(0077);
-    for (int number = 0; fd < 0 && number < PLACES; number++)
-        if (place_root(number))
-            fd = make_in(place_root(number));
+    for (int number = 0; fd < 0 && (root = place_root(number)); number++)
+        fd = make_in(root);
     umask(given);
     return fd;
+}
+
+/* Who connects from now on is told that this process listens, and no longer the one that has made the socket. */
+void place_serve(int listener)
+{
+    listen(listener, BACKLOG);
 }
 
 bool place_exists(void)
@@ -119,13 +115,16 @@ const char *place_name(void)
     return own_name.bytes;
 }
 
+/* By the folder's descriptor: others may put a link in its place meanwhile. */
 void place_remove_at(const char *root, const char *name)
 {
-    struct text path = path_of(root, name, "/new");
-    unlink(path.bytes);
-    path = path_of(root, name, "/socket");
-    unlink(path.bytes);
-    path = path_of(root, name, "");
+    struct text path = path_of(root, name, "");
+    int folder = open(path.bytes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    unlinkat(folder, "new", 0);
+    unlinkat(folder, "socket", 0);
+    close(folder);
     rmdir(path.bytes);
 }
 
@@ -136,21 +135,14 @@ void place_remove(void)
     own_root = NULL;
 }
 
-bool peer_is_ours(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
-/* A connection that doesn't block; -1 and errno, ECONNREFUSED where nobody listens to a socket that is there. */
+/*
+ * A connection that doesn't block; -1 and errno: ECONNREFUSED where nobody listens to a socket that is there, EACCES
+ * where another user or container does.
+ */
 int place_connect(const char *root, const char *name)
 {
     struct sockaddr_un address;
     struct stat status;
-    errno = ENOENT;
-    if (!root)
-        return -1;
     struct text path = path_of(root, name, "/socket");
     if (!set_address(&address, &path) || lstat(path.bytes, &status) < 0 || !S_ISSOCK(status.st_mode)) {
         errno = ENOENT;

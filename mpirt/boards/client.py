@@ -12,27 +12,28 @@ import sys
 import time
 
 from mpirt.boards import protocol
+from mpirt.boards.peers import is_ours
 from mpirt.boards.places import NotUsed, open_folder
 from mpirt.errors import PeerError
 
 _READ = 256 * 1024
 _WELCOME_SIZE = 8
-# Of SO_PEERCRED: pid, uid and gid.
-_CREDENTIALS_SIZE, _PID, _UID = 12, slice(0, 4), slice(4, 8)
+# Of the two numbers of a timeval.
+_LONG = 8
 
 
-def connect(place: str, *, waits: bool = True) -> Client | None:
+def connect(place: str, *, seconds: float) -> Client | None:
     """
     Connect to the switchboard in a folder; None where nobody listens. Raises NotUsed.
 
-    Without `waits` a switchboard with a full queue is one that can't be asked.
+    A switchboard whose queue is full for so many seconds is one that can't be asked.
     """
     folder = open_folder(place)
     if folder is None:
         return None
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(None if waits else 0)
+        _limit_connect(connection, seconds)
         # Through the descriptor: its path may lead to another folder by now, and be too long for an address.
         connection.connect(f"/proc/self/fd/{folder}/socket")
         _check_peer(connection)
@@ -50,15 +51,20 @@ def connect(place: str, *, waits: bool = True) -> Client | None:
     return Client(connection)
 
 
+def _limit_connect(connection: _socket.socket, seconds: float) -> None:
+    """How long connect() waits for a place in the queue: without a limit, for ever."""
+    if not seconds:
+        connection.settimeout(0)
+        return
+    limit = (int(seconds), int(seconds % 1 * 1e6))
+    connection.setsockopt(
+        _socket.SOL_SOCKET, _socket.SO_SNDTIMEO, b"".join(each.to_bytes(_LONG, sys.byteorder) for each in limit)
+    )
+
+
 def _check_peer(connection: _socket.socket) -> None:
-    if peer(connection)[1] != os.geteuid():
-        raise NotUsed("has a socket of another user")
-
-
-def peer(connection: _socket.socket) -> tuple[int, int]:
-    """The pid and the uid at the other end. The pid is 0 where it belongs to another namespace."""
-    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_SIZE)
-    return int.from_bytes(found[_PID], sys.byteorder), int.from_bytes(found[_UID], sys.byteorder)
+    if not is_ours(connection):
+        raise NotUsed("has a socket of another user or container")
 
 
 class Client:

@@ -32,9 +32,22 @@ def places(environ: Mapping[str, str]) -> list[str]:
         what = f"{names.SWITCHBOARD_VARIABLE}={given[:80]}"
         raise UsageError(f"{what}: expected on, off or the absolute path of a folder, as the commands have it")
     namespace = os.readlink("/proc/self/ns/mnt").strip("mnt:[]")
-    roots = ("/dev/shm", environ.get("TMPDIR", ""), "/tmp")  # noqa: S108  the folders in them are checked
-    found = [f"{root}/mpirt-switchboard-{os.geteuid()}-{namespace}" for root in roots if root.startswith("/")]
+    found = [f"{root}/mpirt-switchboard-{os.geteuid()}-{namespace}" for root in _roots(environ)]
     return list(dict.fromkeys(found))
+
+
+def _roots(environ: Mapping[str, str]) -> list[str]:
+    """As images/common/roots.c has them: first those on the file system of "/", which no other container has."""
+    wanted = ("/dev/shm", environ.get("TMPDIR", ""), "/tmp")  # noqa: S108  the folders in them are checked
+    own = os.stat("/").st_dev
+    return sorted((root for root in wanted if root.startswith("/")), key=lambda root: _device(root) != own)
+
+
+def _device(root: str) -> int | None:
+    try:
+        return os.stat(root).st_dev
+    except OSError:
+        return None
 
 
 def open_folder(place: str) -> int | None:

@@ -93,7 +93,7 @@ class BoardPods:
 
     def _answer(self, folder: str, question: bytes, end: float) -> bytes | None:
         try:
-            client = connect(folder, waits=False)
+            client = connect(folder, seconds=0)
         except NotUsed as error:
             raise _NotKnown(f"{folder} {error}") from error
         if client is None:

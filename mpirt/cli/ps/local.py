@@ -72,7 +72,7 @@ class Local:
 
     def _connect(self, place: str) -> Client | None:
         try:
-            return client.connect(place)
+            return client.connect(place, seconds=PATIENCE)
         except NotUsed as error:
             why = f"{place} {error}; it is not used"
             if why not in self._warned:

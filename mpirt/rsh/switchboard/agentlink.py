@@ -13,7 +13,7 @@ import select
 import socket
 from typing import TYPE_CHECKING
 
-from mpirt.boards.client import peer
+from mpirt.boards.peers import pid_of_peer
 from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
@@ -130,7 +130,7 @@ class AgentLink:
     @property
     def pid(self) -> int | None:
         """The agent's, as far as it can be seen from here."""
-        return None if self.is_gone else peer(self._socket)[0] or None
+        return None if self.is_gone else pid_of_peer(self._socket) or None
 
     @property
     def received(self) -> tuple[int, int]:

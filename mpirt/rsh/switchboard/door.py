@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpirt.boards.client import peer
+from mpirt.boards.peers import is_ours
 from mpirt.rsh.ports.loop import FOR_EVER
 
 # A launcher that starts one command after the other finds it there.
 IDLE_SECONDS = 15.0
 # How many to let in before the rest of the loop gets its turn.
 _AT_ONCE = 64
+# A link or a pipe that somebody has put there is neither followed nor waited for.
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # How long to leave the door alone where there is no descriptor for who waits.
 _PAUSE = 0.1
 
@@ -93,8 +95,7 @@ class Door:
                 # Who waits keeps the listener ready: without a pause the loop would spin.
                 self._paused_until = time.monotonic() + _PAUSE
             return False
-        _, uid = peer(connection)
-        if uid == os.getuid():
+        if is_ours(connection):
             self._let_in(connection)
         else:
             connection.close()
@@ -107,7 +108,7 @@ class Door:
             self._close()
             return
         try:
-            with (self._folder / "lock").open("wb") as lock:
+            with os.fdopen(os.open(self._folder / "lock", _LOCK_FLAGS, 0o600), "wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Whoever comes now waits for the lock, and starts another one.
                 (self._folder / "socket").unlink(missing_ok=True)

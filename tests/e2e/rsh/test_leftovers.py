@@ -75,7 +75,8 @@ def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, 
         with agent.rsh(namespace, pod, f"exit {number}") as running:
             assert running.end(within=20, since=time.monotonic()).code == number
 
-    left = namespace.kubectl.execute(pod, "sh", "-c", "ls -d /dev/shm/mpirt-*; ps -o args | grep '[b]ridge'; true")
+    look = "ls -d /dev/shm/mpirt-* /tmp/mpirt-[!k]*; ps -o args | grep '[b]ridge'; true"
+    left = namespace.kubectl.execute(pod, "sh", "-c", look)
     assert left == ""
 
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,38 @@ def test_another_user_is_hung_up_on(yard: Yard) -> None:
 
     assert found.stdout == b"b''\n"
     assert yard.agent("exit 3").end().code == 3
+
+
+@pytest.mark.parametrize(
+    "unshare",
+    [("--mount", "--pid", "--fork", "--mount-proc"), ("--mount",)],
+    ids=["own processes", "shared processes"],
+)
+def test_another_container_of_the_same_user_is_hung_up_on(yard: Yard, unshare: Sequence[str]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it makes namespaces")
+    yard.begin()
+    command = yard.command("touch was-here")
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(30)\n"
+        "try:\n s.sendall(bytes.fromhex(sys.argv[2])); print(s.recv(100))\n"
+        "except (BrokenPipeError, ConnectionResetError): print(b'')"
+    )
+    words = ["unshare", *unshare, sys.executable, "-c", code, str(yard.place / "socket")]
+    found = subprocess.run([*words, framed(HANDOVER, command.handover()).hex()], capture_output=True, check=True)
+
+    assert found.stdout == b"b''\n"
+    assert yard.agent("exit 3").end().code == 3
+    assert not (yard.folder / "was-here").exists()
+
+
+def test_a_pipe_in_place_of_the_lock_does_not_keep_it_from_leaving(yard: Yard) -> None:
+    board = yard.begin(idle_seconds=0.1)
+    (yard.place / "lock").unlink(missing_ok=True)
+    os.mkfifo(yard.place / "lock")
+    assert yard.agent("exit 3").end().code == 3
+
+    assert board.process.wait(PATIENCE) == 0
 
 
 class TestTheEnd:

@@ -274,7 +274,7 @@ class TestThePlace:
             said = runs_directly(ground.start())
             other.communicate()
 
-        expected = f"{ground.place}/socket: Operation not permitted"
+        expected = f"{ground.place} has a socket of another user or container"
         assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
 
     @pytest.mark.parametrize(

@@ -16,9 +16,17 @@ class TestPlaces:
         number = str(Path("/proc/self/ns/mnt").readlink()).removeprefix("mnt:[").removesuffix("]")
         name = f"mpirt-switchboard-{os.geteuid()}-{number}"
 
-        assert places({}) == [f"/dev/shm/{name}", f"/tmp/{name}"]
-        assert places({"TMPDIR": "/x"}) == [f"/dev/shm/{name}", f"/x/{name}", f"/tmp/{name}"]
+        assert set(places({})) == {f"/dev/shm/{name}", f"/tmp/{name}"}
+        assert set(places({"TMPDIR": "/x"})) == {f"/dev/shm/{name}", f"/x/{name}", f"/tmp/{name}"}
         assert len(places({"TMPDIR": "/tmp"})) == len(places({"TMPDIR": "relative"})) == 2
+
+    def test_on_the_file_system_of_the_root_come_first(self) -> None:
+        assert places({"TMPDIR": "/"})[0].startswith("//")
+
+    def test_on_another_file_system_come_after_dev_shm(self) -> None:
+        folders = [Path(place).parent for place in places({"TMPDIR": "/proc"})]
+
+        assert folders.index(Path("/dev/shm")) < folders.index(Path("/proc"))
 
     @pytest.mark.parametrize("setting", ["", "on", "off"])
     def test_are_the_usual_ones_where_none_is_named(self, setting: str) -> None:

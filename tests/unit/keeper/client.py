@@ -117,6 +117,18 @@ def new_nonce() -> str:
     return secrets.token_hex(8)
 
 
+def folders(nonce: str) -> list[Path]:
+    """The folders of that session that exist: one, or none."""
+    roots = dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/tmp", "/dev/shm"))
+    return [folder for root in roots if (folder := Path(root, f"mpirt-{nonce}")).exists()]
+
+
+def socket_of(nonce: str) -> str:
+    """The path of its socket."""
+    [folder] = folders(nonce)
+    return str(folder / "socket")
+
+
 class Link:
     """One connection: a bridge's process, its stdin and its stdout."""
 
@@ -270,7 +282,8 @@ class Agent:
             # Its own group still has its number, or no group has.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.seen_pid(), signal.SIGKILL)
-        shutil.rmtree(f"/dev/shm/mpirt-{self.nonce}", ignore_errors=True)
+        for folder in folders(self.nonce):
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def out(self) -> bytes:

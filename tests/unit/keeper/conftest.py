@@ -14,7 +14,7 @@ import pytest
 
 from images import build
 from tests.unit.keeper.client import Agent
-from tests.unit.keeper.container import Container
+from tests.unit.keeper.container import OWN_PLACES, Container
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -65,8 +65,8 @@ def container() -> Iterator[Container]:
 
 @pytest.fixture
 def apart(root: None) -> Iterator[Sequence[str]]:
-    """Runs what follows where /dev/shm and /tmp are the test's own."""
-    script = "mount -t tmpfs none /dev/shm && mount -t tmpfs none /mnt && echo ready && exec sleep 1000"
+    """Runs what follows where the only place is the test's own."""
+    script = f"{OWN_PLACES} && echo ready && exec sleep 1000"
     with subprocess.Popen(["unshare", "--mount", "/bin/sh", "-c", script], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"ready\n"

@@ -13,6 +13,7 @@ import struct
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from tests.kube.wait import until
@@ -21,15 +22,18 @@ from tests.unit.keeper.client import DEADLINE, Frame, Kind, Link, Start, new_non
 Shell = subprocess.Popen[bytes]
 Words = tuple[str, ...]
 
-_MAIN = ("/bin/sh", "-c", "mount -t tmpfs none /dev/shm; echo; read x")
+OWN_PLACES = "mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && mount -t tmpfs none /dev/shm"
+"""With the programs in /tmp, but no place for a session there."""
+_WAIT = "echo; read x"
+_OWN: Words = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
 
 
 class Container:
     """Processes that share a mount namespace, and mostly a pid namespace that is theirs alone."""
 
-    def __init__(self, stack: ExitStack, make: Words = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")):
+    def __init__(self, stack: ExitStack, make: Words = _OWN, *, places: str = OWN_PLACES) -> None:
         self._stack = stack
-        main = self._run(*make, *_MAIN)
+        main = self._run(*make, "/bin/sh", "-c", f"{places} && {_WAIT}")
         assert main.stdout is not None
         main.stdout.readline()
         self.first = child_of(main.pid)
@@ -45,6 +49,14 @@ class Container:
         """Another one in the same pid namespace, as in a pod with shareProcessNamespace."""
         enter = ("nsenter", "--mount", "--pid", f"--target={self.first}")
         return Container(self._stack, (*enter, "unshare", "--mount"))
+
+    def sidecar(self, *, shares_processes: bool = False) -> Container:
+        """Another one of the same pod: they have /dev/shm in common."""
+        if shares_processes:
+            make: Words = ("nsenter", "--mount", "--pid", f"--target={self.first}", "unshare", "--mount")
+        else:
+            make = ("nsenter", "--mount", f"--target={self.first}", *_OWN)
+        return Container(self._stack, make, places="true")
 
     def enter(self, *words: str | Path) -> list[str | Path]:
         """The words that run these inside."""
@@ -68,9 +80,9 @@ class Container:
         self._stack.callback(link.cut)
         return Session(link, nonce)
 
-    def attach(self, keeper: Path, session: Session) -> None:
+    def attach(self, keeper: Path, session: Session, *, prefix: Words = ()) -> None:
         """Another connection to it."""
-        link = Link(self.enter(keeper, "attach", session.nonce))
+        link = Link(self.enter(*prefix, keeper, "attach", session.nonce))
         self._stack.callback(link.cut)
         assert b" KEEPER " in link.greeting()
 
@@ -91,12 +103,18 @@ class Session:
         self.bridge = child_of(link.process.pid)
         self.keeper = child_of(self.bridge)
         self.output = b""
+        self._said = 0
 
-    def start(self, *argv: str) -> None:
+    def start(self, *argv: str, **settings: Any) -> None:
         """Start the command."""
-        start = b"S" + bytes(Start(argv))
+        start = b"S" + bytes(Start(argv, **settings))
         self.link.send(Frame(Kind.ATTACH, 1, 0, bytes(16)), Frame(Kind.CONTROL, 1, 1, start))
         self._until(Kind.STARTED)
+
+    def say(self, data: bytes) -> None:
+        """Write to the command's stdin."""
+        self.link.send(Frame(Kind.STDIN, 1, self._said, data))
+        self._said += len(data)
 
     def line(self) -> str:
         """The command's next line."""

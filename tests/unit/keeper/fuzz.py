@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.unit.keeper.client import HEADER, Agent, Frame, Kind, Start
+from tests.unit.keeper.client import HEADER, Agent, Frame, Kind, Start, socket_of
 
 SOURCES = Path(__file__).resolve().parents[3] / "images/keeper"
 SANITIZED = ("-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -149,7 +149,7 @@ def fuzz(keeper: Path, *, inputs: int, seed: int, checks: int) -> None:
     """Feed them, and check now and then."""
     source = Inputs(seed)
     with session(keeper) as agent:
-        path = f"/dev/shm/mpirt-{agent.nonce}/socket"
+        path = socket_of(agent.nonce)
         for number in range(inputs):
             feed(path, source.next())
             if number % (inputs // checks) == 0:

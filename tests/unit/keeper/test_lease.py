@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, By, Kind
+from tests.unit.keeper.client import Agent, By, Kind, folders
 
 
 def wait_for_the_end(agent: Agent) -> float:
@@ -44,7 +44,7 @@ def test_a_lost_connection_ends_the_command_after_the_lease_with_a_handler_and_t
 
     assert log.read_text() == "term\n"
     assert lived >= least + 0.5
-    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert folders(agent.nonce) == []
 
 
 @pytest.mark.parametrize(("lease", "least"), [pytest.param(0, 0.0, id="none"), pytest.param(700, 0.7, id="some")])
@@ -57,7 +57,7 @@ def test_a_failed_start_that_nobody_acknowledges_ends_the_keeper_after_the_lease
     lived = wait_for_the_end(agent)
 
     assert lived >= least - 0.1
-    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert folders(agent.nonce) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)

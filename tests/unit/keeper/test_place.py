@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.unit.keeper.client import Agent, Frame, Kind, new_nonce, read_greeting
+from tests.unit.keeper.client import (
+    Agent,
+    Frame,
+    Kind,
+    folders,
+    new_nonce,
+    read_greeting,
+    socket_of,
+    stat_fields,
+)
+from tests.unit.keeper.container import OWN_PLACES, Container
+
+
+def test_the_folder_is_made_on_the_file_system_of_the_root_where_there_is_one(keeper: Path) -> None:
+    """No other container has it; /dev/shm is shared by those of a pod."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ExitStack() as stack:
+        if Path(folder).stat().st_dev != Path("/").stat().st_dev:
+            pytest.skip("/var/tmp is on another file system")
+        agent = stack.enter_context(Agent(keeper, environment={**os.environ, "TMPDIR": folder}))
+        agent.start("/bin/cat", has_stdin=True)
+
+        assert Path(folder, f"mpirt-{agent.nonce}", "socket").is_socket()
 
 
 @pytest.mark.usefixtures("root")
-def test_the_folder_is_made_in_tmpdir_where_dev_shm_takes_none(keeper: Path, tmp_path: Path) -> None:
-    script = 'mount -t tmpfs -o ro none /dev/shm; exec "$0" "$@"'
-    prefix = ("unshare", "--mount", "/bin/sh", "-c", script)
-    with Agent(keeper, prefix=prefix, environment={**os.environ, "TMPDIR": str(tmp_path)}) as agent:
-        started = agent.start("/bin/cat", has_stdin=True)
-        assert (tmp_path / f"mpirt-{agent.nonce}" / "socket").is_socket()
+@pytest.mark.parametrize("shm", ["", "-o ro"], ids=["dev shm", "tmpdir where dev shm takes none"])
+def test_the_folder_is_made_elsewhere_where_the_file_system_of_the_root_takes_none(
+    keeper: Path, containers: ExitStack, shm: str
+) -> None:
+    script = f"{OWN_PLACES} && mount -t tmpfs none /mnt && mount -t tmpfs {shm} none /dev/shm"
+    container = Container(containers, places=script)
 
-        agent.attach(again=True)
+    session = container.session(keeper, prefix=("env", "TMPDIR=/mnt"))
+    session.start("/bin/ls", "/mnt" if shm else "/dev/shm")
 
-        assert started.payload == b"\1"
+    assert session.line() == f"mpirt-{session.nonce}"
+    container.attach(keeper, session, prefix=("env", "TMPDIR=/mnt"))
 
 
 @pytest.mark.usefixtures("root")
@@ -37,10 +64,22 @@ def test_without_a_place_the_command_runs_and_cannot_be_attached_to(keeper: Path
     assert (started.payload, agent.out) == (b"\0", b"runs\n")
 
 
+def cpu_seconds(pid: int) -> float:
+    """For how long the process has run."""
+    return sum(map(int, stat_fields(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def containers() -> Iterator[ExitStack]:
+    """What ends with the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
 @pytest.mark.usefixtures("root")
 def test_a_peer_of_another_user_is_refused(agent: Agent) -> None:
     agent.start("/bin/sleep", "1000")
-    folder = Path("/dev/shm", f"mpirt-{agent.nonce}")
+    [folder] = folders(agent.nonce)
     # Open to all, so that it is the keeper that refuses.
     folder.chmod(0o777)
     (folder / "socket").chmod(0o777)
@@ -85,9 +124,28 @@ def test_attach_trusts_no_socket_of_another_user(keeper: Path) -> None:
     assert read_greeting(result.stdout, nonce)[0] == "GONE"
 
 
+def test_a_keeper_without_descriptors_for_more_callers_waits_until_there_are(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "read x; sleep 1; echo over", has_stdin=True)
+    used = {int(path.name) for path in Path(f"/proc/{agent.keeper_pid}/fd").iterdir()}
+    least = min(set(range(1000)) - used)
+    before = resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE, (least, before[1]))
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(socket_of(agent.nonce))
+        caller.sendall(bytes(Frame(Kind.ATTACH, 9, 0, bytes(16))))
+        spent = cpu_seconds(agent.keeper_pid)
+        agent.send(agent.frame(Kind.STDIN, 0, b"go\n"))
+        agent.until_true(lambda: agent.out == b"over\n")
+        spent = cpu_seconds(agent.keeper_pid) - spent
+        resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE, before)
+
+        assert caller.recv(1) == bytes([Kind.ATTACHED])
+    assert spent < 0.3
+
+
 def test_a_short_socket_path_is_enough_for_attach(agent: Agent) -> None:
     with socket.socket(socket.AF_UNIX) as direct:
-        direct.connect(f"/dev/shm/mpirt-{agent.nonce}/socket")
+        direct.connect(socket_of(agent.nonce))
         direct.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))))
 
         assert direct.recv(1) == bytes([Kind.ATTACHED])

@@ -16,7 +16,18 @@ from pathlib import Path
 import pytest
 
 from tests.kube.wait import until
-from tests.unit.keeper.client import DEADLINE, Agent, Frame, Kind, Link, Start, new_nonce, stat_fields
+from tests.unit.keeper.client import (
+    DEADLINE,
+    Agent,
+    Frame,
+    Kind,
+    Link,
+    Start,
+    folders,
+    new_nonce,
+    socket_of,
+    stat_fields,
+)
 from tests.unit.keeper.container import Container
 from tests.unit.rsh.remote import within
 
@@ -120,7 +131,7 @@ def test_a_program_that_cannot_be_executed_is_reported_with_its_errno(
     assert (failed.kind, failed.number) == (Kind.FAILED, number)
     assert failed.payload == f"cannot execute {path}".encode()
     agent.done()
-    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert folders(agent.nonce) == []
 
 
 GOOD = bytes(Start(["/bin/true"], {"A": "1"}))
@@ -172,12 +183,12 @@ def test_a_failed_start_is_told_to_each_connection_until_it_is_acknowledged(agen
 
     agent.done()
 
-    assert not Path("/dev/shm", f"mpirt-{agent.nonce}").exists()
+    assert folders(agent.nonce) == []
 
 
 def test_a_failed_start_that_nobody_heard_of_is_told_to_the_next_connection(agent: Agent) -> None:
     lost = socket.socket(socket.AF_UNIX)
-    lost.connect(f"/dev/shm/mpirt-{agent.nonce}/socket")
+    lost.connect(socket_of(agent.nonce))
     os.kill(agent.keeper_pid, signal.SIGSTOP)
     start = Frame(Kind.CONTROL, 1, 1, b"S" + bytes(Start(["/nowhere"])))
     lost.sendall(bytes(Frame(Kind.ATTACH, 1, 0, bytes(16))) + bytes(start))
@@ -193,7 +204,7 @@ def test_a_failed_start_that_nobody_heard_of_is_told_to_the_next_connection(agen
 
 def test_done_removes_the_folder_ends_the_keeper_and_leaves_no_zombie(keeper: Path) -> None:
     with Agent(keeper) as agent:
-        folder = Path("/dev/shm", f"mpirt-{agent.nonce}")
+        [folder] = folders(agent.nonce)
         agent.start("/bin/sh", "-c", "cat >/dev/null", has_stdin=True)
         pid = agent.keeper_pid
         assert folder.stat().st_mode & 0o7777 == 0o700
@@ -228,7 +239,7 @@ def test_a_keeper_with_no_start_ends_when_it_is_asked_to(keeper: Path) -> None:
         os.kill(int(child), signal.SIGTERM)
 
         assert bridge.wait(20) == 0
-    assert not Path("/dev/shm", f"mpirt-{nonce}").exists()
+    assert folders(nonce) == []
 
 
 def test_nothing_outlives_a_keeper_that_was_stopped_before_it_was_killed(agent: Agent) -> None:
