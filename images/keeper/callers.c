@@ -6,6 +6,7 @@
 #include "keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -112,12 +113,23 @@ static void listen_to(struct caller *caller, i64 now)
         hear_out(caller, &frame, now);
 }
 
+/* -1 where there are no descriptors for it, or for finding out whose it is: who is refused does not come again. */
+static int next_caller(void)
+{
+    int spare[2] = {fcntl(door, F_DUPFD_CLOEXEC, 0), fcntl(door, F_DUPFD_CLOEXEC, 0)};
+    int fd = spare[1] < 0 ? -1 : accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int number = 0; number < 2; number++)
+        if (spare[number] >= 0)
+            close(spare[number]);
+    return fd;
+}
+
 static void open_door(i64 now)
 {
     struct caller *caller = free_slot();
     if (!caller)
         return;
-    int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = next_caller();
     if (fd < 0)
         paused_until = now + PAUSE;
     else if (peer_is_ours(fd))
