@@ -6,12 +6,9 @@ Owns: carrying out a plan, and finding out what came of it. What that is worth i
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +22,7 @@ from tests.e2e.chaos.schedules import COMMANDS, Death, Outage, Plan, Round, Weat
 from tests.e2e.ground import Faults, Namespace
 from tests.e2e.manifests import Manifest
 from tests.e2e.rsh import agent
-from tests.e2e.rsh.proxy import Break, Proxy
+from tests.e2e.rsh.proxy import Proxy, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.kube import cluster, faults, nodes
 from tests.kube.errors import ClusterError
@@ -211,7 +208,7 @@ class _Command:
         if self._plan.broken is None:
             yield agent.kubeconfig(self._namespace)
             return
-        with harming(server_address(self._namespace), self._plan.broken) as port:
+        with listening(Proxy(server_address(self._namespace), self._plan.broken)) as port:
             yield kubeconfig_by_way_of(self._namespace, port)
 
     def _die(self, process: subprocess.Popen[bytes]) -> None:
@@ -250,22 +247,3 @@ class _Command:
         except (ClusterError, subprocess.TimeoutExpired):
             return False
         return True
-
-
-@contextmanager
-def harming(server: tuple[str, int], broken: Break) -> Iterator[int]:
-    """A port of this machine that leads to the server, and harms the first connection."""
-    over = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(_serve(Proxy(server, broken), listener, over)))
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            over.set()
-            thread.join()
-
-
-async def _serve(proxy: Proxy, listener: socket.socket, over: threading.Event) -> None:
-    async with await asyncio.start_server(proxy.serve, sock=listener):
-        await asyncio.to_thread(over.wait)

@@ -10,17 +10,22 @@ import os
 import signal
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests import forms
 from tests.e2e.chaos import storms
 from tests.e2e.ground import Namespace
+from tests.e2e.rsh.proxy import Storm, listening
+from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 
 COMMANDS = 500 if "MPIRT_TEST_CHAOS" in os.environ else 40
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
 _LASTS = 15.0
 _KILLED_EVERY = 5.0
+# How long each connection lives.
+_LIVES = (0.3, 2.0)
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
@@ -28,13 +33,16 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 @pytest.mark.parametrize("kills", [0, 3], ids=["connections", "connections and switchboards"])
 def test_each_command_is_started_once_and_ends_by_itself(namespace: Namespace, board: Path, kills: int) -> None:
     pods = namespace.workers(4, "busybox")
-    with storms.storm(namespace, SEED) as (storm, config):
-        commands = storms.run_all(namespace, pods, config, COMMANDS)
+    random = Random(SEED)
+    storm = Storm(server_address(namespace), lambda: random.uniform(*_LIVES))
+    with listening(storm) as port:
+        storm.lasts = True
+        commands = storms.run_all(namespace, pods, kubeconfig_by_way_of(namespace, port), COMMANDS)
         for _ in range(kills):
             time.sleep(_KILLED_EVERY)
             os.kill(forms.switchboard(board), signal.SIGKILL)
         time.sleep(_LASTS - kills * _KILLED_EVERY)
-        storm.is_over()
+        storm.lasts = False
         ends = storms.ends_of(namespace, pods, commands)
 
     print(f"{COMMANDS} commands, {storm.resets} connections reset, {kills} switchboards killed")

@@ -1,5 +1,5 @@
 """
-TCP proxies between agents and the API server: one breaks the first connection where it is told to, another resets
+TCP proxies between agents and the API server: one breaks the first connections where it is told to, another resets
 all of them again and again.
 
 TLS passes through untouched. Its bytes can't be looked into, but its records can be counted: places are records,
@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -56,12 +57,12 @@ class Break:
 
 
 class Proxy:
-    """What one agent connects to. Its first connection breaks, those after it don't."""
+    """What one agent connects to. Each break harms a connection, from the first on; the others stay whole."""
 
-    def __init__(self, server: tuple[str, int], broken: Break | None = None) -> None:
+    def __init__(self, server: tuple[str, int], *broken: Break) -> None:
         self.first: Link | None = None
         self._server = server
-        self._broken = broken
+        self._broken = list(broken)
 
     async def serve(self, agent: asyncio.StreamReader, to_agent: asyncio.StreamWriter) -> None:
         """See one connection through."""
@@ -79,7 +80,7 @@ class Proxy:
         server: asyncio.StreamReader,
         to_server: asyncio.StreamWriter,
     ) -> None:
-        link = Link(to_agent, to_server, self._broken if self.first is None else None)
+        link = Link(to_agent, to_server, self._broken.pop(0) if self._broken else None)
         self.first = self.first or link
         try:
             await link.pass_on(agent, server)
@@ -151,9 +152,9 @@ class Link:
 
 
 class Storm:
-    """What agents connect to: while it lasts, no connection lasts longer than so many seconds."""
+    """What agents connect to: while it lasts, no connection lasts longer than some seconds, each its own."""
 
-    def __init__(self, server: tuple[str, int], seconds: float) -> None:
+    def __init__(self, server: tuple[str, int], seconds: Callable[[], float]) -> None:
         self.lasts = False
         self.resets = 0
         self._server, self._seconds = server, seconds
@@ -167,11 +168,30 @@ class Storm:
             return
         passing = asyncio.create_task(Link(to_agent, to_server, None).pass_on(agent, server))
         while not passing.done():
-            await asyncio.wait({passing}, timeout=self._seconds)
+            await asyncio.wait({passing}, timeout=self._seconds())
             if self.lasts and not passing.done():
                 self.resets += 1
                 _reset(to_agent)
                 _reset(to_server)
+
+
+@contextmanager
+def listening(proxy: Proxy | Storm) -> Iterator[int]:
+    """A port of this machine that leads through it."""
+    over = threading.Event()
+
+    async def serve() -> None:
+        async with await asyncio.start_server(proxy.serve, sock=listener):
+            await asyncio.to_thread(over.wait)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
 
 
 def _reset(sink: asyncio.StreamWriter) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -37,6 +37,8 @@ pytestmark = pytest.mark.alone
 _RUNS = "/tmp/runs"
 # Those that meet a silence wait for fifteen seconds, most of them; the others work.
 _WAITING_AT_ONCE, _WORKING_AT_ONCE = 64, 6
+# As many records come before the first request.
+_TLS = 2
 
 
 @pytest.mark.timeout(400)
@@ -72,14 +74,18 @@ class Sweep:
         codes = {"whole": await self._through(proxy, "whole")}
         assert proxy.first is not None
         places = all_places(proxy.first.records)
-        codes |= zip(map(str, places), await asyncio.gather(*map(self._broken, places)), strict=True)
+        cases: list[tuple[Break, ...]] = [(place,) for place in places]
+        if self._keeper == "on":
+            cases += lost_starts(proxy.first.records[Way.UP])
+        names = [", then ".join(map(str, case)) for case in cases]
+        codes |= zip(names, await asyncio.gather(*map(self._broken, cases, names)), strict=True)
         codes["refused"] = await self._refused()
         runs = await asyncio.to_thread(self._runs)
         return [Outcome(case, code, self._log(case), runs[case], self._keeper) for case, code in codes.items()]
 
-    async def _broken(self, place: Break) -> int | None:
-        async with self._waiting if place.harm in (Harm.STALL, Harm.LATE) else self._working:
-            return await self._through(Proxy(self._server, place), str(place))
+    async def _broken(self, places: Sequence[Break], name: str) -> int | None:
+        async with self._waiting if places[0].harm in (Harm.STALL, Harm.LATE) else self._working:
+            return await self._through(Proxy(self._server, *places), name)
 
     async def _through(self, proxy: Proxy, case: str) -> int | None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -135,6 +141,19 @@ def all_places(records: dict[Way, int]) -> list[Break]:
     ]
     # What would come to an agent that is gone comes to nobody.
     return [place for place in places if (place.way, place.harm) != (Way.DOWN, Harm.LATE)]
+
+
+def lost_starts(records: int) -> list[tuple[Break, ...]]:
+    """
+    An attempt of which nothing comes back, and then one that breaks off somewhere around its START.
+
+    The pod has a keeper of the first one meanwhile, which waits for a START, too.
+    """
+    return [
+        (Break(Way.UP, first, Harm.STALL), Break(Way.UP, second, Harm.RESET))
+        for first in range(_TLS, records)
+        for second in range(_TLS, records)
+    ]
 
 
 @asynccontextmanager

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent
-from tests.e2e.rsh.proxy import Storm
+from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.kube.wait import until
 
@@ -22,29 +18,10 @@ _LONGEST = 0.3
 _PATIENCE, _RESETS = 5, 45
 
 
-@contextmanager
-def stormy(server: tuple[str, int], seconds: float) -> Iterator[tuple[Storm, int]]:
-    """A proxy, and its port on this machine."""
-    over = threading.Event()
-    storm = Storm(server, seconds)
-
-    async def serve() -> None:
-        async with await asyncio.start_server(storm.serve, sock=listener):
-            await asyncio.to_thread(over.wait)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=lambda: asyncio.run(serve()))
-        thread.start()
-        try:
-            yield storm, listener.getsockname()[1]
-        finally:
-            over.set()
-            thread.join()
-
-
 def test_connections_that_are_reset_are_no_lost_node(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
-    with stormy(server_address(namespace), _LONGEST) as (storm, port):
+    storm = Storm(server_address(namespace), lambda: _LONGEST)
+    with listening(storm) as port:
         config = kubeconfig_by_way_of(namespace, port)
         env = {"KUBECONFIG": str(config), "MPIRT_NODE_PATIENCE": str(_PATIENCE)}
         command = "echo running; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
