@@ -208,13 +208,11 @@ class Informer:
         self.resource = self.source.find()
         version, pages, more = "", list[list[Body]](), ""
         while not version or more:
-            said = self._page(more)
-            metadata = table(said, "metadata")
+            metadata, items = self._page(more)
             # All pages of a list show the state at the first page's resourceVersion.
             version = version or text(metadata, "resourceVersion")
             more = text(metadata, "continue")
-            # Whole objects of all pages together would take many times the memory of what is kept in the end.
-            pages.append([self._sink.needed(self.resource.kind, body) for body in rows(said, "items")])
+            pages.append(items)
             self._heard = self._clock()
             if not version:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
@@ -223,13 +221,20 @@ class Informer:
         self.synced.set()
         self._well()
 
-    def _page(self, more: str) -> Body:
+    def _page(self, more: str) -> tuple[Body, list[Body]]:
+        """
+        Return the metadata of a page of the list, and what has to be kept of its objects.
+
+        Whole objects take many times the memory, so those of a page are dropped before the next one is read.
+        """
         query = self._query(limit=str(self.resource.page)) | ({"continue": more} if more else {})
         where = path(self.resource, self._where.namespace)
         answer = self._link.ask(
             Request("list", "GET", where, self.resource.plural, query=query, within=_LIST_WITHIN)
         )
-        return _good(answer).body
+        said = _good(answer).body
+        items = [self._sink.needed(self.resource.kind, body) for body in rows(said, "items")]
+        return table(said, "metadata"), items
 
     def _watch(self) -> None:
         seconds = int(_WATCH_SECONDS * (0.8 + 0.4 * self._chance()))
