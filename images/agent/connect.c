@@ -69,11 +69,8 @@ static enum reached connect_here(int *fd)
     *fd = new_socket();
     if (*fd < 0)
         return NOWHERE;
-    if (connect(*fd, (struct sockaddr *)&address, sizeof address) == 0) {
-        if (peer_is_ours(*fd))
-            return REACHED;
-        errno = EPERM;
-    }
+    if (connect(*fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(*fd))
+        return REACHED;
     int error = errno;
     close(*fd);
     errno = error;

@@ -33,17 +33,20 @@ static char *add_number(char *to, u64 number)
     return to;
 }
 
-/* 0: not known. */
+/* 0 and errno: not known. */
 static u64 first_mount(pid_t pid)
 {
-    char path[64] = "/proc/", line[24];
+    char path[64] = "/proc/", line[24] = {0};
     strcpy(add_number(path + strlen(path), (u64)pid), "/mountinfo");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    ssize_t length = read(fd, line, sizeof line - 1);
+    errno = EPERM;
+    if (read(fd, line, sizeof line - 1) < 0)
+        *line = 0;
+    int error = errno;
     close(fd);
-    line[length < 0 ? 0 : length] = 0;
+    errno = error;
     return strtoull(line, NULL, 10);
 }
 
@@ -62,26 +65,48 @@ static bool has_ended(int process)
     return poll(&ended, 1, 0) != 0;
 }
 
-/* Whether it is of this container. Its number may be another process's by now, which is noticed since Linux 6.5. */
-static bool is_of_container(int fd, pid_t pid)
+/* What is said of a process that ends, or has ended, wherever it is looked for. */
+static bool is_of_the_dead(int error)
 {
-    int process = -1;
-    socklen_t size = sizeof process;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &size) < 0 && errno != ENOPROTOOPT)
-        return false;
-    bool is_ours = peers_can_be_told() && first_mount(pid) == first_mount(getpid());
-    if (process >= 0) {
-        is_ours = is_ours && !has_ended(process);
-        close(process);
-    }
-    return is_ours;
+    return error == ENOENT || error == ESRCH || error == EINVAL;
 }
 
-/* Whether it is a process of this user and this container. The pid of one in another pid namespace is 0. */
+static bool refuse(int error)
+{
+    errno = is_of_the_dead(error) ? ECONNREFUSED : error;
+    return false;
+}
+
+static bool is_of_container(pid_t pid)
+{
+    if (!peers_can_be_told())
+        return refuse(EPERM);
+    u64 mount = first_mount(pid);
+    return mount ? mount == first_mount(getpid()) || refuse(EPERM) : refuse(errno);
+}
+
+/*
+ * Whether it is a process of this user and this container. If not, errno is EPERM; or ECONNREFUSED if it has ended,
+ * as a switchboard that was killed may have before its socket is closed. The pid of one in another pid namespace is
+ * 0. It may be another process's by now, which is noticed since Linux 6.5.
+ */
 bool peer_is_ours(int fd)
 {
     struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid() && peer.pid > 0
-        && is_of_container(fd, peer.pid);
+    int process = -1;
+    socklen_t size = sizeof peer, process_size = sizeof process;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != geteuid() || peer.pid <= 0)
+        return refuse(EPERM);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &process_size) < 0 && errno != ENOPROTOOPT)
+        return refuse(errno);
+    bool is_ours = is_of_container(peer.pid);
+    int error = errno;
+    if (process >= 0) {
+        if (has_ended(process)) {
+            is_ours = false;
+            error = ESRCH;
+        }
+        close(process);
+    }
+    return is_ours || refuse(error);
 }

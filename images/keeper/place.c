@@ -136,7 +136,7 @@ void place_remove(void)
 }
 
 /*
- * A connection that doesn't block; -1 and errno: ECONNREFUSED where nobody listens to a socket that is there, EACCES
+ * A connection that doesn't block; -1 and errno: ECONNREFUSED where nobody listens to a socket that is there, EPERM
  * where another user or container does.
  */
 int place_connect(const char *root, const char *name)
@@ -151,11 +151,8 @@ int place_connect(const char *root, const char *name)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
-        if (peer_is_ours(fd))
-            return fd;
-        errno = EACCES;
-    }
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(fd))
+        return fd;
     int error = errno;
     close(fd);
     errno = error;

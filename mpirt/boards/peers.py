@@ -19,6 +19,8 @@ _CREDENTIALS_SIZE, _PID, _UID = 12, slice(0, 4), slice(4, 8)
 _SO_PEERPIDFD = 77
 # The number of a mount, and what follows.
 _FIRST_MOUNT_SIZE = 24
+# What is said of a process that ends, or has ended, wherever it is looked for.
+_OF_THE_DEAD = (errno.ENOENT, errno.ESRCH, errno.EINVAL)
 
 
 def pid_of_peer(connection: _socket.socket) -> int:
@@ -27,19 +29,27 @@ def pid_of_peer(connection: _socket.socket) -> int:
 
 
 def is_ours(connection: _socket.socket) -> bool:
-    """Whether it is a process of this user and this container. Where that can't be told, it is not."""
+    """
+    Whether it is a process of this user and this container. Where that can't be told, it is not.
+
+    Raises ConnectionRefusedError if it has ended: one that was killed may end before its socket is closed.
+    """
     pid, uid = _credentials(connection)
     if uid != os.geteuid() or not pid:
         return False
     process = None
     try:
         process = _process(connection)
-        # /proc may be another pid namespace's.
-        if int(os.readlink("/proc/self")) != os.getpid() or _first_mount(pid) != _first_mount(os.getpid()):
-            return False
-        return process is None or not _has_ended(process)
-    except (OSError, ValueError):
+        is_same = _is_in_this_container(pid)
+        has_ended = process is not None and _has_ended(process)
+    except OSError as error:
+        if error.errno in _OF_THE_DEAD:
+            raise ConnectionRefusedError from error
         return False
+    else:
+        if has_ended:
+            raise ConnectionRefusedError
+        return is_same
     finally:
         if process is not None:
             os.close(process)
@@ -66,10 +76,18 @@ def _has_ended(process: int) -> bool:
     return bool(waiting.poll(0))
 
 
-def _first_mount(pid: int) -> int:
-    """Unique in the whole system, and the same for all processes of a container. Raises OSError, ValueError."""
+def _is_in_this_container(pid: int) -> bool:
+    # /proc may be another pid namespace's.
+    if os.readlink("/proc/self") != str(os.getpid()):
+        return False
+    mount = _first_mount(pid)
+    return mount != b"" and mount == _first_mount(os.getpid())
+
+
+def _first_mount(pid: int) -> bytes:
+    """The number is unique in the whole system, and the same for all processes of a container. Raises OSError."""
     fd = os.open(f"/proc/{pid}/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return int(os.read(fd, _FIRST_MOUNT_SIZE).split(b" ", 1)[0])
+        return os.read(fd, _FIRST_MOUNT_SIZE).split(b" ", 1)[0]
     finally:
         os.close(fd)

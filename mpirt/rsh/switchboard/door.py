@@ -95,7 +95,7 @@ class Door:
                 # Who waits keeps the listener ready: without a pause the loop would spin.
                 self._paused_until = time.monotonic() + _PAUSE
             return False
-        if is_ours(connection):
+        if _may_come_in(connection):
             self._let_in(connection)
         else:
             connection.close()
@@ -126,6 +126,13 @@ class Door:
         self.look()
         self.is_closed = True
         self._listener.close()
+
+
+def _may_come_in(connection: socket.socket) -> bool:
+    try:
+        return is_ours(connection)
+    except ConnectionRefusedError:
+        return False
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:

@@ -9,7 +9,7 @@ from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
     "mpirt.values",
-    *(f"mpirt.boards{name}" for name in ("", ".client", ".places", ".protocol")),
+    *(f"mpirt.boards{name}" for name in ("", ".client", ".peers", ".places", ".protocol")),
     *(f"mpirt.kubeapi{name}" for name in (
         "", ".answers", ".asks", ".credentials", ".deadline", ".endpoint", ".jsontext", ".wire",
     )),
@@ -20,7 +20,7 @@ OURS = {
 }  # fmt: skip
 # Where no switchboard has the answer: TLS, and a list.
 REQUEST = {
-    "_ssl", "errno", "mpirt.discover.source",
+    "_ssl", "mpirt.discover.source",
     *(f"mpirt.kubeapi.{name}" for name in (
         "dial", "exchange", "http", "listing", "resolve", "stream", "tls", "tlslib",
     )),

@@ -83,6 +83,24 @@ def test_a_switchboard_is_known_by_itself_and_not_by_the_agent_that_started_it(g
     assert len(ground.notes()) == 1
 
 
+def test_a_switchboard_that_ends_is_followed_by_another(ground: Ground) -> None:
+    """Its process may have ended when its socket is still open: here a child has it."""
+    ground.board(SERVE)
+    ground.place.mkdir(mode=0o700)
+    code = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])\n"
+        "if (pid := os.fork()) == 0: s.listen(); os._exit(0)\n"
+        "os.waitpid(pid, 0); print(flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", code, str(ground.place / "socket")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as former:
+        assert former.stdout is not None
+        assert former.stdout.readline() == b"\n"
+
+        assert ended(ground.start()) == (7, b"", b"")
+        former.kill()
+
+
 def test_a_pipe_in_place_of_the_log_is_not_waited_for(ground: Ground) -> None:
     ground.board(SERVE)
     ground.place.mkdir(mode=0o700)

@@ -53,12 +53,16 @@ def test_a_process_of_this_container_is_ours() -> None:
         assert is_ours(one)
 
 
-def test_a_process_that_has_ended_is_not_ours(tmp_path: Path) -> None:
+def test_a_process_that_has_ended_is_one_that_nobody_listens_for(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
-        with program(sys.executable, "-c", _CONNECT_AND_END, tmp_path / "socket"), listener.accept()[0] as found:
-            assert not is_ours(found)
+        with (
+            program(sys.executable, "-c", _CONNECT_AND_END, tmp_path / "socket"),
+            listener.accept()[0] as found,
+            pytest.raises(ConnectionRefusedError),
+        ):
+            is_ours(found)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
