@@ -112,11 +112,16 @@ static enum reached start_here(int *fd)
         note_errno("/socket");
         return NOWHERE;
     }
-    bool is_started = board_start(&place, listener);
-    close(listener);
-    if (is_started)
-        return connect_here(fd);
+    if (board_start(&place, listener)) {
+        /* While we listen, too: one that has ended by now must count as one that was tried. */
+        reached = connect_here(fd);
+        int error = errno;
+        close(listener);
+        errno = error;
+        return reached;
+    }
     note_errno("");
+    close(listener);
     unlinkat(place.fd, "socket", 0);
     return NOWHERE;
 }

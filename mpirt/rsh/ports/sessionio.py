@@ -157,7 +157,7 @@ class SessionIO:
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
         # Whatever the command made of being ended: for who started us it was the reader that went away.
         if self._client.broken_by(_STDOUT) == errno.EPIPE and not is_told:
-            return broken_stdout("").code
+            return broken_stdout(self._pod, "").code
         # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
         is_cut = self._client.broken_by(_STDERR) not in (0, errno.EPIPE)
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code

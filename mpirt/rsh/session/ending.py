@@ -98,8 +98,8 @@ def broken_stdin(why: str) -> Ending:
     return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its stdin can't be read: {why}")
 
 
-def broken_stdout(why: str) -> Ending:
+def broken_stdout(pod: str, why: str) -> Ending:
     """Nobody reads our stdout any more; or it can't be written, which must not look like a reader's wish."""
     if why:
-        return Ending(ExitCode.UNKNOWN_END, f"the command was ended because its output can't be written: {why}")
+        return Ending(ExitCode.UNKNOWN_END, f"the output of pod {pod} can't be written: {why}")
     return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)

@@ -233,4 +233,4 @@ class Running(Machine):
                 self._terminate(broken_stdin(why), TERM, grace, now)
             # One that is being ended already has lost its reader to the same Ctrl-C.
             case events.StdoutBroken(why) if not is_ending:
-                self._terminate(broken_stdout(why), TERM, grace, now)
+                self._terminate(broken_stdout(self.pod, why), TERM, grace, now)

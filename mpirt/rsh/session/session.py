@@ -141,7 +141,7 @@ class _Opening(Machine):
             case events.Signalled(_, number):
                 self._finish(SIGNALLED + number)
             case events.StdoutBroken(why):
-                ending = broken_stdout(why)
+                ending = broken_stdout(self.pod, why)
                 self._finish(ending.code, ending.line)
             case events.PodSeen(pod):
                 self._actions += self._starting.pod_seen(pod, now)

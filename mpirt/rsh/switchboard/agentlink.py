@@ -194,6 +194,10 @@ class AgentLink:
 
     def keep(self, record: Record | None) -> None:
         self._record = record
+        if self.is_gone and self._running is not None:
+            # Nobody will come for it: the keeper need not wait.
+            self._running.hear(events.Kept(record))
+            return
         self._outbox.keep(record)
         self._send()
 

@@ -140,6 +140,7 @@ def test_a_keeper_without_descriptors_for_more_callers_waits_until_there_are(age
         resource.prlimit(agent.keeper_pid, resource.RLIMIT_NOFILE, before)
 
         assert caller.recv(1) == bytes([Kind.ATTACHED])
+        agent.link.close()
     assert spent < 0.3
 
 

@@ -316,10 +316,7 @@ class TestSignals:
         run.carry()
         run.after(1.0)
 
-        line = (
-            "the command was ended because its output can't be written: no space left on device; "
-            "the command ended with 143"
-        )
+        line = "the output of pod w can't be written: no space left on device; the command ended with 143"
         assert run.finish == Finish(ExitCode.UNKNOWN_END, line)
 
     def test_a_stdout_that_is_lost_to_the_same_signal_does_not_hurry(self) -> None:
