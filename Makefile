@@ -85,10 +85,10 @@ endef
 
 .PHONY: check
 check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
-	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS)) $(PYTEST_ARGS),\
+	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS) $(SEARCH)) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol/rsh $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,tests/protocol/rsh $(DISCOVERY) $(OUTAGES)) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest $(OUTAGES) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest $(OUTAGES) $(SEARCH) $(PYTEST_ARGS),\
 	  $(BIN)/python -m pytest $(DISCOVERY) $(SHELLS) $(PYTEST_ARGS),\
 	  nice $(BIN)/mypy)
 	$(BIN)/coverage report
@@ -96,6 +96,8 @@ check: may-check lint programs ## everything that needs no cluster: lint, types,
 # What waits as much as it computes.
 DISCOVERY := tests/protocol/discover
 OUTAGES := $(addprefix tests/protocol/controller/,test_away.py test_lease.py)
+# What computes for long, and more so where its branches are counted.
+SEARCH := tests/unit/rsh/test_started_once.py
 SHELLS := $(addprefix tests/unit/rsh/,test_wrapper_in_shells.py test_wrapper_ends_in_shells.py)
 
 # Run six commands at once and show the others' output after the first's.
