@@ -38,6 +38,7 @@ def test_each_command_is_started_once_and_ends_by_itself(namespace: Namespace, b
     with listening(storm) as port:
         storm.lasts = True
         commands = storms.run_all(namespace, pods, kubeconfig_by_way_of(namespace, port), COMMANDS)
+        # The schedule's own times; nothing tells of them.
         for _ in range(kills):
             time.sleep(_KILLED_EVERY)
             os.kill(forms.switchboard(board), signal.SIGKILL)
