@@ -55,8 +55,8 @@ def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None
     ours, without, theirs = written(bed, "queued"), written(bed, "alone"), written(bed, "queued", by=KUEUE)
     print(f"at once: {most_at_once(limited)} with Kueue, {most_at_once(unlimited)} without")
     print(f"writes for a job: {each(ours)} with Kueue, {each(without)} without; of Kueue: {each(theirs)}")
-    # Two more statuses and events, of Suspended and Resumed; everything else is created when the job is admitted.
-    assert sum(ours.values()) - sum(without.values()) <= 4 * JOBS
+    # Two more statuses and events, of Suspended and Resumed, and some of how many workers are Ready.
+    assert sum(ours.values()) - sum(without.values()) <= 5 * JOBS
     # The jobs were created suspended: each is admitted by one write.
     assert theirs["PATCH mpijobs"] + theirs["PUT mpijobs"] == JOBS
 
