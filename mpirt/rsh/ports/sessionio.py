@@ -158,8 +158,8 @@ class SessionIO:
         # Whatever the command made of being ended: for who started us it was the reader that went away.
         if self._client.broken_by(_STDOUT) == errno.EPIPE and not is_told:
             return broken_stdout(self._pod, "").code
-        # There is nowhere to say it. A reader of stderr that went away wanted no more of it.
-        is_cut = self._client.broken_by(_STDERR) not in (0, errno.EPIPE)
+        # The command may have ended before. A reader of stderr that went away wanted no more of it.
+        is_cut = any(self._client.broken_by(stream) not in (0, errno.EPIPE) for stream in (_STDOUT, _STDERR))
         return ExitCode.UNKNOWN_END if code == 0 and is_cut else code
 
     def timeout(self) -> float:
@@ -233,10 +233,12 @@ class SessionIO:
         error = self._client.broken_by(_STDOUT)
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
-            told.append(events.StdoutBroken("" if error == errno.EPIPE else os.strerror(error)))
+            why = "" if error == errno.EPIPE else os.strerror(error)
+            if why and self._finish is not None and not self._finish.line:
+                self._client.say(broken_stdout(self._pod, why).line)
+            told.append(events.StdoutBroken(why))
         told += self._about_written()
-        listening = self._may_listen()
-        if listening != self._listening:
+        if (listening := self._may_listen()) != self._listening:
             self._listening = listening
             if self._exec is not None:
                 self._exec.listening, self._exec.notices_end = listening, self._session.bounds_output

@@ -103,6 +103,12 @@ class TestOutput:
         assert ended.line.startswith("the output of pod w-0 can't be written: No space left on device")
         assert ended.code == 251
 
+    def test_on_a_full_disk_is_no_success_though_the_command_has_ended_with_0(self, ground: Ground) -> None:
+        with Path("/dev/full").open("wb") as full:
+            ended = ground.start("w-0", "echo short", stdout=full).wait()
+
+        assert ended.code == 251
+
     def test_that_nobody_wants_any_more_ends_the_command(self, ground: Ground) -> None:
         agent = ground.start("w-0", "yes")
         running = ground.server.wait_for_session()
