@@ -34,6 +34,8 @@ FORCE_ANNOTATION = f"{PREFIX}/force"
 # its launcher Job.
 RERUN_ANNOTATION = f"{PREFIX}/rerun"
 RERUN_WHEN_DELETED_ANNOTATION = f"{PREFIX}/rerun-when-deleted"
+# On a job, with "true": its launcher copes with the loss of workers, and its exit code is the truth.
+TOLERATES_ANNOTATION = f"{PREFIX}/tolerates-lost-workers"
 
 # The same for pods that kubeflow's operators make: mpi-operator v2beta1 and training-operator (to which a role is
 # a replica-type), and before them mpi-operator v1.
@@ -83,6 +85,9 @@ LEASE_VARIABLE = "MPIRT_LEASE"
 NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"
 GRACE_VARIABLE = "MPIRT_GRACE"
 FENCE_VARIABLE = "MPIRT_FENCE"
+
+# Where a launcher's account is written: the file of its container's termination message.
+ACCOUNT_VARIABLE = "MPIRT_ACCOUNT"
 
 # `off`: each command runs in a process of its own; a folder: where the switchboard's socket is.
 SWITCHBOARD_VARIABLE = "MPIRT_SWITCHBOARD"

@@ -1,7 +1,8 @@
 """
 What every program reads in a pod the same way. No I/O.
 
-Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it, what a GPU is.
+Owns: its conditions, the sign that its node is lost, why it is to be disrupted, what controls it, which
+container of a name it is, what a GPU is.
 Each program makes values of its own of the rest: one decides about hosts, one about commands, one about jobs.
 """
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 GPU_SUFFIX = "/gpu"
 """Of a container's limits: nvidia.com/gpu, amd.com/gpu, and whatever else follows them."""
+
+# 48 bits of a random number.
+_IDENTITY = 12
 
 
 def conditions(status: Body) -> Conditions:
@@ -46,6 +50,11 @@ def disruption(found: Conditions) -> str:
     if not holds(found, "DisruptionTarget"):
         return ""
     return text(found["DisruptionTarget"], "reason") or "unknown"
+
+
+def container_identity(status: Body) -> str:
+    """The beginning of the runtime's id of a container, which is never used again; empty while there is none."""
+    return text(status, "containerID").rpartition("/")[2][:_IDENTITY]
 
 
 def controller(metadata: Body) -> Body:

@@ -66,7 +66,7 @@ def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
 
 def _succeeded_since(observed: Observed) -> datetime | None:
     """Return when the launcher's pod succeeded, if its Job does not show that yet."""
-    if not observed.launchers or observed.live(kinds.JOB) is None:
+    if not observed.launchers or observed.live(kinds.JOB) is None or observed.disbelieved is not None:
         return None
     last = observed.launchers[-1]
     return last.ended if last.phase == "Succeeded" else None

@@ -14,6 +14,7 @@ from datetime import datetime
 from mpirt.controller.decisions.budgets import budget_removal
 from mpirt.controller.decisions.cleanup import launcher_cleanup
 from mpirt.controller.decisions.deadlines import awaited, due
+from mpirt.controller.decisions.disbelief import judged
 from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit
@@ -47,6 +48,7 @@ def plan_of_invalid(
     """Return the plan for a job whose spec is invalid or rejected. `run`: its run policy as far as it is valid."""
     if is_run_by_another(observed):
         return Plan()
+    observed = judged(None, run, observed, now=now)
     if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
         return over
     end, told_at = job_end(observed), awaited(run, observed)

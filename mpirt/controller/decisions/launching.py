@@ -15,7 +15,8 @@ from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete
+from mpirt.controller.model.actions import Action, Create, Delete, Manifest
+from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
 from mpirt.controller.observed.facts import job_end, outdated
@@ -36,6 +37,15 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if job is None:
         made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
         return [*_ended_previous(observed), *([made] if _is_time(spec, workers) else [])]
+    if observed.disbelieved is not None:
+        # The verdict has to be in the written history first.
+        is_written = observed.history is not None and observed.history.disbelieved == observed.disbelieved
+        return [removal(job, STOPS[Stop.WORKER_LOST])] if is_written else []
+    return _up_to_date(spec, job, wanted)
+
+
+def _up_to_date(spec: JobSpec, job: Live, wanted: Manifest) -> list[Action]:
+    """Return what brings a launcher Job that has not ended to its desired state."""
     if reason := outdated(spec, job):
         return [removal(job, STOPS[reason])]
     changed = correction(wanted, job)

@@ -14,6 +14,7 @@ from datetime import datetime
 from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal, wanted_budget
 from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
+from mpirt.controller.decisions.disbelief import judged, with_retries_left, word_awaited
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.gangs import wanted_group
@@ -70,7 +71,8 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
         return plan_of_takeover(dialect, observed, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed, now=now)
-    spec = as_nodes_are_seen(spec, observed)
+    observed = judged(spec, spec.run, observed, now=now)
+    spec = with_retries_left(as_nodes_are_seen(spec, observed), observed)
     if (over := plan_at_limit(dialect, spec.run, observed, spec=spec, now=now)) is not None:
         return over
     deadline = due(spec.run, observed)
@@ -82,7 +84,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
 def _plan_of_run(
     dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
 ) -> Plan:
-    end, told_at = job_end(observed), awaited(spec.run, observed)
+    end, told_at = job_end(observed), awaited(spec.run, observed) or word_awaited(spec, observed)
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     end = end if is_told else None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mpirt import names
 from mpirt.controller.dialects import mpijob_status
 from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
 from mpirt.controller.dialects.fields import Fields, ValidFields, shown
@@ -23,7 +24,7 @@ from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import worker_names
-from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     NO_WORKERS,
@@ -100,7 +101,7 @@ class MpiJob:
             slots=_or(spec.number("slotsPerWorker", least=0), 1),
             workers=workers,
             launcher=_launcher(spec, launcher, has_workers=worker is not None),
-            run=_run_policy(spec, run),
+            run=_run_policy(spec, run, body),
             scheduling=read_scheduling(body, run),
             notices=(
                 *_launcher_notices(launcher),
@@ -112,7 +113,7 @@ class MpiJob:
     def run_policy(self, body: Body) -> RunPolicy:
         """Return the job's run policy as far as it is valid."""
         spec = ValidFields(table(body, "spec"), "spec")
-        return _run_policy(spec, spec.table("runPolicy"))
+        return _run_policy(spec, spec.table("runPolicy"), body)
 
     def read_status(self, body: Body) -> JobStatus:
         """Return the status that the object holds."""
@@ -172,7 +173,7 @@ def _check_without_workers(spec: Fields, launcher: Template) -> None:
         raise SpecError(spec.at("elastic"), "needs workers; add spec.mpiReplicaSpecs.Worker or remove it")
 
 
-def _run_policy(spec: Fields, run: Fields) -> RunPolicy:
+def _run_policy(spec: Fields, run: Fields, body: Body) -> RunPolicy:
     clean = spec.choice("cleanPodPolicy", CleanPods, CleanPods.NONE)
     return RunPolicy(
         clean=run.choice("cleanPodPolicy", CleanPods, clean),
@@ -180,6 +181,7 @@ def _run_policy(spec: Fields, run: Fields) -> RunPolicy:
         deadline=run.number("activeDeadlineSeconds", least=1),
         retries=_or(run.number("backoffLimit", least=0), _DEFAULT_RETRIES),
         suspended=bool(run.flag("suspend")),
+        tolerates_losses=text(table(body, "metadata", "annotations"), names.TOLERATES_ANNOTATION) == "true",
     )
 
 

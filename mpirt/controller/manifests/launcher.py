@@ -41,6 +41,8 @@ _WAIT_SECONDS = 7 * 24 * 3600
 _CPU, _MEMORY = "200m", "128Mi"
 _SAME_USER = ("runAsUser", "runAsGroup", "runAsNonRoot")
 _LAST_LINES = "FallbackToLogsOnError"
+# Kubernetes' default.
+_MESSAGE_PATH = "/dev/termination-log"
 
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
@@ -127,9 +129,15 @@ def environment(spec: JobSpec) -> dict[str, str]:
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
+        **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
         **_MPI[spec.implementation](spec.slots, folders.hostfile_path(spec)),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
+
+
+def _message_path(spec: JobSpec) -> str:
+    given = pods.main_container(spec.launcher.template).get("terminationMessagePath")
+    return str(given or _MESSAGE_PATH)
 
 
 # The container runtime must not give the node's GPUs to a launcher that runs no ranks.

@@ -17,8 +17,9 @@ from typing import Any
 
 from mpirt.controller.model.reading import Body, number, rows, table, text
 
-# The trap ends the shell at once on TERM: process 1 would ignore TERM for the whole grace period without it.
-_WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+# The traps end the shell at once: process 1 would ignore TERM for the whole grace period without them. Not with 0:
+# whatever ends a worker, it has not done what it was there for.
+_WAIT = "trap 'exit 143' TERM; trap 'exit 130' INT; while :; do sleep 3600 & wait $!; done"
 IDLE = ("/bin/sh", "-c", _WAIT)
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")

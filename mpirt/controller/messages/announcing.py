@@ -26,7 +26,7 @@ BETWEEN_WRITES = timedelta(seconds=10)
 
 _WARNINGS = frozenset({
     Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
-    Reason.LAUNCHER_FAILED, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
+    Reason.LAUNCHER_FAILED, Reason.WORKER_LOST, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
 })  # fmt: skip
 # Their messages say why a launcher or a job ended. Later additions are rare and needed soon: written at once.
 _CAUSES = frozenset({Type.RESTARTING, Type.FAILED})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
+from mpirt import names
 from mpirt.controller.messages.sentences import LAUNCHER_POD, listed, pod_end
 from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
 from mpirt.controller.observed.facts import JobEnd
@@ -25,6 +26,7 @@ STOPS: Mapping[Stop, str] = {
     Stop.WORKERS_CHANGED: "the workers' template was changed",
     Stop.JOB_DELETED: "the launcher Job was deleted",
     Stop.SUSPENDED: "the job was suspended",
+    Stop.WORKER_LOST: "a worker was lost while the launcher ran",
 }
 
 
@@ -35,10 +37,19 @@ def while_running(attempt: Attempt) -> str:
 
 def of_attempt(attempt: Attempt) -> str:
     """Return why an attempt ended."""
+    if attempt.stopped is Stop.WORKER_LOST:
+        return f"{while_running(attempt) or STOPS[Stop.WORKER_LOST]}; {_no_success(attempt)}"
     if attempt.stopped is not None:
         return STOPS[attempt.stopped]
     end = attempt.ended
     return "; ".join(filter(None, (while_running(attempt), launcher_end(end) if end is not None else "")))
+
+
+def _no_success(attempt: Attempt) -> str:
+    return (
+        f"{LAUNCHER_POD}{attempt.launcher} ended with code 0 all the same, which does not count as a success; if "
+        f'the job copes with the loss of workers, annotate it with {names.TOLERATES_ANNOTATION}: "true"'
+    )
 
 
 def of_restart(history: History) -> str:
@@ -53,7 +64,7 @@ def of_end(history: History, end: JobEnd) -> str:
     is_told = (
         last is not None
         and last.ended is not None
-        and (end.reason == _NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
+        and (last.stopped or end.reason == _NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
     )
     return "; ".join(filter(None, (end.message, of_attempt(last) if last is not None and is_told else "")))
 

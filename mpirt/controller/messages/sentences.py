@@ -75,6 +75,8 @@ def _went(end: PodEnd) -> str:
             return f"was lost with its node {end.node}"
         case How.DELETED:
             return f"was deleted{reason}"
+        case How.CUT_OFF:
+            return f"was lost to mpirt-rsh (code {end.code})"
         case _:
             return "is gone"
 

@@ -111,7 +111,7 @@ def job_status(
         case State.RUNNING if launcher is not None:
             said[Type.RUNNING] = _running(spec, history, workers, launcher)
         case State.RESTARTING:
-            said[Type.RESTARTING] = (True, Reason.RESTARTING, _why_restarting(observed, history))
+            said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
             said[Type.RUNNING] = _not_running(spec, observed, workers)
         case _:
             said[Type.RUNNING] = _not_running(spec, observed, workers)
@@ -278,6 +278,11 @@ def _restarted(observed: Observed, history: History) -> dict[Type, Said]:
     told = f"{_RESTARTED}{before.message}" if before.status else before.message
     cause = causes.of_restart(history)
     return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}" if cause else told)}
+
+
+def _restart_reason(history: History) -> Reason:
+    is_lost = history.last is not None and history.last.stopped is Stop.WORKER_LOST
+    return Reason.WORKER_LOST if is_lost else Reason.RESTARTING
 
 
 def _why_restarting(observed: Observed, history: History) -> str:

@@ -30,6 +30,8 @@ class How(StrEnum):
     NODE_LOST = "NodeLost"
     GONE = "Gone"
     """The pod no longer exists, and why is unknown."""
+    CUT_OFF = "CutOff"
+    """mpirt-rsh could not follow its command there to the end; the code is mpirt-rsh's."""
     TOLD = "Told"
     """Reported by an earlier version of the controller; `message` has its words."""
 
@@ -41,18 +43,21 @@ REPORTERS: Mapping[How, str] = {
     How.DELETED: "API server",
     How.NODE_LOST: "node controller",
     How.GONE: "mpirt-controller",
+    How.CUT_OFF: "mpirt-rsh",
     How.TOLD: "mpirt-controller",
 }
 """Which component reported an end."""
 
 
 class Stop(StrEnum):
-    """Why an attempt was stopped on purpose."""
+    """Why it does not count how an attempt has ended."""
 
     LAUNCHER_CHANGED = "LauncherTemplateChanged"
     WORKERS_CHANGED = "WorkerTemplateChanged"
     JOB_DELETED = "LauncherJobDeleted"
     SUSPENDED = "Suspended"
+    WORKER_LOST = "WorkerLost"
+    """Its launcher has ended with code 0, but a worker was lost while it ran: the attempt has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,20 @@ class Attempt:
     """The first workers that died while it ran."""
     more: int = 0
     """How many more died."""
+    workers: str = ""
+    """How many workers there were when it began, and a digest of their containers; empty if it was not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disbelieved:
+    """A launcher Job that is Complete, but whose launcher has lost a worker: its last attempt has failed, too."""
+
+    job: str
+    """The Job's uid."""
+    failures: int
+    """How many attempts have failed up to this one, those of earlier Jobs of the run included."""
+    final: bool
+    """Whether no retry is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,8 @@ class History:
     """How many earlier attempts are no longer kept."""
     rerun: str = ""
     """The value of the annotation mpirt.dev/rerun that requested this run."""
+    disbelieved: Disbelieved | None = None
+    """The last launcher Job that was Complete and has failed all the same."""
 
     @property
     def last(self) -> Attempt | None:

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     SUCCEEDED = "MPIJobSucceeded"
     FAILED = "MPIJobFailed"
     RESTARTING = "MPIJobRestarting"
+    WORKER_LOST = "WorkerLost"
+    """The launcher has ended with code 0, but a worker was lost while it ran."""
     INVALID = "MPIJobFailedValidation"
     INVALID_NAME = "MPIJobInvalidName"
     DEADLINE = "DeadlineExceeded"

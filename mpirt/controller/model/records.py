@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mpirt.controller.model.attempts import REPORTERS, Attempt, History, How, PodEnd, Stop
-from mpirt.controller.model.reading import Body, moment, number, rows, text, write_time
+from mpirt.controller.model.attempts import REPORTERS, Attempt, Disbelieved, History, How, PodEnd, Stop
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
 
 
 def write_attempts(history: History) -> list[dict[str, Any]]:
@@ -24,7 +24,8 @@ def read_history(body: Body) -> History | None:
     if not isinstance(body.get("attempts"), list):
         return None
     attempts = tuple(_read_attempt(row) for row in rows(body, "attempts"))
-    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"))
+    disbelieved = _read_disbelieved(table(body, "disbelieved"))
+    return History(attempts, number(body, "attemptsForgotten"), text(body, "rerun"), disbelieved)
 
 
 def write_history(history: History) -> dict[str, Any]:
@@ -33,6 +34,7 @@ def write_history(history: History) -> dict[str, Any]:
         "attempts": write_attempts(history),
         **({"attemptsForgotten": history.forgotten} if history.forgotten else {}),
         **({"rerun": history.rerun} if history.rerun else {}),
+        **({"disbelieved": _disbelieved(history.disbelieved)} if history.disbelieved else {}),
     }
 
 
@@ -58,6 +60,8 @@ def _attempt(one: Attempt) -> dict[str, Any]:
         row["startTime"] = write_time(one.started)
     if one.stopped is not None:
         row["stopped"] = str(one.stopped)
+    if one.workers:
+        row["workers"] = one.workers
     if one.ended is not None:
         row["end"] = _end(one.ended)
     if one.deaths:
@@ -65,6 +69,14 @@ def _attempt(one: Attempt) -> dict[str, Any]:
     if one.more:
         row["moreDeaths"] = one.more
     return row
+
+
+def _disbelieved(one: Disbelieved) -> dict[str, Any]:
+    return {"job": one.job, "failures": one.failures, "final": one.final}
+
+
+def _read_disbelieved(row: Body) -> Disbelieved | None:
+    return Disbelieved(text(row, "job"), number(row, "failures"), row.get("final") is True) if row else None
 
 
 def _end(one: PodEnd) -> dict[str, Any]:
@@ -87,6 +99,7 @@ def _read_attempt(row: Body) -> Attempt:
         started=moment(row, "startTime"),
         ended=_read_end(end) if isinstance(end, Mapping) else None,
         stopped=Stop(stopped) if stopped in frozenset(Stop) else None,
+        workers=text(row, "workers"),
         deaths=tuple(_read_end(death) for death in rows(row, "deaths")),
         more=number(row, "moreDeaths"),
     )

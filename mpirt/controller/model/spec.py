@@ -197,6 +197,8 @@ class RunPolicy:
     exits_are_final: bool = False
     """Whether only launchers that were deleted or lost are retried, not those that have exited with an error."""
     suspended: bool = False
+    tolerates_losses: bool = False
+    """Whether a launcher that ends with code 0 is believed though it has lost workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,11 @@ class JobSpec:
     def has_workers(self) -> bool:
         """Whether the job has workers at all."""
         return self.workers.replicas > 0
+
+    @property
+    def needs_every_worker(self) -> bool:
+        """Whether an attempt in which a worker is lost has failed, whatever its launcher's exit code."""
+        return self.has_workers and self.workers.elastic is None and not self.run.tolerates_losses
 
     @cached_property
     def worker_digest(self) -> str:

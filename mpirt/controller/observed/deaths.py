@@ -2,8 +2,8 @@
 How a pod ended, as far as its object shows that.
 
 Owns: what counts as the end of a launcher and as the death of a worker. Of a worker's containers only the main one
-counts. A log shipper that restarts, an init container that completes, a sidecar that is ended after the others,
-and exit code 0 end no job.
+counts, whatever its exit code: what ran in it has ended with it. A log shipper that restarts, an init container
+that completes and a sidecar that is ended after the others end no job.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def worker_death(pod: Pod, main: str, since: datetime) -> PodEnd | None:
 
 def container_death(pod: Pod, main: str, since: datetime, until: datetime = _ANY_TIME) -> PodEnd | None:
     """Return how the main container of a worker died between two moments; None if it didn't."""
-    for one in _decisive(pod, main):
+    for one in pod.decisive(main):
         for end in (one.ended, one.before):
-            if end is not None and end.code != 0 and end.at is not None and since <= end.at <= until:
+            if end is not None and end.at is not None and since <= end.at <= until:
                 return _exited(pod, one, end)
     return None
 
@@ -71,11 +71,6 @@ def _pod_end(pod: Pod) -> PodEnd | None:
         at = pod.asked_to_end or (pod.gone.replace(microsecond=0) if pod.gone else None)
         return PodEnd(pod.name, How.DELETED, pod.node, reason=pod.disruption, at=at)
     return None
-
-
-def _decisive(pod: Pod, main: str) -> list[Container]:
-    own = [one for one in pod.containers if not one.init]
-    return [one for one in own if one.name == main] or own
 
 
 def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:

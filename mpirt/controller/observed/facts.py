@@ -51,18 +51,21 @@ def _told_end(status: JobStatus) -> JobEnd:
 
 
 def launcher_job_end(observed: Observed) -> JobEnd | None:
-    """Return how the launcher Job ended; None if it has not, does not exist or is being deleted."""
+    """
+    Return how the launcher Job ended; None if it has not, does not exist or is being deleted.
+
+    One that is Complete, and not believed, has failed if no retry is left, and not ended otherwise.
+    """
     live = observed.live(kinds.JOB)
     status = table(live.body, "status") if live is not None else {}
-    for row in rows(status, "conditions"):
-        if text(row, "type") in ("Complete", "Failed") and text(row, "status") == "True":
-            return JobEnd(
-                succeeded=text(row, "type") == "Complete",
-                reason=text(row, "reason"),
-                message=text(row, "message"),
-                at=moment(status, "completionTime") or moment(row, "lastTransitionTime"),
-            )
-    return None
+    ends = [row for row in rows(status, "conditions") if text(row, "status") == "True"]
+    row = next((one for one in ends if text(one, "type") in ("Complete", "Failed")), None)
+    if row is None:
+        return None
+    at = moment(status, "completionTime") or moment(row, "lastTransitionTime")
+    if (doubt := observed.disbelieved) is not None:
+        return JobEnd(succeeded=False, reason=Reason.WORKER_LOST, message="", at=at) if doubt.final else None
+    return JobEnd(text(row, "type") == "Complete", text(row, "reason"), text(row, "message"), at)
 
 
 def is_over(observed: Observed) -> bool:
@@ -116,7 +119,7 @@ def is_of_revision(workers: Live, pod: Pod) -> bool:
 
 def running_launcher(observed: Observed) -> Pod | None:
     """Return the launcher pod that runs, or has succeeded (its Job shows that later), and is not being deleted."""
-    if observed.live(kinds.JOB) is None:
+    if observed.live(kinds.JOB) is None or observed.disbelieved is not None:
         return None
     running = [pod for pod in observed.launchers if pod.phase in ("Running", "Succeeded") and pod.deleted is None]
     return running[-1] if running else None
@@ -137,9 +140,13 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
 
 
 def failures(observed: Observed) -> int:
-    """Return how many attempts of the launcher have failed."""
-    live = observed.mine.get(kinds.JOB)
-    return number(table(live.body, "status"), "failed") if live is not None else 0
+    """Return how many attempts of the launcher have failed, with those of Jobs that were not believed."""
+    live, written = observed.mine.get(kinds.JOB), observed.history.disbelieved if observed.history else None
+    known = observed.disbelieved or written
+    earlier = 0 if known is None else known.failures
+    if live is None or (known is not None and known.job == live.uid):
+        return earlier
+    return earlier + number(table(live.body, "status"), "failed")
 
 
 def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
@@ -150,7 +157,8 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
     admits jobs by a quota, such as Kueue, gives their place to another job when none is.
     """
     live = observed.mine.get(kinds.JOB)
-    succeeded = number(table(live.body, "status"), "succeeded") if live is not None else 0
+    is_believed = live is not None and observed.disbelieved is None
+    succeeded = number(table(live.body, "status"), "succeeded") if live is not None and is_believed else 0
     pods = (*observed.launchers, *observed.previous_launchers)
     active = _placed(pods) if suspended else sum(pod.phase == "Running" for pod in pods)
     counts = Counts(active, succeeded, failures(observed))

@@ -26,6 +26,7 @@ from mpirt.controller.observed.facts import (
     job_end,
     outdated,
 )
+from mpirt.controller.observed.losses import losses, workers_now
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -54,7 +55,8 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
         attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
-    return History(kept[dropped:], known.forgotten + dropped, observed.rerun.value)
+    happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun.value, known.disbelieved)
+    return _judged(spec, observed, happened)
 
 
 def _known(observed: Observed) -> History:
@@ -101,13 +103,18 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
         end = launcher_end(pod, main)
         has_begun = pod.started is not None or end is not None
         if pod.name in attempts or (has_begun and _is_new(pod, observed, known)):
-            attempts[pod.name] = _of_pod(attempts.get(pod.name) or Attempt(pod.name), pod, end)
+            attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
             seen.add(pod.name)
     gone = now.replace(microsecond=0)
     return [
         one if one.ended or one.launcher in seen else replace(one, ended=PodEnd(one.launcher, How.GONE, at=gone))
         for one in attempts.values()
     ]
+
+
+def _begun(spec: JobSpec | None, observed: Observed, pod: Pod, end: PodEnd | None) -> Attempt:
+    is_watched = spec is not None and spec.needs_every_worker and end is None
+    return Attempt(pod.name, workers=workers_now(spec, observed) if spec is not None and is_watched else "")
 
 
 def _is_new(pod: Pod, observed: Observed, known: History) -> bool:
@@ -146,6 +153,15 @@ def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bo
         return False
     last, before = attempts[-1], known.last
     return before is None or before.launcher != last.launcher or before.ended is None
+
+
+def _judged(spec: JobSpec | None, observed: Observed, happened: History) -> History:
+    """Return the history with the verdict on the launcher Job, if there is a new one."""
+    verdict, last = observed.disbelieved, happened.last
+    if verdict is None or verdict == happened.disbelieved or last is None:
+        return happened
+    failed = replace(_with_deaths(last, losses(spec, observed, last) or ()), stopped=Stop.WORKER_LOST)
+    return replace(happened, attempts=(*happened.attempts[:-1], failed), disbelieved=verdict)
 
 
 def _stop(spec: JobSpec | None, observed: Observed, *, suspended: bool) -> Stop | None:

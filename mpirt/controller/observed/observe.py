@@ -19,7 +19,7 @@ from typing import Any
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Rejection
-from mpirt.controller.model.attempts import History
+from mpirt.controller.model.attempts import Disbelieved, History
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
@@ -120,6 +120,8 @@ class Observed:
     """The nodes that are about to go, by their names."""
     sees_nodes: bool = False
     """Whether nodes can be read."""
+    disbelieved: Disbelieved | None = None
+    """Set if the existing launcher Job is Complete, and has failed all the same."""
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 

@@ -35,6 +35,8 @@ class Container:
     """One container of a pod, init containers included."""
 
     name: str
+    identity: str
+    """Its runtime's id, shortened: one that is started again has another. Empty while there is none."""
     init: bool
     sidecar: bool
     """Whether it is an init container that runs beside the others."""
@@ -120,6 +122,11 @@ class Pod:
         """Its containers, the one of that name before the others."""
         return sorted(self.containers, key=lambda one: one.name != main)
 
+    def decisive(self, main: str) -> list[Container]:
+        """Its container of that name; if it has none, all but the init containers."""
+        own = [one for one in self.containers if not one.init]
+        return [one for one in own if one.name == main] or own
+
     @property
     def is_usable(self) -> bool:
         """Whether commands may be started in it."""
@@ -203,6 +210,7 @@ def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
     waiting, terminated = table(state, "waiting"), table(state, "terminated")
     return Container(
         name=text(row, "name"),
+        identity=podobjects.container_identity(row),
         init=init,
         sidecar=sidecar,
         ready=row.get("ready") is True,

@@ -81,6 +81,7 @@ def running(name: str, *, ready: bool = True, since: float = 2, **more: Any) -> 
     return {
         "name": name,
         "image": "mpi:4",
+        "containerID": f"containerd://{since:06}",
         "ready": ready,
         "state": {"running": {"startedAt": time(since)}},
         **more,

@@ -11,13 +11,16 @@ from typing import Any
 
 import yaml
 
-from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
+from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
 from tests.unit.controller.jobs import NOON, Body
 from tests.unit.layers import PROJECT
 
 _END = PodEnd("train-worker-1", How.EXITED, "node-1", "mpi", 137, "OOMKilled", "words", NOON)
 HISTORY = History(
-    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1),), forgotten=3, rerun="1"
+    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, "2-0123abcd"),),
+    forgotten=3,
+    rerun="1",
+    disbelieved=Disbelieved("uid-of-Job", 3, final=True),
 )
 """Every field of it is written."""
 

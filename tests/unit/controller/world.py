@@ -247,6 +247,9 @@ class World:
         row["lastTransitionTime"] = time(self.seconds)
         self.get("Job")["status"] = {"conditions": [row], **status}
         self.settle()
+        if kind == "Complete":
+            # A success is told when nobody has reported the loss of a worker by then.
+            self.later(3)
 
     # -- what is said ---------------------------------------------------------------------------------------------
 

@@ -167,7 +167,7 @@ class TestAFinishedJob:
     def test_is_deleted_after_its_ttl(self) -> None:
         world = running(ttlSecondsAfterFinished=100)
         world.finish(succeeded=1)
-        assert world.plan().again == at(world.seconds + 100)
+        assert world.plan().again == at(world.seconds - 3 + 100)
 
         done = world.later(100)
 

@@ -658,7 +658,7 @@ class TestTheEnd:
         world.start()
         world.finish(succeeded=1)
         ended = world.seconds
-        assert world.plan().again == at(ended + 100)
+        assert world.plan().again == at(ended - 3 + 100)
 
         done = world.later(100)
 

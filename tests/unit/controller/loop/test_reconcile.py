@@ -100,6 +100,7 @@ class TestTheEndIsTold:
 
         ground.look(20)
         ground.look(10)
+        ground.look(10)
 
         assert ground.status()["Succeeded"][0] == "True"
 

@@ -259,6 +259,7 @@ class TestItsEnvironment:
         "MPIRT_SELECTOR": SELECTOR,
         "MPIRT_CONTAINER": "worker",
         "MPIRT_FENCE": "uid-of-train",
+        "MPIRT_ACCOUNT": "/dev/termination-log",
     }
     NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}  # noqa: RUF012  a literal
 

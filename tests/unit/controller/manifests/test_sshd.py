@@ -100,7 +100,8 @@ class TestWhatRunsInItsPlace:
             assert waiting.stdout is not None
             assert waiting.stdout.readline() == "prepared\n"
             waiting.terminate()
-            assert waiting.wait(timeout=60) in (0, -15)
+            # Whatever ends a worker, it has not succeeded.
+            assert waiting.wait(timeout=60) in (143, -15)
 
 
 class TestProbesThatOnlySshdAnswers:

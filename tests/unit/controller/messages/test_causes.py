@@ -19,6 +19,15 @@ def started(**spec: Any) -> World:
     return world
 
 
+def tolerant() -> World:
+    """A job that says that it copes with the loss of workers."""
+    job = mpi_job()
+    job["metadata"]["annotations"] = {"mpirt.dev/tolerates-lost-workers": "true"}
+    world = World(job)
+    world.start()
+    return world
+
+
 def end_of(code: int, message: str = "", **more: Any) -> Body:
     """A launcher's pod that has failed."""
     return pods.launcher(
@@ -593,7 +602,7 @@ class TestASuccessThatMayBeNone:
 
     @pytest.mark.parametrize("died", [12, 22])
     def test_a_worker_that_died_right_before_is_named(self, died: int) -> None:
-        world = started()
+        world = tolerant()
         world.workers_are(pods.worker(0), self.killed(died))
         world.later(5)
 
@@ -607,7 +616,7 @@ class TestASuccessThatMayBeNone:
 
     @pytest.mark.parametrize("died", [11, 23])
     def test_one_that_died_long_before_or_later_is_not(self, died: int) -> None:
-        world = started()
+        world = tolerant()
         world.workers_are(pods.worker(0), self.killed(died))
         world.later(5)
 
@@ -626,7 +635,7 @@ class TestASuccessThatMayBeNone:
         assert "But right before, train-worker-1: container worker ended" in world.condition("Succeeded")[2]
 
     def test_without_a_time_of_the_launchers_end_nothing_is_said(self) -> None:
-        world = started()
+        world = tolerant()
         world.workers_are(pods.worker(0), self.killed(18))
         world.later(5)
         world.launcher_is(pods.launcher(phase="Succeeded", conditions={}, containers=[]), succeeded=1)

@@ -34,9 +34,6 @@ class TestAWorkersDeath:
                 pods.worker(0, containers=[pods.running("main"), pods.restarted("log-shipper", 1, at=20)]),
                 id="a log shipper restarts",
             ),
-            pytest.param(
-                pods.worker(0, containers=[pods.restarted("main", 0, "Completed", at=20)]), id="its code is 0"
-            ),
         ],
     )
     def test_is_not_that(self, body: Body) -> None:
@@ -49,6 +46,15 @@ class TestAWorkersDeath:
 
         assert death is not None
         assert (death.container, death.code, death.reason) == ("main", 137, "OOMKilled")
+
+    @pytest.mark.parametrize("code", [0, 1, 143])
+    def test_is_that_of_a_container_that_was_started_again_whatever_its_code(self, code: int) -> None:
+        again = pods.worker(0, containers=[pods.restarted("main", code, "Completed", at=20)])
+
+        death = worker_death(read_pod(again), "main", at(15))
+
+        assert death is not None
+        assert death.code == code
 
 
 class TestALaunchersEnd:

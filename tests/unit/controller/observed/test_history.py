@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.attempts import Attempt, History, How, PodEnd, Stop
+from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
 from mpirt.controller.model.records import dump_history, load_history, read_history, write_history
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
@@ -52,7 +52,9 @@ class TestAnAttempt:
     def test_is_written_when_its_launcher_starts(self) -> None:
         world = started()
 
-        assert attempts(world) == [{"launcher": "train-launcher-1", "node": "node-1", "startTime": time(12)}]
+        [row] = attempts(world)
+        assert row.pop("workers").startswith("2-")
+        assert row == {"launcher": "train-launcher-1", "node": "node-1", "startTime": time(12)}
 
     def test_holds_the_workers_that_died_in_it(self) -> None:
         world = started()
@@ -219,11 +221,12 @@ class TestWritingItDown:
     HISTORY = History(
         (
             Attempt("", ended=PodEnd("", How.TOLD, message="it was told", at=NOON)),
-            Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3),
+            Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3, "2-0123abcd"),
             Attempt("train-launcher-2", ended=PodEnd("train-launcher-2", How.GONE)),
         ),
         forgotten=2,
         rerun="1",
+        disbelieved=Disbelieved("uid-of-Job", 3, final=True),
     )
 
     def test_it_is_read_back_as_it_was_written(self) -> None:
@@ -248,7 +251,7 @@ class Pruned(World):
     def carry_out(self, action: Any) -> bool:
         done = super().carry_out(action)
         if self.job is not None:
-            for name in ("attempts", "attemptsForgotten", "rerun"):
+            for name in ("attempts", "attemptsForgotten", "rerun", "disbelieved"):
                 self.job.get("status", {}).pop(name, None)
         return done
 

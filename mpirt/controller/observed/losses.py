@@ -1,0 +1,73 @@
+"""
+Whether a worker was lost while a launcher ran.
+
+Owns: the digest of the workers' containers at the begin of an attempt, and the judgement at its end. What counts
+is which containers there are, not when something happened: the clocks of two nodes tell no order.
+
+A launcher may start its commands anew when a worker is lost. Its account (mpirt/account.py) then names the
+containers in which its last commands ran: if those are the ones that there are now, the loss is mended.
+"""
+
+from __future__ import annotations
+
+from mpirt.account import Account, read
+from mpirt.controller.model.attempts import Attempt, How, PodEnd
+from mpirt.controller.model.digests import digest
+from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.pods import Pod
+
+
+def workers_now(spec: JobSpec, observed: Observed) -> str:
+    """Return the digest of the workers' containers, and how many workers it covers."""
+    return _digest(spec, observed, spec.workers.replicas)
+
+
+def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[PodEnd, ...] | None:
+    """
+    Return the losses that a launcher which has ended with code 0 tells itself; None if no worker was lost.
+
+    Empty if one was lost, and its death is in the attempt, or was not seen. Without a spec only what the attempt
+    holds is known.
+    """
+    if spec is None:
+        return () if attempt.workers and attempt.deaths else None
+    account = _account(spec, observed, attempt)
+    if account.lost:
+        return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
+    if not (attempt.deaths or _have_changed(spec, observed, attempt)):
+        return None
+    return None if _is_mended(spec, observed, attempt, account) else ()
+
+
+def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
+    count = attempt.workers.partition("-")[0]
+    return count.isdecimal() and _digest(spec, observed, int(count)) != attempt.workers
+
+
+def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Account) -> bool:
+    """Whether the last commands ran in the successors of all that are known to have died."""
+    main, pods = spec.workers.template.main, {pod.name: pod for pod in observed.workers}
+    dead = [death.pod for death in attempt.deaths]
+    are_known = bool(dead) and not attempt.more and all(name in pods for name in dead)
+    return are_known and all(account.again.get(name) == _identity(pods[name], main) != "" for name in dead)
+
+
+def _account(spec: JobSpec, observed: Observed, attempt: Attempt) -> Account:
+    pod = next((one for one in observed.launchers if one.name == attempt.launcher), None)
+    found = [] if pod is None else pod.decisive(spec.launcher.template.main)
+    return next((read(one.ended.message) for one in found if one.ended is not None), Account())
+
+
+def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
+    main, pods = spec.workers.template.main, {pod.name: pod for pod in observed.workers}
+    names = worker_names(spec.key.name, count)
+    return f"{count}-{digest([_identity(pods.get(name), main) for name in names])}"
+
+
+def _identity(pod: Pod | None, main: str) -> str:
+    """Return which container a worker is; empty if it is none any more."""
+    if pod is None or pod.is_over or pod.deleted is not None:
+        return ""
+    return next((one.identity for one in pod.decisive(main) if one.running), "")

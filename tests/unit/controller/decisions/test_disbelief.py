@@ -1,0 +1,229 @@
+"""A launcher that has ended with code 0 is not believed if a worker was lost while it ran."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.account import Account, Lost, write
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, mpi_job
+from tests.unit.controller.world import World, writes
+
+TOLERATES = {"mpirt.dev/tolerates-lost-workers": "true"}
+DELETED = "train-worker-1 was deleted"
+NO_SUCCESS = "launcher pod train-launcher-1 ended with code 0 all the same, which does not count as a success"
+
+
+def status_of(world: World) -> Body:
+    assert world.job is not None
+    found: Body = world.job["status"]
+    return found
+
+
+def successor() -> Body:
+    """Another pod of the name of worker 1."""
+    body = pods.worker(1, created=16, containers=[pods.running("worker", since=17)])
+    body["metadata"]["uid"] = "uid-of-another"
+    return body
+
+
+def started_again(code: int) -> Body:
+    """Worker 1, whose container has ended and was started again."""
+    return pods.worker(1, containers=[pods.restarted("worker", code, at=16)])
+
+
+def running(job: Body | None = None) -> World:
+    world = World(job or mpi_job(runPolicy={"backoffLimit": 2}))
+    world.start()
+    return world
+
+
+def loses(world: World, worker: Body) -> None:
+    """Worker 1 is lost, and this is what has its name then."""
+    world.workers_are(pods.worker(0), worker)
+    world.settle()
+
+
+def ends(world: World, launcher: str = "train-launcher-1", *, message: str = "", believed: bool = False) -> None:
+    """The launcher ends with code 0, and its Job is Complete."""
+    done = pods.ended("mpi", 0, "Completed", at=world.seconds, message=message)
+    body = pods.launcher(launcher, phase="Succeeded", conditions={}, containers=[done], created=world.seconds - 9)
+    world.launcher_is(body, active=1)
+    world.seconds += 1
+    row = {"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": "Reached"}
+    world.get("Job")["status"] = {"conditions": [row], "succeeded": 1}
+    if believed:
+        world.later(3)
+
+
+class TestAnAttemptThatHasLostAWorker:
+    @pytest.mark.parametrize("worker", [successor(), started_again(0), started_again(143)])
+    def test_has_failed_and_is_tried_again(self, worker: Body) -> None:
+        world = running()
+        loses(world, worker)
+        ends(world)
+
+        done = world.later(3)
+
+        assert "delete Job" in writes(done)
+        assert world.state() == "Restarting"
+        assert world.condition("Restarting")[1] == "WorkerLost"
+        assert NO_SUCCESS in world.condition("Restarting")[2]
+        assert "Succeeded" not in [row["type"] for row in status_of(world)["conditions"]]
+        assert ("Job", "train-launcher") in world.objects
+        assert world.get("Job")["spec"]["backoffLimit"] == 1
+
+    def test_is_judged_at_once_if_the_loss_is_known(self) -> None:
+        world = running()
+        world.worker_went(pods.worker(1, deleted=15))
+        loses(world, successor())
+        ends(world)
+
+        world.settle()
+
+        assert world.condition("Restarting")[2].startswith(f"{DELETED}; {NO_SUCCESS}")
+        assert 'annotate it with mpirt.dev/tolerates-lost-workers: "true"' in world.condition("Restarting")[2]
+
+    def test_has_failed_though_nobody_saw_the_loss(self) -> None:
+        """No controller ran when the worker was lost and the launcher ended: another pod has its name."""
+        world = running()
+        world.workers_are(pods.worker(0), successor())
+        ends(world)
+
+        world.later(60)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+        assert "a worker was lost while the launcher ran" in world.condition("Restarting")[2]
+
+    def test_counts_like_any_other_failure(self) -> None:
+        world = running()
+        for number in (1, 2, 3):
+            if number > 1:
+                again = pods.launcher(
+                    f"train-launcher-{number}",
+                    created=world.seconds,
+                    owner=world.get("Job")["metadata"]["uid"],
+                    containers=[pods.running("mpi", since=world.seconds + 1)],
+                )
+                world.launcher_is(again, active=1)
+                world.later(5)
+                assert world.state() == "Running"
+            body = pods.worker(1, containers=[pods.running("worker", since=world.seconds)])
+            loses(world, body)
+            ends(world, f"train-launcher-{number}")
+            world.later(3)
+
+        assert world.state() == "Failed"
+        status, reason, message = world.condition("Failed")
+        assert (status, reason) == (True, "WorkerLost")
+        assert "launcher pod train-launcher-3 ended with code 0 all the same" in message
+        counts = status_of(world)["replicaStatuses"]["Launcher"]
+        assert (counts["succeeded"], counts["failed"]) == (0, 3)
+        assert [row["stopped"] for row in status_of(world)["attempts"]] == ["WorkerLost"] * 3
+        assert world.later(60) == []
+
+    def test_is_written_down_before_its_launcher_job_is_deleted(self) -> None:
+        world = running()
+        loses(world, successor())
+        ends(world)
+        world.seconds += 3
+
+        first = writes(world.plan().actions)
+
+        assert "status" in first
+        assert "delete Job" not in first
+
+    def test_has_failed_though_its_spec_is_invalid_by_then(self) -> None:
+        world = running()
+        world.worker_went(pods.worker(1, deleted=15))
+        loses(world, successor())
+        world.change(slotsPerWorker=-1)
+        ends(world)
+
+        world.later(3)
+
+        assert "Succeeded" not in [row["type"] for row in status_of(world)["conditions"]]
+        assert status_of(world)["disbelieved"]["failures"] == 1
+
+    def test_by_the_word_of_mpirt_rsh(self) -> None:
+        world = running()
+
+        ends(world, message=write(Account((Lost("train-worker-0", 250),))))
+        world.later(3)
+
+        assert world.condition("Restarting")[2].startswith("train-worker-0 was lost to mpirt-rsh (code 250); ")
+        assert status_of(world)["attempts"][0]["deaths"] == [
+            {"pod": "train-worker-0", "how": "CutOff", "reportedBy": "mpirt-rsh", "code": 250}
+        ]
+
+
+class TestALauncherIsBelieved:
+    def test_if_no_worker_was_lost_when_their_nodes_have_had_the_time_to_say_so(self) -> None:
+        world = running()
+        ends(world)
+        world.settle()
+        assert world.state() == "Running"
+
+        world.later(3)
+
+        assert world.state() == "Succeeded"
+
+    def test_if_its_last_commands_ran_in_what_there_is_now(self) -> None:
+        world = running()
+        world.worker_went(pods.worker(1, deleted=15))
+        loses(world, successor())
+
+        ends(world, message=write(Account(again={"train-worker-1": "000017"})), believed=True)
+
+        assert world.state() == "Succeeded"
+
+    @pytest.mark.parametrize("again", [{"train-worker-0": "000017"}, {"train-worker-1": "000002"}])
+    def test_not_if_they_ran_elsewhere(self, again: dict[str, str]) -> None:
+        world = running()
+        world.worker_went(pods.worker(1, deleted=15))
+        loses(world, successor())
+
+        ends(world, message=write(Account(again=again)))
+        world.later(3)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+
+    def test_if_the_job_copes_with_losses(self) -> None:
+        job = mpi_job()
+        job["metadata"]["annotations"] = TOLERATES
+        world = running(job)
+        loses(world, successor())
+
+        ends(world)
+        world.settle()
+
+        assert world.state() == "Succeeded"
+
+    def test_if_the_job_is_elastic(self) -> None:
+        world = running(mpi_job(elastic={"minReplicas": 1}))
+        loses(world, successor())
+
+        ends(world)
+        world.settle()
+
+        assert world.state() == "Succeeded"
+
+    def test_if_the_worker_was_lost_before_it_began(self) -> None:
+        world = World(mpi_job())
+        world.settle()
+        world.workers_are(pods.worker(0), started_again(137))
+        world.later(5)
+        world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=18)]), active=1)
+        world.later(10)
+
+        ends(world, believed=True)
+
+        assert world.state() == "Succeeded"
+
+    def test_if_a_worker_is_lost_after_its_end_was_told(self) -> None:
+        world = running()
+        ends(world, believed=True)
+
+        loses(world, successor())
+
+        assert world.state() == "Succeeded"
