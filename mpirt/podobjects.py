@@ -54,7 +54,12 @@ def disruption(found: Conditions) -> str:
 
 def container_identity(status: Body) -> str:
     """The beginning of the runtime's id of a container, which is never used again; empty while there is none."""
-    return text(status, "containerID").rpartition("/")[2][:_IDENTITY]
+    return shortened_identity(text(status, "containerID"))
+
+
+def shortened_identity(container_id: str) -> str:
+    """The same of the runtime's id in full."""
+    return container_id.rpartition("/")[2][:_IDENTITY]
 
 
 def controller(metadata: Body) -> Body:

@@ -79,6 +79,11 @@ def starts_daemon(words: Sequence[str]) -> bool:
     return _daemon(words) is not None
 
 
+def is_of_prrte(words: Sequence[str]) -> bool:
+    """Whether the command is the daemon of Open MPI 5's launcher."""
+    return _daemon(words) is PRRTE
+
+
 def _daemon(words: Sequence[str]) -> Daemon | None:
     return next((one for one in DAEMONS if any(_starts(word, one.program) for word in words)), None)
 

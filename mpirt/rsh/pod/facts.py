@@ -34,6 +34,8 @@ class Container(Value):
     ended: str
     """Why it has ended, or why the one before it has, as OOMKilled; with its code."""
     has_ended: bool
+    begun: str = ""
+    """When it was started, as Kubernetes writes times; empty if it does not run."""
 
 
 class Pod(Value):
@@ -131,6 +133,7 @@ def _container(row: Mapping[str, object]) -> Container:
         waiting=text(table(state, "waiting"), "reason"),
         ended=_ended(last),
         has_ended=bool(terminated),
+        begun=text(table(state, "running"), "startedAt"),
     )
 
 

@@ -86,9 +86,9 @@ class SessionIO:
 
     # fmt: off
     __slots__ = (
-        "_api", "_asked", "_client", "_dialing", "_ended_by", "_exec", "_finish", "_follow", "_follower", "_gate",
+        "_api", "_asked", "_client", "_dialing", "_ended_by", "_exec", "_follow", "_follower", "_gate",
         "_host_name", "_is_hearing", "_listening", "_log", "_lookup", "_loop", "_moved", "_namespace", "_over_at",
-        "_pod", "_service", "_session", "_stdout_is_lost", "_waiting", "_written",
+        "_pod", "_service", "_session", "_stdout_is_lost", "_waiting", "_written", "finish",
     )
     # fmt: on
 
@@ -127,7 +127,7 @@ class SessionIO:
         self._written: tuple[int, ...] = (0, 0)
         self._stdout_is_lost = False
         self._ended_by = 0
-        self._finish: events.Finish | None = None
+        self.finish: events.Finish | None = None
         self._over_at = FOR_EVER
         client.serve(self)
         loop.add_clock(self, self.begin, group=self)
@@ -149,9 +149,9 @@ class SessionIO:
     @property
     def code(self) -> int | None:
         """The code to end with, once the session is over and what it received is written."""
-        if self._finish is None:
+        if self.finish is None:
             return None
-        code, is_told = int(self._finish.code), bool(self._finish.line)
+        code, is_told = int(self.finish.code), bool(self.finish.line)
         if self._client.waiting:
             # Output that was lost is never a success.
             return (code or SIGNALLED + self._ended_by) if time.monotonic() >= self._over_at else None
@@ -164,7 +164,7 @@ class SessionIO:
 
     def timeout(self) -> float:
         """In how many seconds the session's clock has to be looked at."""
-        wake = self._session.wake if self._finish is None else self._over_at
+        wake = self._session.wake if self.finish is None else self._over_at
         return FOR_EVER if wake is None else max(0.0, wake - time.monotonic())
 
     def signalled(self, name: str, number: int) -> None:
@@ -176,7 +176,7 @@ class SessionIO:
 
     def abandon(self) -> None:
         """Let go of everything: something that nobody foresaw has happened here."""
-        self._finish = self._finish or events.Finish(ExitCode.INTERNAL)
+        self.finish = self.finish or events.Finish(ExitCode.INTERNAL)
         self._loop.drop(self)
         self._hang_up()
         if self._follower is not None:
@@ -199,7 +199,7 @@ class SessionIO:
         if self._is_hearing:
             return False
         self._is_hearing = True
-        while self._waiting and self._finish is None:
+        while self._waiting and self.finish is None:
             self._hear_one(self._waiting.pop(0), time.monotonic())
         self._waiting.clear()
         self._is_hearing = False
@@ -234,7 +234,7 @@ class SessionIO:
         if error and not self._stdout_is_lost:
             self._stdout_is_lost = True
             why = "" if error == errno.EPIPE else os.strerror(error)
-            if why and self._finish is not None and not self._finish.line:
+            if why and self.finish is not None and not self.finish.line:
                 self._client.say(broken_stdout(self._pod, why).line)
             told.append(events.StdoutBroken(why))
         told += self._about_written()
@@ -386,7 +386,7 @@ class SessionIO:
 
     def _finished(self, finish: events.Finish) -> None:
         """What was received is written, however slowly it is read, unless somebody wants an end to it."""
-        self._finish = finish
+        self.finish = finish
         if finish.line:
             self._client.say(finish.line)
         self._hang_up()
@@ -396,5 +396,5 @@ class SessionIO:
         self._limit_the_rest()
 
     def _limit_the_rest(self) -> None:
-        if self._finish is not None and self._ended_by:
+        if self.finish is not None and self._ended_by:
             self._over_at = time.monotonic() + _LAST_SECONDS

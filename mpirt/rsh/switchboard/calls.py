@@ -1,61 +1,37 @@
 """
-The commands that agents have handed over, from HANDOVER to FINISH.
+The commands that agents have handed over.
 
-Owns: what becomes of each: a session, the direct form, or an error in one line. Decides nothing about a session.
+Owns: which there are, and what is asked of all of them.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpirt.errors import ExitCode, MpirtError, our_mistake
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecApi
-from mpirt.rsh.invocation import launchers
-from mpirt.rsh.invocation.argv import Wants, parse
-from mpirt.rsh.pod.lookup import find_pod
-from mpirt.rsh.ports.chance import jitter, nonce
-from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.podlookup import PodLookup
-from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
-from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED
-from mpirt.rsh.session.machine import State
-from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import WATCH_AFTER
-from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
-from mpirt.rsh.switchboard.processes import age
-from mpirt.rsh.switchboard.records import resumption
-from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
+from mpirt.rsh.switchboard.clusters import Clusters
+from mpirt.rsh.switchboard.ledger import Ledger
+from mpirt.rsh.switchboard.status import CommandStatus
 from mpirt.rsh.switchboard.survey import Survey
 from mpirt.rsh.tasks.settings import holding, keepers
-from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpirt.boards.protocol import Question
-    from mpirt.rsh.invocation.argv import Invocation
     from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
     from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.record import Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
-    from mpirt.rsh.switchboard.clusters import Cluster
     from mpirt.rsh.switchboard.frames import Handover
     from mpirt.rsh.watches.followers import Watch
-    from mpirt.rsh.watches.podhub import PodHub
+
+from mpirt.rsh.switchboard.call import Call
 
 # A question and its answer cost 0.2 ms here, and as much on the way: a thousand are asked less often. What goes
 # without an answer for so long twice over is dead.
 _QUESTIONS_PER_SECOND = 140.0
 _SLOWEST = 7.0
-# Words and variables are bytes to everybody but us.
-_ENCODING = "utf-8"
 
 
 class Calls:
@@ -66,6 +42,7 @@ class Calls:
         self._keepers = keepers()
         self._clusters = Clusters(loop)
         self._survey = Survey(loop)
+        self._ledger = Ledger()
         self._calls: dict[AgentLink, Call] = {}
 
     def __len__(self) -> int:
@@ -101,8 +78,18 @@ class Calls:
 
     def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:
         """A command was handed over; maybe there are no descriptors for it."""
-        answered = self._survey.answered
-        call = Call(agent, handover, self._loop, holding=self._holding, over=self._over, answered=answered)
+        self._ledger.open(handover.environ, is_resumed=bool(handover.generation))
+        if not handover.generation and all(call.is_ending for call in self._calls.values()):
+            self._ledger.begin_run()
+        call = Call(
+            agent,
+            handover,
+            self._loop,
+            holding=self._holding,
+            over=self._over,
+            answered=self._survey.answered,
+            ledger=self._ledger,
+        )
         self._calls[agent] = call
         call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
 
@@ -123,259 +110,12 @@ class Calls:
     def agent_has_ended(self, agent: AgentLink) -> None:
         """Its command, if it still runs, was told so; nobody waits for what becomes of it."""
         call = self._calls.get(agent)
-        if call is not None and not call.is_running:
+        if call is None:
+            return
+        call.is_abandoned()
+        if not call.is_running:
             call.let_go()
             self._over(agent)
 
     def _over(self, agent: AgentLink) -> None:
         self._calls.pop(agent, None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    """What a command takes."""
-
-    asked: Invocation
-    words: tuple[str, ...]
-    cluster: Cluster
-    turn: Turn
-    pod: str
-
-    @property
-    def namespace(self) -> str:
-        return self.asked.namespace or self.cluster.endpoint.namespace
-
-
-class Call:
-    """One command."""
-
-    def __init__(
-        self,
-        agent: AgentLink,
-        handover: Handover,
-        loop: Loop,
-        *,
-        holding: Callable[[Mapping[str, str]], Holding | None],
-        over: Callable[[AgentLink], None],
-        answered: Callable[[Call], None],
-    ) -> None:
-        """`answered`: its keeper has said what the command uses, or will not any more."""
-        self._holding, self._answered = holding, answered
-        self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
-        self._turn: Turn | None = None
-        self._lookup: PodLookup | None = None
-        self._running: SessionIO | None = None
-        self._is_over = False
-        self._wish: _Wish | None = None
-        # An agent that another switchboard had before has run for as long as its command.
-        self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether there is a session that has not ended."""
-        return self._running is not None and not self._is_over
-
-    def status(self, now: float, wall: float) -> CommandStatus:
-        """How it is; `wall` is Unix time."""
-        agent, running, wish = self._agent, self._running, self._wish
-        phase = None if running is None else running.phase
-        stdout, stderr = agent.received
-        usage = None if phase is None else phase.usage
-        words = self._handover.words if wish is None else wish.asked.words
-        return CommandStatus(
-            pod=phase.pod if phase is not None else "" if wish is None else wish.pod,
-            node="" if phase is None else phase.node,
-            namespace="" if wish is None else wish.namespace,
-            container="" if phase is None else phase.container,
-            command=" ".join(words),
-            agent=agent.pid,
-            state=self._state,
-            started=round(wall - (now - self._begun), 3),
-            age=round(now - self._begun, 3),
-            stdout=stdout,
-            stderr=stderr,
-            stdin=agent.given,
-            silence=None if phase is None else phase.silence(now),
-            held=phase is not None and phase.is_held,
-            generation=self._handover.generation,
-            waiting=agent.unwritten,
-            cpu=None if usage is None else usage.cpu,
-            memory=None if usage is None else usage.memory,
-            processes=None if usage is None else usage.processes,
-        )
-
-    @property
-    def _state(self) -> str:
-        if self._is_over:
-            return State.DONE.value
-        if self._turn is not None and self._turn.is_awaited:
-            return QUEUED
-        return LOOKUP if self._running is None else self._running.phase.state.value
-
-    def ask_usage(self) -> bool:
-        """Have its keeper, if it has one, say what it uses. Whether that is to be waited for."""
-        running = self._running
-        if running is not None and self.is_running and running.phase.is_held:
-            self.guard(lambda: running.hear(events.UsageWanted()))
-        return running is not None and self.is_running and running.phase.awaits_usage
-
-    def owns(self, group: object) -> bool:
-        """Whether a group of the loop is this command's."""
-        return group in (self, self._agent, self._running)
-
-    def guard(self, what: Callable[[], None]) -> None:
-        """Do a part of it. What goes wrong there ends this command, and no other."""
-        try:
-            what()
-        except NotHere as error:
-            self.let_go()
-            self._agent.go_direct(str(error))
-        except MpirtError as error:
-            self._fail(str(error), error.code)
-        except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-            self.fail_unforeseen(error)
-
-    def fail_unforeseen(self, error: Exception) -> None:
-        """End it with a line to report. A keeper ends the command itself when its lease is over."""
-        self._fail(our_mistake(error), ExitCode.INTERNAL)
-
-    def signalled(self, number: int) -> None:
-        """End it before it has begun."""
-        if not self._is_over:
-            self.let_go()
-            self._agent.finish(SIGNALLED + number)
-
-    def let_go(self) -> None:
-        """Leave nothing of it behind, whatever state it is in."""
-        self._is_over = True
-        self._answered(self)
-        self._loop.drop(self)
-        if self._lookup is not None:
-            self._lookup.close()
-        if self._running is not None:
-            with suppress(Exception):
-                self._running.abandon()
-        if self._turn is not None:
-            self._turn.leave(self)
-
-    def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
-        """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
-        handover = self._handover
-        resumed = resumption(handover, MEANT_FOR_THE_COMMAND)
-        self._agent.take_up(handover, is_resumed=resumed is not None)
-        if is_one_too_many and resumed is None:
-            raise NotHere("the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low")
-        asked = parse(handover.called, handover.words)
-        if isinstance(asked, Wants):
-            raise NotHere("it does not need one")
-        check(handover.environ)
-        cluster = clusters.find(handover.environ, asked.context)
-        self._turn = Turn(cluster, self, self.guard)
-        if resumed is None and handover.signals:
-            # It was told to another switchboard, before anything had begun.
-            self.signalled(handover.signals[0])
-            return
-        words = launchers.prepared(asked.words)
-        if launchers.starts_daemon(words):
-            # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
-            self._agent.follow_its_parent()
-        self._wish = wish = _Wish(asked, words, cluster, self._turn, asked.pod)
-        if resumed is not None:
-            self._begin(replace(wish, pod=resumed.record.pod), resumed)
-        elif asked.is_address:
-            self._look_up(wish)
-        else:
-            self._wait_for_its_turn(wish)
-
-    def _fail(self, line: str, code: int) -> None:
-        """It has ended, and not by itself."""
-        self.let_go()
-        self._agent.fail(line, code)
-        if self._agent.is_gone:
-            self._over(self._agent)
-
-    def _look_up(self, wish: _Wish) -> None:
-        """An exec goes by names only: find the pod that has the address."""
-        api = ExecApi(wish.cluster.dialer)
-        deadline = Deadline(connect_seconds(wish.asked, self._handover.environ))
-        lookup = PodLookup(find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline))
-        self._lookup = lookup
-
-        def step() -> None:
-            found = lookup.learn()
-            if found is None:
-                return
-            self._loop.drop(self)
-            self._lookup = None
-            api.close()
-            if isinstance(found, events.PodFound):
-                self._wait_for_its_turn(replace(wish, pod=found.pod))
-            else:
-                self._fail(str(found.error), found.error.code)
-
-        self._loop.add(lookup, step, group=self)
-
-    def _wait_for_its_turn(self, wish: _Wish) -> None:
-        wish.turn.enter_first(lambda: self._begin(wish, None))
-
-    def _begin(self, wish: _Wish, resumed: Resumption | None) -> None:
-        self._wish = wish
-        if self._agent.is_gone:
-            self.let_go()
-            return
-        environ, asked, dialer = self._handover.environ, wish.asked, wish.cluster.dialer
-        hub = wish.cluster.hub(wish.namespace, environ)
-        task = make_task(
-            asked,
-            wish.words,
-            environ,
-            pod=wish.pod,
-            nonce=nonce(),
-            has_stdin=self._handover.has_stdin,
-            encoding=_ENCODING,
-            holding=self._holding(environ),
-            # A pod that is replaced in the first second is another one only for who has seen the first.
-            watch_after=0.0 if hub.knows(wish.pod) else WATCH_AFTER,
-        )
-        now = time.monotonic()
-        log = Log(now) if wants_log(asked, environ) else None
-        if log is not None:
-            self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
-        self._running = SessionIO(
-            Session(task, now=now, jitter=jitter, resumption=resumed),
-            self._loop,
-            ExecApi(dialer),
-            self._agent,
-            namespace=wish.namespace,
-            pod=wish.pod,
-            service=asked.service,
-            follow=self._guarded(hub),
-            gate=wish.turn,
-            log=log,
-            moved=self._moved,
-        )
-        self._running.begin()
-
-    def _guarded(self, hub: PodHub) -> Follow:
-        """What the hub tells comes in the middle of its own acts."""
-
-        def follow(pod: str, hear: Hear) -> Follower:
-            return hub.follow(pod, lambda told: self.guard(lambda: hear(told)))
-
-        return follow
-
-    def _moved(self) -> None:
-        running = self._running
-        if running is None or self._is_over:
-            return
-        if not running.phase.awaits_usage:
-            self._answered(self)
-        code = running.code
-        if code is not None:
-            self._is_over = True
-            self._loop.drop(running)
-            if self._turn is not None:
-                self._turn.leave(self)
-            self._agent.finish(code)
-            if self._agent.is_gone:
-                self._over(self._agent)

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,18 @@ from tests.e2e.ground import Namespace
 from tests.e2e.manifests import idle_container
 from tests.kube import faults, nodes
 
+# A launcher that starts its ranks anew until they have come to a good end.
+PATIENTLY = ("/bin/sh", "-c", 'until "$@"; do echo "ended with $?"; sleep 1; done', "sh")
 COMMAND = ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", longrun.SOURCE)
+
+# A probe that fails when there is such a file. A busy machine has time for it.
+_FAILS = "/tmp/fails"
+PROBE = {
+    "exec": {"command": ["test", "!", "-e", _FAILS]},
+    "periodSeconds": 1,
+    "timeoutSeconds": 30,
+    "failureThreshold": 1,
+}
 
 Strike = Callable[[MpiJob], None]
 
@@ -28,13 +39,21 @@ def start(
     retries: int,
     limits: Mapping[str, str] | None = None,
     image: str = "openmpi4",
+    probe: Mapping[str, Any] | None = None,
+    before: Sequence[str] = (),
     **pods: Any,
 ) -> MpiJob:
-    """A job whose first attempt takes minutes, and the next ones a second; `limits` are the workers'."""
+    """
+    A job whose first attempt takes minutes, and the next ones a second; limits and probe are the workers'.
+
+    `before`: what runs mpirun.
+    """
     idle = {**idle_container(namespace.ground.image(image)), "resources": {"limits": dict(limits or {})}}
+    if probe:
+        idle["livenessProbe"] = dict(probe)
     worker = {"containers": [idle], **pods.pop("worker", {})}
     policy = {"backoffLimit": retries}
-    return submit(namespace, name, image, COMMAND, worker=worker, runPolicy=policy, **pods)
+    return submit(namespace, name, image, (*before, *COMMAND), worker=worker, runPolicy=policy, **pods)
 
 
 def wait_until_ranks_run(job: MpiJob) -> None:
@@ -90,6 +109,20 @@ def fill_disk_of_worker(job: MpiJob) -> None:
     """Its node evicts it for that, if it has LITTLE_DISK: at times before all is written."""
     fill = ("dd", "if=/dev/zero", "of=/big", "bs=1M", "count=96")
     job.namespace.kubectl("exec", worker(job), "--", *fill, check=False)
+
+
+def delete_worker(job: MpiJob) -> None:
+    job.namespace.kubectl("delete", "pod", worker(job), "--wait=false")
+
+
+def end_worker(job: MpiJob) -> None:
+    """Its first process, which takes a TERM for a good end."""
+    job.namespace.kubectl("exec", worker(job), "--", "/bin/sh", "-c", "kill -TERM 1", check=False)
+
+
+def fail_probe_of_worker(job: MpiJob) -> None:
+    """Its kubelet starts its container again."""
+    job.namespace.kubectl("exec", worker(job), "--", "touch", _FAILS, check=False)
 
 
 def delete_worker_by_force(job: MpiJob) -> None:

@@ -25,7 +25,13 @@ class TestReading:
             cut_off=False,
             containers={
                 "worker": Container(
-                    identity="containerd://1", restarts=0, running=True, waiting="", ended="", has_ended=False
+                    identity="containerd://1",
+                    restarts=0,
+                    running=True,
+                    waiting="",
+                    ended="",
+                    has_ended=False,
+                    begun="2026-11-20T12:00:00Z",
                 )
             },
             default_container="",
@@ -36,7 +42,13 @@ class TestReading:
         found = pods.RESTARTED.container("worker")
 
         assert found == Container(
-            "containerd://2", 1, running=True, waiting="", ended="OOMKilled, code 137", has_ended=False
+            "containerd://2",
+            1,
+            running=True,
+            waiting="",
+            ended="OOMKilled, code 137",
+            has_ended=False,
+            begun="2026-11-20T12:00:00Z",
         )
 
     def test_a_container_that_has_ended(self) -> None:

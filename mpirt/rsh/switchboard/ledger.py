@@ -1,0 +1,117 @@
+"""
+What the launcher's commands came to, and its account of it (mpirt/account.py).
+
+Owns: which commands belong together, and what is told of them. A launcher may start its commands anew when some of
+them have failed: then only the last ones count. They are its last run: a run begins with a command that finds no
+other one, or only such as are about to end.
+
+Not everything that is over is settled by that. mpirun of Open MPI 5 (PRRTE up to 3.0.14) ends with 0 when it loses
+a daemon, and takes its agents with it before these know. So a launcher that goes on may not know either: such a
+daemon's container must still be there when it is seen again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpirt import account, names, podobjects
+from mpirt.account import Account, Lost
+from mpirt.errors import ExitCode
+from mpirt.rsh.switchboard.processes import age
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mpirt.rsh.pod.facts import Container
+
+_OWN_CODES = range(ExitCode.USAGE, ExitCode.NOT_READY + 1)
+_INIT = 1
+
+
+class Ledger:
+    """The account of all commands. Without a file for it nothing is told."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._written = ""
+        self._launched = ""
+        self.is_again = False
+        """Whether there was a run before this one."""
+        # Of this run: who has failed, and in which containers the commands ran, by pod.
+        self._lost: dict[str, int] = {}
+        self._used: dict[str, dict[object, str]] = {}
+        self._younger: dict[str, str] = {}
+        # Of the runs before.
+        self._doubtful: dict[str, str] = {}
+        self._lost_for_good: dict[str, int] = {}
+
+    def open(self, environ: Mapping[str, str], *, is_resumed: bool) -> None:
+        """A command has come, maybe from a switchboard that was killed."""
+        path = environ.get(names.ACCOUNT_VARIABLE, "")
+        if self._path is not None or not path or not Path(path).is_file():
+            return
+        self._path = Path(path)
+        # Kubernetes writes times in UTC, without fractions of a second: so they can be compared as they are.
+        self._launched = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age(_INIT)))
+        before = account.read(self._text())
+        self._written = account.write(before)
+        if is_resumed:
+            self._lost = {one.pod: one.code for one in before.lost}
+
+    def begin_run(self) -> None:
+        """A command has come, and those before it are over: whoever starts it has seen how they ended."""
+        if self._path is None:
+            return
+        self.is_again = self.is_again or bool(self._used or self._lost)
+        for told in (self._lost, self._used, self._younger):
+            told.clear()
+        self._write()
+
+    def seen(self, who: object, pod: str, container: Container, *, is_first: bool) -> None:
+        """A command's pod is seen; `is_first`: what was seen before was older than the command."""
+        identity, used = podobjects.shortened_identity(container.identity), self._used.setdefault(pod, {})
+        # Whatever comes later is another container than the command's.
+        if self._path is None or not identity or (who in used and not is_first):
+            return
+        used[who] = identity
+        if self._doubtful.get(pod, identity) != identity:
+            self._lost_for_good[pod] = ExitCode.CONTAINER_DIED
+        self._younger.pop(pod, None)
+        if len(set(used.values())) > 1:
+            self._lost[pod] = ExitCode.CONTAINER_DIED
+        elif container.begun >= self._launched:
+            self._younger[pod] = identity
+        self._write()
+
+    def ended(self, pod: str, code: int) -> None:
+        """A command has ended, and mpirt-rsh has said why."""
+        if self._path is not None and code in _OWN_CODES:
+            self._lost[pod] = code
+            self._write()
+
+    def abandoned(self, who: object, pod: str) -> None:
+        """The agent of a daemon of PRRTE was gone before the end of its command was known."""
+        identity = self._used.get(pod, {}).get(who)
+        if identity is not None:
+            self._doubtful[pod] = identity
+
+    def _write(self) -> None:
+        lost = {**self._lost, **self._lost_for_good}
+        line = account.write(Account(tuple(Lost(pod, int(code)) for pod, code in lost.items()), self._younger))
+        if line == self._written or self._path is None:
+            return
+        self._written = line
+        others = [one for one in self._text().splitlines() if not account.is_account(one)]
+        try:
+            self._path.write_text("".join(f"{one}\n" for one in (*others, line) if one), encoding="utf-8")
+        except OSError as error:
+            sys.stderr.write(f"mpirt-switchboard: the account can't be written: {error}\n")
+
+    def _text(self) -> str:
+        try:
+            return "" if self._path is None else self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
