@@ -1,8 +1,8 @@
 """
 The account of a launcher: what its commands in the workers came to, for whoever judges the launcher's exit code.
 
-Owns: its form, one line of JSON in the termination message of the launcher's container. The switchboard writes it,
-the controller reads it; other lines of the message are somebody else's.
+Owns: its form in the termination message of the launcher's container. The switchboard writes it, the controller
+reads it: one line of JSON, and before it what mpirt-rsh said of each loss. Other lines are somebody else's.
 
 There is one only if there is something to tell. A container without a termination message that fails has its last
 lines of output there, which tell more about a failure.
@@ -16,9 +16,15 @@ from dataclasses import dataclass, field
 
 from mpirt.objects import number, rows, table, text
 
+SAYS = "mpirt-rsh: "
+"""How the lines for people begin, as those that mpirt-rsh itself writes to stderr."""
+
 _MARK = "mpirt.dev/account"
+_BEGINS = f'{{"{_MARK}":'
 # A kubelet reads 4 KiB of a termination message.
 _LONGEST = 3072
+# So many losses are told in words: those after the first have the same cause.
+_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class Lost:
     pod: str
     code: int
     """mpirt-rsh's."""
+    why: str = ""
+    """The same in words; not read back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +43,51 @@ class Account:
     """What is told of the launcher's last commands: those after which it has begun no others."""
 
     lost: tuple[Lost, ...] = ()
+    silent: tuple[str, ...] = ()
+    """The pods to which the connection was lost, and what has become of the command is not known yet."""
     again: Mapping[str, str] = field(default_factory=dict)
     """The pods that they ran in whose container is younger than the launcher, with the container's identity."""
 
 
 def write(account: Account) -> str:
-    """Return the line; empty if there is nothing to tell."""
+    """Return the lines; empty if there is nothing to tell."""
     lost = [{"pod": one.pod, "code": one.code} for one in account.lost]
-    again = dict(account.again)
-    while lost or again:
-        line = json.dumps({_MARK: {"lost": lost, "again": again}}, separators=(",", ":"))
-        if len(line) <= _LONGEST:
-            return line
+    silent, again = list(account.silent), dict(account.again)
+    words = [f"{SAYS}{one.why}" for one in account.lost[:_TOLD] if one.why]
+    while lost or silent or again:
+        data = json.dumps({_MARK: {"lost": lost, "silent": silent, "again": again}}, separators=(",", ":"))
+        lines = "".join(f"{line}\n" for line in (*words, data))
+        if len(lines.encode()) <= _LONGEST:
+            return lines
         # A pod that isn't named here counts as lost, if another one had its name before.
-        (again.popitem if again else lost.pop)()
+        (words.pop if words else again.popitem if again else silent.pop if len(silent) > 1 else lost.pop)()
     return ""
 
 
 def read(message: str) -> Account:
     """Return the account in a termination message."""
     for line in message.splitlines():
-        if is_account(line) and (told := _table(line)):
+        if line.startswith(_BEGINS) and (told := _table(line)):
             lost = tuple(Lost(text(row, "pod"), number(row, "code")) for row in rows(told, "lost"))
             again = {pod: text(table(told, "again"), pod) for pod in table(told, "again")}
-            return Account(lost, again)
+            return Account(lost, _texts(told, "silent"), again)
     return Account()
 
 
-def is_account(line: str) -> bool:
-    """Whether a line of a termination message is ours."""
-    return line.startswith(f'{{"{_MARK}":')
+def without_data(message: str) -> str:
+    """Return the lines of a termination message that are for people."""
+    return "\n".join(line for line in message.splitlines() if not line.startswith(_BEGINS))
+
+
+def of_others(message: str) -> str:
+    """Return the lines of a termination message that are not of an account."""
+    lines = without_data(message).splitlines()
+    return "".join(f"{line}\n" for line in lines if not line.startswith(SAYS))
+
+
+def _texts(told: Mapping[str, object], name: str) -> tuple[str, ...]:
+    found = told.get(name)
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
 
 
 def _table(line: str) -> Mapping[str, object]:

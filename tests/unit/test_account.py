@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.account import Account, Lost, read, write
+from mpirt.account import Account, Lost, of_others, read, without_data, write
 
-TOLD = Account((Lost("train-worker-1", 250),), {"train-worker-0": "0123456789ab"})
+TOLD = Account((Lost("train-worker-1", 250),), ("train-worker-2",), {"train-worker-0": "0123456789ab"})
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -14,7 +14,10 @@ def test_it_is_read_as_it_was_written() -> None:
 
 
 def test_it_is_found_among_lines_of_others() -> None:
-    assert read(f"loss=0.3\n{write(TOLD)}\ndone") == TOLD
+    message = f"loss=0.3\n{write(TOLD)}done\n"
+
+    assert read(message) == TOLD
+    assert of_others(message) == "loss=0.3\ndone\n"
 
 
 @pytest.mark.parametrize(
@@ -32,8 +35,15 @@ def test_nothing_to_tell_is_no_line() -> None:
 def test_it_is_never_longer_than_what_a_kubelet_reads() -> None:
     again = {f"a-job-with-a-long-name-worker-{n}": "0123456789ab" for n in range(1000)}
 
-    line = write(Account((Lost("train-worker-1", 250),), again))
+    line = write(Account((Lost("train-worker-1", 250),), again=again))
 
     assert len(line) < 4096
     assert read(line).lost == (Lost("train-worker-1", 250),)
     assert len(read(line).again) > 50
+
+
+def test_people_read_what_mpirt_rsh_said() -> None:
+    lines = write(Account((Lost("train-worker-1", 246, "pod train-worker-1 was deleted"),)))
+
+    assert without_data(lines) == "mpirt-rsh: pod train-worker-1 was deleted"
+    assert read(lines).lost == (Lost("train-worker-1", 246),)

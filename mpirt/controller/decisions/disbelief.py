@@ -20,11 +20,13 @@ from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import failures, is_over, launcher_job_end
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.losses import losses
+from mpirt.controller.observed.losses import are_unheard, losses
 from mpirt.controller.observed.observe import Observed
 
-# How long a worker's kubelet has to report what ended together with the launcher.
+# How long the workers' kubelets have to report what ended together with the launcher; and how long if the launcher
+# had lost a connection right before, to a worker that died, or because the API server was away.
 WORD_WITHIN = timedelta(seconds=3)
+WORD_OF_UNHEARD = timedelta(seconds=30)
 
 
 def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
@@ -58,9 +60,13 @@ def word_awaited(spec: JobSpec, observed: Observed) -> datetime | None:
     end = launcher_job_end(observed)
     if end is None or not end.succeeded or is_over(observed) or not spec.needs_every_worker:
         return None
-    ends = [pod.ended for pod in observed.launchers if pod.ended is not None]
-    since = max(ends) if ends else end.at
-    return None if since is None else since + WORD_WITHIN
+    last = observed.launchers[-1] if observed.launchers else None
+    since = end.at if last is None or last.ended is None else last.ended
+    if since is None:
+        return None
+    if last is None or not are_unheard(spec, observed, last.name):
+        return since + WORD_WITHIN
+    return max(since, observed.heard or since) + WORD_OF_UNHEARD
 
 
 def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from mpirt.account import SAYS, without_data
 from mpirt.controller.model.attempts import How, PodEnd
 from mpirt.controller.model.reading import shortened
 from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
@@ -18,8 +19,6 @@ from mpirt.controller.observed.pods import EVICTED, Container, Ended, Pod
 _ANY_TIME = datetime.max.replace(tzinfo=UTC)
 # The most that a kubelet keeps of a container's last lines, and more than its message about an eviction.
 LONGEST_WORDS = 2048
-# The prefix of mpirt-rsh's lines: of a launcher's last lines, these name the cause.
-_AGENT = "mpirt-rsh: "
 
 
 def launcher_end(pod: Pod, main: str) -> PodEnd | None:
@@ -88,5 +87,6 @@ def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
 
 def _cause_first(lines: str) -> str:
     """Move the lines of mpirt-rsh before the rest: the job's own output, and the launcher's comments on it."""
-    kept: Iterable[str] = sorted(lines.splitlines(), key=lambda line: not line.startswith(_AGENT))
+    told = without_data(lines).splitlines()
+    kept: Iterable[str] = sorted(told, key=lambda line: not line.startswith(SAYS))
     return "\n".join(kept)

@@ -33,12 +33,17 @@ def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[
     """
     if spec is None:
         return () if attempt.workers and attempt.deaths else None
-    account = _account(spec, observed, attempt)
+    account = _account(spec, observed, attempt.launcher)
     if account.lost:
         return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
     if not (attempt.deaths or _have_changed(spec, observed, attempt)):
         return None
     return None if _is_mended(spec, observed, attempt, account) else ()
+
+
+def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
+    """Whether the launcher's connection to a worker was lost when it ended, and it did not know why."""
+    return bool(_account(spec, observed, launcher).silent)
 
 
 def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
@@ -54,8 +59,8 @@ def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Acc
     return are_known and all(account.again.get(name) == _identity(pods[name], main) != "" for name in dead)
 
 
-def _account(spec: JobSpec, observed: Observed, attempt: Attempt) -> Account:
-    pod = next((one for one in observed.launchers if one.name == attempt.launcher), None)
+def _account(spec: JobSpec, observed: Observed, launcher: str) -> Account:
+    pod = next((one for one in observed.launchers if one.name == launcher), None)
     found = [] if pod is None else pod.decisive(spec.launcher.template.main)
     return next((read(one.ended.message) for one in found if one.ended is not None), Account())
 

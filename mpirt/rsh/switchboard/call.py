@@ -224,7 +224,7 @@ class Call:
     def _fail(self, line: str, code: int) -> None:
         """It has ended, and not by itself."""
         if self._wish is not None:
-            self._ledger.ended(self._wish.pod, code)
+            self._ledger.ended(self._wish.pod, code, line)
         self.let_go()
         self._agent.fail(line, code)
         if self._agent.is_gone:
@@ -315,13 +315,13 @@ class Call:
         if not running.phase.awaits_usage:
             self._answered(self)
         code = running.code
+        self._ledger.heard(self, running.phase.pod, is_silent=running.phase.state is State.DETACHED)
         if code is not None:
             self._is_over = True
             self._loop.drop(running)
             if self._turn is not None:
                 self._turn.leave(self)
-            if running.finish is not None and running.finish.line:
-                self._ledger.ended(running.phase.pod, code)
+            self._ledger.ended(running.phase.pod, code, running.finish.line if running.finish is not None else "")
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)

@@ -40,13 +40,14 @@ class Ledger:
         self._launched = ""
         self.is_again = False
         """Whether there was a run before this one."""
-        # Of this run: who has failed, and in which containers the commands ran, by pod.
-        self._lost: dict[str, int] = {}
+        # Of this run: who has failed, who can't be heard, and in which containers the commands ran, by pod.
+        self._lost: dict[str, Lost] = {}
+        self._silent: dict[object, str] = {}
         self._used: dict[str, dict[object, str]] = {}
         self._younger: dict[str, str] = {}
         # Of the runs before.
         self._doubtful: dict[str, str] = {}
-        self._lost_for_good: dict[str, int] = {}
+        self._lost_for_good: dict[str, Lost] = {}
 
     def open(self, environ: Mapping[str, str], *, is_resumed: bool) -> None:
         """A command has come, maybe from a switchboard that was killed."""
@@ -59,14 +60,14 @@ class Ledger:
         before = account.read(self._text())
         self._written = account.write(before)
         if is_resumed:
-            self._lost = {one.pod: one.code for one in before.lost}
+            self._lost = {one.pod: one for one in before.lost}
 
     def begin_run(self) -> None:
         """A command has come, and those before it are over: whoever starts it has seen how they ended."""
         if self._path is None:
             return
         self.is_again = self.is_again or bool(self._used or self._lost)
-        for told in (self._lost, self._used, self._younger):
+        for told in (self._lost, self._silent, self._used, self._younger):
             told.clear()
         self._write()
 
@@ -78,18 +79,32 @@ class Ledger:
             return
         used[who] = identity
         if self._doubtful.get(pod, identity) != identity:
-            self._lost_for_good[pod] = ExitCode.CONTAINER_DIED
+            self._lost_for_good[pod] = _another(pod)
         self._younger.pop(pod, None)
         if len(set(used.values())) > 1:
-            self._lost[pod] = ExitCode.CONTAINER_DIED
+            self._lost[pod] = _another(pod)
         elif container.begun >= self._launched:
             self._younger[pod] = identity
         self._write()
 
-    def ended(self, pod: str, code: int) -> None:
-        """A command has ended, and mpirt-rsh has said why."""
-        if self._path is not None and code in _OWN_CODES:
-            self._lost[pod] = code
+    def heard(self, who: object, pod: str, *, is_silent: bool) -> None:
+        """
+        The connection to a command's pod is lost, or there again.
+
+        Written at once: what has ended that may end the launcher, too.
+        """
+        if self._path is None or is_silent == (who in self._silent):
+            return
+        if is_silent:
+            self._silent[who] = pod
+        else:
+            del self._silent[who]
+        self._write()
+
+    def ended(self, pod: str, code: int, why: str) -> None:
+        """A command has ended, and mpirt-rsh has said why; without a reason, by itself."""
+        if self._path is not None and why and code in _OWN_CODES:
+            self._lost[pod] = Lost(pod, code, why)
             self._write()
 
     def abandoned(self, who: object, pod: str) -> None:
@@ -100,13 +115,13 @@ class Ledger:
 
     def _write(self) -> None:
         lost = {**self._lost, **self._lost_for_good}
-        line = account.write(Account(tuple(Lost(pod, int(code)) for pod, code in lost.items()), self._younger))
-        if line == self._written or self._path is None:
+        silent = tuple(dict.fromkeys(self._silent.values()))
+        lines = account.write(Account(tuple(lost.values()), silent, self._younger))
+        if lines == self._written or self._path is None:
             return
-        self._written = line
-        others = [one for one in self._text().splitlines() if not account.is_account(one)]
+        self._written = lines
         try:
-            self._path.write_text("".join(f"{one}\n" for one in (*others, line) if one), encoding="utf-8")
+            self._path.write_text(account.of_others(self._text()) + lines, encoding="utf-8")
         except OSError as error:
             sys.stderr.write(f"mpirt-switchboard: the account can't be written: {error}\n")
 
@@ -115,3 +130,7 @@ class Ledger:
             return "" if self._path is None else self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
+
+
+def _another(pod: str) -> Lost:
+    return Lost(pod, ExitCode.CONTAINER_DIED, f"the container of pod {pod} is another one than before")

@@ -2,14 +2,20 @@
 An MPI program that runs for a while, as an MPI job that a test can wait for.
 
 Runs in the workers, under their Python: standard library and the MPI library only. Its ranks reduce over all of
-them ten times a second, and wait for each other without taking a processor. The first attempt takes minutes. One
-that finds a trace of an earlier one on any worker, which the ranks agree on by a reduction, is over at once: a
+them ten times a second, and wait for each other without taking a processor. The first attempt takes long. One
+that finds a trace of an earlier one on any worker, which the ranks agree on by a reduction, may be over sooner: a
 test sees by what it says that the job was run again.
 """
 
 from __future__ import annotations
 
-SOURCE = """
+
+def source(*, first: float = 180.0, again: float = 0.0) -> str:
+    """The program, whose attempts take so many seconds."""
+    return _SOURCE.replace("AGAIN", str(again)).replace("FIRST", str(first))
+
+
+_SOURCE = """
 import ctypes, os, socket, time
 
 mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
@@ -30,7 +36,7 @@ mpi.MPI_Init(None, None)
 again = over_all(os.path.exists(trace), largest)
 open(trace, "w").close()
 print(f"{host} runs {'again' if again else 'first'}", flush=True)
-until, ranks = time.monotonic() + (0 if again else 180), over_all(1, total)
+until, ranks = time.monotonic() + (AGAIN if again else FIRST), over_all(1, total)
 while over_all(time.monotonic() < until, largest):
     time.sleep(0.1)
 mpi.MPI_Finalize()

@@ -18,7 +18,12 @@ from tests.kube import faults, nodes
 
 # A launcher that starts its ranks anew until they have come to a good end.
 PATIENTLY = ("/bin/sh", "-c", 'until "$@"; do echo "ended with $?"; sleep 1; done', "sh")
-COMMAND = ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", longrun.SOURCE)
+
+
+def command_of(program: str) -> tuple[str, ...]:
+    """Two ranks of a Python program, each on a worker of its own."""
+    return ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", program)
+
 
 # A probe that fails when there is such a file. A busy machine has time for it.
 _FAILS = "/tmp/fails"
@@ -53,7 +58,9 @@ def start(
         idle["livenessProbe"] = dict(probe)
     worker = {"containers": [idle], **pods.pop("worker", {})}
     policy = {"backoffLimit": retries}
-    return submit(namespace, name, image, (*before, *COMMAND), worker=worker, runPolicy=policy, **pods)
+    return submit(
+        namespace, name, image, (*before, *command_of(longrun.source())), worker=worker, runPolicy=policy, **pods
+    )
 
 
 def wait_until_ranks_run(job: MpiJob) -> None:
@@ -74,6 +81,12 @@ def said(job: MpiJob) -> list[str]:
     """What the newest launcher pod has said."""
     pods = sorted(job.pods("launcher"), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     return job.namespace.kubectl("logs", pods[-1]["metadata"]["name"]).stdout.splitlines()
+
+
+def last_messages(job: MpiJob) -> list[str]:
+    """What the containers of its launchers have left, for whom a test fails."""
+    states = [one["state"] for pod in job.pods("launcher") for one in pod["status"]["containerStatuses"]]
+    return [str(state["terminated"].get("message")) for state in states if "terminated" in state]
 
 
 def worker(job: MpiJob) -> str:

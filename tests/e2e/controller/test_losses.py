@@ -172,13 +172,15 @@ def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
 ) -> None:
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)
+    print(one.lines(), *losing.last_messages(one.job), sep="\n")
+    assert "Failed" in held(end), one.job.surroundings()
     state = one.told.wait(
         lambda state: bool(re.search(says, held(state).get("Failed", ""))),
         within=TOLD_WITHIN,
         what=f"{says} in {held(end)}",
+        instead=one.lines,
     )
 
-    print(one.lines())
     assert re.match("WorkerLost|BackoffLimitExceeded", condition(state, "Failed")["reason"])
     assert not any("Succeeded" in held(each) for each in one.told.states)
 

@@ -49,19 +49,28 @@ def told(file: Path) -> Account:
 
 def test_of_a_plain_run_there_is_nothing_to_tell(ledger: Ledger, file: Path) -> None:
     ledger.seen("a", "w-0", container("aaa"), is_first=False)
-    ledger.ended("w-0", 3)
+    ledger.ended("w-0", 3, "why")
 
     assert file.read_text() == ""
 
 
 def test_a_command_that_could_not_be_followed_is_told(ledger: Ledger, file: Path) -> None:
-    ledger.ended("w-0", 250)
+    ledger.ended("w-0", 250, "why")
 
     assert told(file) == Account((Lost("w-0", 250),))
 
 
+def test_a_connection_that_is_lost_is_told_until_it_is_there_again(ledger: Ledger, file: Path) -> None:
+    ledger.heard("a", "w-0", is_silent=True)
+    assert told(file) == Account(silent=("w-0",))
+
+    ledger.heard("a", "w-0", is_silent=False)
+
+    assert file.read_text() == ""
+
+
 def test_it_is_forgotten_when_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
-    ledger.ended("w-0", 250)
+    ledger.ended("w-0", 250, "why")
 
     ledger.begin_run()
 
@@ -127,19 +136,19 @@ class TestTheFile:
     def test_keeps_the_lines_of_others(self, ledger: Ledger, file: Path) -> None:
         file.write_text("loss=0.3\n")
 
-        ledger.ended("w-0", 250)
-        ledger.ended("w-0", 249)
+        ledger.ended("w-0", 250, "why")
+        ledger.ended("w-0", 249, "why")
 
-        assert file.read_text().splitlines() == ["loss=0.3", account.write(Account((Lost("w-0", 249),)))]
+        assert file.read_text() == "loss=0.3\n" + account.write(Account((Lost("w-0", 249, "why"),)))
         ledger.begin_run()
         assert file.read_text() == "loss=0.3\n"
 
     def test_that_another_switchboard_has_written_is_gone_on_with(self, ledger: Ledger, file: Path) -> None:
-        ledger.ended("w-0", 250)
+        ledger.ended("w-0", 250, "why")
 
         successor = Ledger()
         opened(successor, file, is_resumed=True)
-        successor.ended("w-1", 249)
+        successor.ended("w-1", 249, "why")
 
         assert told(file) == Account((Lost("w-0", 250), Lost("w-1", 249)))
 
@@ -148,6 +157,6 @@ class TestTheFile:
         ledger = Ledger()
         opened(ledger, file)
 
-        ledger.ended("w-0", 250)
+        ledger.ended("w-0", 250, "why")
 
         assert not file.exists()

@@ -168,6 +168,16 @@ class TestALauncherIsBelieved:
 
         assert world.state() == "Succeeded"
 
+    def test_later_if_it_had_lost_a_connection_and_did_not_know_why(self) -> None:
+        world = running()
+        ends(world, message=write(Account(silent=("train-worker-1",))))
+        world.later(20)
+        assert world.state() == "Running"
+
+        world.later(10)
+
+        assert world.state() == "Succeeded"
+
     def test_if_its_last_commands_ran_in_what_there_is_now(self) -> None:
         world = running()
         world.worker_went(pods.worker(1, deleted=15))
