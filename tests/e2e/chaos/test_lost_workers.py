@@ -52,6 +52,7 @@ def end_of_first(controller: Deployed, moment: float, strike: Strike) -> str:
     program = losing.command_of(longrun.source(first=SECONDS, again=SECONDS))
     job = submit(controller.namespace, job_name("chaos"), "openmpi5", program, runPolicy={"backoffLimit": 1})
     with story(job) as told:
+        told.until("Running")
         losing.wait_until_ranks_run(job)
         # The schedule's own time; nothing tells of it.
         time.sleep(moment)
