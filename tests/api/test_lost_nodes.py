@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mpirt import names
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
 from tests.e2e.controller.stories import Story, condition, held
@@ -69,18 +70,22 @@ def victims(controller: Controller, cluster: Ground) -> Iterator[Victims]:
     there = {**rather_on(NODE), **nodes.tolerating(NODE), "topologySpreadConstraints": []}
     with with_node(cluster), ExitStack() as jobs:
 
-        def victim(prefix: str, *, retries: int = 1, has_failed: bool = False, **pods: Any) -> Victim:
+        def victim(
+            prefix: str, *, retries: int = 1, has_failed: bool = False, copes: bool = False, **pods: Any
+        ) -> Victim:
             one = jobs.enter_context(running(controller, prefix, retries=retries, **pods))
+            if copes:
+                cope_with_losses(one)
             if has_failed:
                 fail_once(one)
             return Victim(one, on_the_node(one, "worker"), on_the_node(one, "launcher"))
 
         made = Victims(
-            workers=victim("workers", worker=there),
+            workers=victim("workers", worker=there, copes=True),
             led=victim("led", launcher=there),
             led_once=victim("led-once", launcher=there, retries=0),
             led_again=victim("led-again", launcher=there, retries=2, has_failed=True),
-            whole=victim("whole", worker=there, launcher=there),
+            whole=victim("whole", worker=there, launcher=there, copes=True),
             deleted=victim("deleted", worker=there),
             patient=victim("patient", worker={**there, "tolerations": [{"operator": "Exists"}]}),
             lost=time.monotonic(),
@@ -105,6 +110,12 @@ def fail_once(one: Story) -> None:
     have(one.job, launcher(one.job), FAILS)
     restarting = one.until("Restarting")
     one.until("Running", after=restarting.at)
+
+
+def cope_with_losses(one: Story) -> None:
+    """Have its launcher be believed: KWOK starts no init containers, so it runs while its workers are away."""
+    name = f"{names.TOLERATES_ANNOTATION}=true"
+    one.job.namespace.kubectl("annotate", "mpijobs.kubeflow.org", one.job.name, name)
 
 
 def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims, times: Times) -> None:

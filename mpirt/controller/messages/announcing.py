@@ -144,9 +144,13 @@ def _everything(status: JobStatus) -> object:
 
 
 def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:
-    """Whether pods have died that are not in the written history: their objects may be gone in a moment."""
-    return before.history is not None and _dead(status.history) > _dead(before.history)
+    """
+    Whether pods have died that are not in the written history, or it counts others: they may be gone in a moment.
+    """
+    return before.history is not None and bool(_pods_in(status.history) - _pods_in(before.history))
 
 
-def _dead(history: History | None) -> set[tuple[str, str]]:
-    return {(one.launcher, death.pod) for one in (history or History()).attempts for death in one.deaths}
+def _pods_in(history: History | None) -> set[tuple[str, str]]:
+    attempts = (history or History()).attempts
+    dead = {(one.launcher, death.pod) for one in attempts for death in one.deaths}
+    return dead | {(one.launcher, one.workers) for one in attempts}

@@ -26,7 +26,7 @@ from mpirt.controller.observed.facts import (
     job_end,
     outdated,
 )
-from mpirt.controller.observed.losses import losses, workers_now
+from mpirt.controller.observed.losses import losses, without_leaving, workers_now
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -53,6 +53,8 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
         attempts[-1] = _with_deaths(attempts[-1], _deaths(spec, observed, attempts[-1]))
+        if attempts[-1].ended is None:
+            attempts[-1] = without_leaving(spec, observed, attempts[-1])
     kept = _with_late_news(spec, observed, tuple(attempts))
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
     happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun.value, known.disbelieved)

@@ -10,6 +10,8 @@ containers in which its last commands ran: if those are the ones that there are 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mpirt.account import Account, read
 from mpirt.controller.model.attempts import Attempt, How, PodEnd
 from mpirt.controller.model.digests import digest
@@ -24,6 +26,13 @@ def workers_now(spec: JobSpec, observed: Observed) -> str:
     return _digest(spec, observed, spec.workers.replicas)
 
 
+def without_leaving(spec: JobSpec, observed: Observed, attempt: Attempt) -> Attempt:
+    """Return an attempt that goes on, without the workers that are to go, if it has lost none by itself."""
+    if _count(attempt) <= spec.workers.replicas or _have_changed(spec, observed, attempt):
+        return attempt
+    return replace(attempt, workers=workers_now(spec, observed))
+
+
 def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[PodEnd, ...] | None:
     """
     Return the losses that a launcher which has ended with code 0 tells itself; None if no worker was lost.
@@ -36,6 +45,9 @@ def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[
     account = _account(spec, observed, attempt.launcher)
     if account.lost:
         return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
+    pods = {pod.name: pod for pod in observed.workers}
+    if any(_identity(pods.get(name), spec.workers.template.main) == "" for name in account.silent):
+        return ()
     if not (attempt.deaths or _have_changed(spec, observed, attempt)):
         return None
     return None if _is_mended(spec, observed, attempt, account) else ()
@@ -47,8 +59,13 @@ def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
 
 
 def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
+    count = _count(attempt)
+    return count > 0 and _digest(spec, observed, count) != attempt.workers
+
+
+def _count(attempt: Attempt) -> int:
     count = attempt.workers.partition("-")[0]
-    return count.isdecimal() and _digest(spec, observed, int(count)) != attempt.workers
+    return int(count) if count.isdecimal() else 0
 
 
 def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Account) -> bool:

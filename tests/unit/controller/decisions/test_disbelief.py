@@ -198,6 +198,43 @@ class TestALauncherIsBelieved:
 
         assert world.condition("Restarting")[1] == "WorkerLost"
 
+    def test_if_only_workers_are_gone_that_were_to_go(self) -> None:
+        world = running()
+        world.change(mpiReplicaSpecs=mpi_job(replicas=1)["spec"]["mpiReplicaSpecs"])
+        world.settle()
+        assert status_of(world)["attempts"][0]["workers"].startswith("1-")
+        world.workers_are(pods.worker(0))
+        world.settle()
+
+        ends(world, believed=True)
+
+        assert world.state() == "Succeeded"
+
+    def test_not_if_a_command_ran_in_one_that_was_to_go(self) -> None:
+        world = running()
+        world.change(mpiReplicaSpecs=mpi_job(replicas=1)["spec"]["mpiReplicaSpecs"])
+        world.settle()
+        world.workers_are(pods.worker(0))
+        world.settle()
+
+        ends(world, message=write(Account(silent=("train-worker-1",))))
+        world.later(30)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+
+    def test_not_if_a_worker_was_lost_before_others_were_to_go(self) -> None:
+        world = running()
+        world.workers_are(
+            pods.worker(0, containers=[pods.running("worker", since=17)], created=16), pods.worker(1)
+        )
+        world.change(mpiReplicaSpecs=mpi_job(replicas=1)["spec"]["mpiReplicaSpecs"])
+        world.settle()
+
+        ends(world)
+        world.later(3)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+
     def test_if_the_job_copes_with_losses(self) -> None:
         job = mpi_job()
         job["metadata"]["annotations"] = TOLERATES

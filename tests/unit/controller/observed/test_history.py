@@ -257,6 +257,19 @@ class Pruned(World):
 
 
 class TestWhereTheCrdDropsIt:
+    def test_a_launcher_that_is_not_believed_is_replaced(self) -> None:
+        world = Pruned()
+        world.start()
+        world.workers_are(pods.worker(0), pods.worker(1, containers=[pods.restarted("worker", 0, at=18)]))
+        world.launcher_is(
+            pods.launcher(phase="Succeeded", conditions={}, containers=[pods.ended("mpi", 0, at=19)])
+        )
+
+        world.finish(succeeded=1)
+
+        assert world.condition("Restarting")[1] == "WorkerLost"
+        assert world.get("Job")["spec"]["backoffLimit"] == 5
+
     def test_what_died_is_told_still_when_it_shows_no_more(self) -> None:
         world = Pruned()
         world.start()

@@ -55,7 +55,8 @@ def test_the_highest_workers_stop_being_hosts_and_stay() -> None:
     scale(world, 2)
     done = world.settle()
 
-    assert writes(done) == ["patch ConfigMap", "patch Pod"]
+    # The status: the launcher does without them from now on.
+    assert writes(done) == ["patch ConfigMap", "patch Pod", "status"]
     assert (held(world, 2), held(world, 1)) == ("Replicas", "")
     assert replicas(world) == 3
     assert world.get("Role")["rules"][0]["resourceNames"] == [f"train-worker-{number}" for number in range(3)]
