@@ -202,7 +202,7 @@ _Noreturn void agent_run(void)
         i64 until = watch_all(now);
         watch_wait(now, until, signals_mask());
         now = clock_now();
-        follow_serve();
+        follow_serve(now, has_progressed() ? DAEMON_GRACE : 0);
         if (connection_exists() && !connection_serve() && state.phase != LEAVING)
             lose_connection(now);
         outputs_serve();

@@ -16,6 +16,11 @@
 #define WELCOME_PATIENCE 30000
 #endif
 
+/* How long mpirun's daemons may take to notice its end and to clean up, before they get a HUP; tests have others. */
+#ifndef DAEMON_GRACE
+#define DAEMON_GRACE 5000
+#endif
+
 enum {
     PROTOCOL = 1,
     HEADER = 5,
@@ -129,7 +134,7 @@ void signals_hand_over(void);
 bool signal_next(u8 *number);
 void follow_begin(void);
 void follow_watch(i64 now, i64 *until);
-void follow_serve(void);
+void follow_serve(i64 now, i64 grace);
 
 /* connection.c: the frames that come. */
 void connection_begin(int fd);

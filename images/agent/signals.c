@@ -33,7 +33,8 @@ static struct {
     pid_t parent;
     int fd;
     int ticket;
-} followed = {.fd = -1};
+    i64 hup_at;
+} followed = {.fd = -1, .hup_at = NEVER};
 
 /* There may be more than a handover holds; the last one counts most. */
 static void take_note(int number)
@@ -129,6 +130,7 @@ static bool is_orphaned(void)
 void follow_watch(i64 now, i64 *until)
 {
     followed.ticket = -1;
+    *until = sooner(*until, followed.hup_at);
     if (!followed.is_on)
         return;
     if (is_orphaned())
@@ -140,15 +142,24 @@ void follow_watch(i64 now, i64 *until)
 }
 
 /* Once: the parent doesn't end twice. */
-void follow_serve(void)
+static void note_end(i64 hup_at)
 {
-    if (!followed.is_on || !(seen(followed.ticket) || is_orphaned()))
-        return;
     if (followed.fd >= 0)
         close(followed.fd);
     followed.fd = -1;
     followed.parent = getppid();
     followed.is_on = false;
     followed.has_ended = true;
+    followed.hup_at = hup_at;
+}
+
+/* mpirun ends when its daemons have closed their connections, while they still clean up. */
+void follow_serve(i64 now, i64 grace)
+{
+    if (followed.is_on && (seen(followed.ticket) || is_orphaned()))
+        note_end(now + grace);
+    if (now < followed.hup_at)
+        return;
+    followed.hup_at = NEVER;
     take_note(SIGHUP);
 }

@@ -24,7 +24,8 @@ from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
-from mpirt.rsh.ports.signals import Signals
+from mpirt.rsh.ports.signals import DAEMON_GRACE, Parent, Signals
+from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.stdio.output import own_line
 from mpirt.rsh.stdio.owndescriptors import OwnDescriptors
@@ -90,9 +91,6 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
     log = _log(asked, environ, begin)
     if log is not None:
         _say(log.place(pod, namespace, endpoint, time.monotonic()))
-    if launchers.starts_daemon(words):
-        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
-        signals.follow_the_parent()
     loop, dialer = Loop(), Dialer(endpoint)
     running = SessionIO(
         Session(task, now=time.monotonic(), jitter=jitter),
@@ -105,7 +103,15 @@ def _run(asked: Invocation, environ: Mapping[str, str]) -> int:
         follow=_follow(loop, dialer, namespace),
         log=log,
     )
+    if launchers.starts_daemon(words):
+        # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
+        signals.follow(Parent(lambda: DAEMON_GRACE if _may_have_begun(running) else 0.0))
     return _see_through(running, loop, signals)
+
+
+def _may_have_begun(running: SessionIO) -> bool:
+    """Whether there may be a command in the pod."""
+    return running.phase.state not in (State.DIAL, State.HELLO)
 
 
 def _see_through(running: SessionIO, loop: Loop, signals: Signals) -> int:

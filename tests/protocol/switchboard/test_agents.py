@@ -81,6 +81,36 @@ def test_a_command_that_was_told_to_end_saves_its_work_though_its_agent_ends(yar
     yard.appears("saved")
 
 
+# Ends when its launcher has ended, after it has cleaned up.
+DAEMON = """#!/bin/sh
+cd "$(dirname "$0")"
+echo begun
+while kill -0 "$1"; do sleep 0.05; done 2>/dev/null
+touch noticed
+until [ -e go ]; do sleep 0.05; done
+echo ended
+"""
+
+
+def test_a_daemon_that_cleans_up_when_its_launcher_has_ended_is_not_killed(yard: Yard) -> None:
+    yard.begin()
+    daemon = yard.folder / "prted"
+    daemon.write_text(DAEMON)
+    daemon.chmod(0o755)
+    # As PRRTE has it: more than one command, so that a shell waits for the daemon, and reports how it ends.
+    launcher = ["sh", "-c", '"$@" "PREFIX=/usr;export PREFIX;$0" "$$" & read -r line', str(daemon)]
+    process = yard.real("w-0", before=launcher, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"begun\n"
+    process.kill()
+    process.wait()
+    yard.appears("noticed")
+    (yard.folder / "go").touch()
+
+    assert (process.stdout.read(), process.stderr.read()) == (b"ended\n", b"")
+
+
 def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> None:
     yard.begin()
     process, marker = begun(yard, "on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -10,7 +11,10 @@ from tests.apiserver.faults import Chunked, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import End
+from tests.kube.wait import until
 from tests.protocol.podhub.crowds import JOB, commons
+from tests.protocol.ps.launchers import Viewer
+from tests.protocol.switchboard.agents import PATIENCE
 from tests.protocol.switchboard.yard import Yard
 
 _V1 = "client.authentication.k8s.io/v1"
@@ -89,9 +93,14 @@ def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard
     go = yard.folder / "go"
     script = f"echo begun; until [ -e {go} ]; do sleep 0.2; done; exit 3"
     lives = [yard.live(script, on=f"n-{number}") for number in range(count)]
-    for life in lives:
-        life.until(lambda command: command.output)
-    yard.server.wait_for("watch")
+    with closing(Viewer(yard.board.folder)) as viewer:
+        # Before a command has run for a second its pod is not followed; without followers a watch ends.
+        until(
+            lambda: [(one["state"], one["pods"]) for one in viewer.status()["watches"]] == [("watching", count)],
+            within=PATIENCE,
+            what="a watch on all pods",
+            instead=viewer.status,
+        )
     yard.server.world.delete("n-7")
     assert lives[7].end().code == 246
     go.touch()

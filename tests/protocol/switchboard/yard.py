@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +94,23 @@ class Yard:
         life.start()
         return life
 
-    def real(self, *words: str, env: Mapping[str, str] = NOTHING, **more: Any) -> subprocess.Popen[bytes]:
-        """An agent as launchers start it, which starts a switchboard if there is none."""
+    def real(
+        self, *words: str, env: Mapping[str, str] = NOTHING, before: Sequence[str] = (), **more: Any
+    ) -> subprocess.Popen[bytes]:
+        """
+        An agent as launchers start it, which starts a switchboard if there is none.
+
+        With `before`, words that start a program which starts the agent.
+        """
         program = agent.path(ARCHITECTURE)
         assert program is not None, "make programs"
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         environ = self.environ(**{"MPIRT_SWITCHBOARD": str(self.place), **env})
         self.place.mkdir(mode=0o700, exist_ok=True)
         process = subprocess.Popen(
-            [program, "--python", sys.executable, ROOT, "mpirt-rsh", *words], env=environ, **{**pipes, **more}
+            [*before, program, "--python", sys.executable, ROOT, "mpirt-rsh", *words],
+            env=environ,
+            **{**pipes, **more},
         )
         self.processes.append(process)
         return process

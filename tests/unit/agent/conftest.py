@@ -22,9 +22,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that waits for WELCOME for half a second only."""
+    """One that waits for WELCOME for half a second only, and that gives daemons no more time."""
     folder = tmp_path_factory.mktemp("impatient")
-    return build.build("agent", folder, ARCHITECTURE, "-DWELCOME_PATIENCE=500")
+    return build.build("agent", folder, ARCHITECTURE, "-DWELCOME_PATIENCE=500", "-DDAEMON_GRACE=500")
+
+
+@pytest.fixture(scope="session")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that gives daemons far more time than a test takes."""
+    return build.build("agent", tmp_path_factory.mktemp("patient"), ARCHITECTURE, "-DDAEMON_GRACE=3600000")
 
 
 @pytest.fixture

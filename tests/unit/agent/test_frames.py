@@ -251,11 +251,22 @@ class TestSignals:
         assert told.signals == bytes([signal.SIGUSR1] * 63 + [signal.SIGTERM])
 
 
+def launched(board: Ground, program: Path) -> subprocess.Popen[bytes]:
+    """A process that starts an agent and waits."""
+    words = [str(word) for word in board.words(program=program)]
+    return subprocess.Popen(
+        ["sh", "-c", '"$@" & read line', "sh", *words],
+        env=board.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+
+
 class TestFollow:
-    def test_the_end_of_the_process_that_started_it_is_a_hup(self, board: Ground) -> None:
-        words = [str(word) for word in board.words()]
-        with subprocess.Popen(["sh", "-c", '"$@" & read line', "sh", *words], env=board.environment,
-                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as parent:  # fmt: skip
+    def test_the_end_of_the_process_that_started_it_is_a_hup_after_a_grace(
+        self, board: Ground, impatient: Path
+    ) -> None:
+        with launched(board, impatient) as parent:
             connection = board.accept()
             connection.begin()
             connection.send(Kind.FOLLOW)
@@ -268,14 +279,36 @@ class TestFollow:
             connection.send(Kind.FINISH, b"\x00")
             assert connection.ends()
 
-    def test_one_that_has_ended_already_is_a_hup_at_once(self, board: Ground) -> None:
-        words = [str(word) for word in board.words()]
-        with subprocess.Popen(["sh", "-c", '"$@" & read line', "sh", *words], env=board.environment,
-                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):  # fmt: skip
+    def test_one_that_has_ended_already_is_a_hup_after_a_grace(self, board: Ground, impatient: Path) -> None:
+        with launched(board, impatient):
             connection = board.accept()
             connection.begin()
 
         connection.send(Kind.FOLLOW)
+
+        assert connection.expect(Kind.SIGNAL) == bytes([signal.SIGHUP])
+        connection.send(Kind.FINISH, b"\x00")
+        assert connection.ends()
+
+    def test_a_command_that_ends_within_the_grace_gets_no_hup(self, board: Ground, patient: Path) -> None:
+        with launched(board, patient):
+            connection = board.accept()
+            connection.begin()
+            connection.send(Kind.FOLLOW)
+
+        # The end of that process was there before each of these frames, and is looked at first.
+        for count in (1, 2):
+            connection.send(Kind.ERR, b"x")
+            assert connection.written() == (0, count, 0)
+        assert connection.is_quiet()
+        connection.send(Kind.FINISH, b"\x00")
+        assert connection.ends()
+
+    def test_a_command_that_can_not_have_begun_has_no_grace(self, board: Ground, patient: Path) -> None:
+        with launched(board, patient):
+            connection = board.accept()
+            connection.begin(keep=b"")
+            connection.send(Kind.FOLLOW)
 
         assert connection.expect(Kind.SIGNAL) == bytes([signal.SIGHUP])
         connection.send(Kind.FINISH, b"\x00")
