@@ -29,7 +29,7 @@ from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import WATCH_AFTER
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
 from mpirt.rsh.switchboard.ledger import Ledger
-from mpirt.rsh.switchboard.processes import age
+from mpirt.rsh.switchboard.processes import age, parent
 from mpirt.rsh.switchboard.records import resumption
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
@@ -88,6 +88,7 @@ class Call:
         self._running: SessionIO | None = None
         self._is_over = False
         self._wish: _Wish | None = None
+        self._parent = parent(agent.pid)
         # An agent that another switchboard had before has run for as long as its command.
         self._begun = time.monotonic() - (age(agent.pid) if handover.generation else 0.0)
 
@@ -99,15 +100,23 @@ class Call:
     @property
     def is_ending(self) -> bool:
         """Whether nobody waits for its end any more, or it was told to end."""
-        running = self._running
-        is_told = running is not None and running.phase.state is State.TERMINATING
-        return self._is_over or self._agent.is_gone or is_told
+        is_told = self._running is not None and self._running.phase.state is State.TERMINATING
+        return self._is_over or is_told or self._is_left
 
-    def is_abandoned(self) -> None:
-        """Its agent has gone, maybe before its end was known."""
-        wish = self._wish
-        if wish is not None and self.is_running and launchers.is_of_prrte(wish.words):
-            self._ledger.abandoned(self, wish.pod)
+    @property
+    def _is_left(self) -> bool:
+        """Whether its agent, or whoever has started that, is gone."""
+        return self._agent.is_gone or parent(self._agent.pid) != self._parent
+
+    def note_if_left(self) -> None:
+        """Note that whoever started the agent will not know of its end."""
+        if (
+            self._wish is not None
+            and self.is_running
+            and self._is_left
+            and launchers.is_of_prrte(self._wish.words)
+        ):
+            self._ledger.left(self, self._wish.pod)
 
     def status(self, now: float, wall: float) -> CommandStatus:
         """How it is; `wall` is Unix time."""
@@ -224,7 +233,7 @@ class Call:
     def _fail(self, line: str, code: int) -> None:
         """It has ended, and not by itself."""
         if self._wish is not None:
-            self._ledger.ended(self._wish.pod, code, line)
+            self._ledger.ended(self, self._wish.pod, code, line)
         self.let_go()
         self._agent.fail(line, code)
         if self._agent.is_gone:
@@ -317,11 +326,12 @@ class Call:
         code = running.code
         self._ledger.heard(self, running.phase.pod, is_silent=running.phase.state is State.DETACHED)
         if code is not None:
+            self.note_if_left()
             self._is_over = True
             self._loop.drop(running)
             if self._turn is not None:
                 self._turn.leave(self)
-            self._ledger.ended(running.phase.pod, code, running.finish.line if running.finish is not None else "")
+            self._ledger.ended(self, running.phase.pod, code, running.finish.line if running.finish else "")
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)

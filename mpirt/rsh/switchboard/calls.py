@@ -80,6 +80,8 @@ class Calls:
         """A command was handed over; maybe there are no descriptors for it."""
         self._ledger.open(handover.environ, is_resumed=bool(handover.generation))
         if not handover.generation and all(call.is_ending for call in self._calls.values()):
+            for call in self._calls.values():
+                call.note_if_left()
             self._ledger.begin_run()
         call = Call(
             agent,
@@ -112,7 +114,7 @@ class Calls:
         call = self._calls.get(agent)
         if call is None:
             return
-        call.is_abandoned()
+        call.note_if_left()
         if not call.is_running:
             call.let_go()
             self._over(agent)

@@ -45,7 +45,8 @@ class Ledger:
         self._silent: dict[object, str] = {}
         self._used: dict[str, dict[object, str]] = {}
         self._younger: dict[str, str] = {}
-        # Of the runs before.
+        # Of all runs: what mpirun may not have told of.
+        self._left: set[object] = set()
         self._doubtful: dict[str, str] = {}
         self._lost_for_good: dict[str, Lost] = {}
 
@@ -101,14 +102,19 @@ class Ledger:
             del self._silent[who]
         self._write()
 
-    def ended(self, pod: str, code: int, why: str) -> None:
+    def ended(self, who: object, pod: str, code: int, why: str) -> None:
         """A command has ended, and mpirt-rsh has said why; without a reason, by itself."""
-        if self._path is not None and why and code in _OWN_CODES:
-            self._lost[pod] = Lost(pod, code, why)
-            self._write()
+        if self._path is None or not why or code not in _OWN_CODES:
+            return
+        lost = self._lost_for_good if who in self._left else self._lost
+        lost[pod] = Lost(pod, code, why)
+        self._write()
 
-    def abandoned(self, who: object, pod: str) -> None:
-        """The agent of a daemon of PRRTE was gone before the end of its command was known."""
+    def left(self, who: object, pod: str) -> None:
+        """Whoever has started this daemon of PRRTE is gone, and its end is not known yet."""
+        if self._path is None:
+            return
+        self._left.add(who)
         identity = self._used.get(pod, {}).get(who)
         if identity is not None:
             self._doubtful[pod] = identity

@@ -12,7 +12,7 @@ from pathlib import Path
 
 _KIB = 1024
 # In /proc/PID/stat, counted from the field behind the name, which may hold spaces and parentheses.
-_USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 11, 12, 19
+_PARENT, _USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 1, 11, 12, 19
 
 
 def age(pid: int | None) -> float:
@@ -21,6 +21,12 @@ def age(pid: int | None) -> float:
     if fields is None:
         return 0.0
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - _seconds(fields[_START_TICKS]))
+
+
+def parent(pid: int | None) -> int:
+    """The process that started it, or has adopted it since; 0 where that can't be read."""
+    fields = _stat(pid)
+    return 0 if fields is None else int(fields[_PARENT])
 
 
 def cpu_seconds(pid: int | None) -> float | None:
