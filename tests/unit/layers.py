@@ -28,11 +28,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "keeper": frozenset(),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
+    "account": frozenset({"objects"}),
     "boards": frozenset({"errors", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"agent", "boards", "keeper", "kubeapi", "launchenv"},
+    "rsh": _BASE | {"account", "agent", "boards", "keeper", "kubeapi", "launchenv"},
     "discover": _BASE | {"boards", "kubeapi"},
-    "controller": _BASE | {"keeper", "kubeapi", "launchenv"},
+    "controller": _BASE | {"account", "keeper", "kubeapi", "launchenv"},
     "cli": _BASE | {"boards", "kubeapi", "launchenv", "rsh", "discover"},
 }
 
@@ -91,7 +92,8 @@ _CONTROLLER = (
     "options cluster/election "
     "scaling/bare_workers scaling/departures scaling/drains scaling/replacements scaling/reports "
     "scaling/requests scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
-    "decisions/budgets decisions/cleanup decisions/deadlines decisions/decide decisions/drift decisions/dry_runs "
+    "decisions/budgets decisions/cleanup decisions/deadlines decisions/decide decisions/disbelief decisions/drift "
+    "decisions/dry_runs "
     "decisions/gangs decisions/invalid_specs decisions/launching decisions/lost_nodes decisions/plan "
     "decisions/planner decisions/refreshing decisions/special_plans decisions/takeover decisions/worker_pods "
     "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
@@ -108,12 +110,13 @@ _CONTROLLER = (
     "model/actions model/attempts model/conditions model/digests model/gangs model/kinds "
     "model/objectnames model/outcomes model/proofs model/quantities model/reading model/records model/roster "
     "model/roster_records model/scalers model/spec "
-    "observed/deaths observed/digested observed/facts observed/going_nodes observed/history observed/members "
-    "observed/nodes observed/observe observed/pod_events observed/pods observed/rivals observed/store"
+    "observed/deaths observed/digested observed/facts observed/going_nodes observed/history observed/losses "
+    "observed/members observed/nodes observed/observe observed/pod_events observed/pods observed/rivals "
+    "observed/store"
 )
 PURE = frozenset({
-    "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py", "mpirt/objects.py",
-    "mpirt/podobjects.py", "mpirt/values.py",
+    "mpirt/account.py", "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py",
+    "mpirt/objects.py", "mpirt/podobjects.py", "mpirt/values.py",
     *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
     *(f"mpirt/cli/ps/{name}.py" for name in ("boards", "format", "rates", "table")),
     *(f"mpirt/cli/scale/{name}.py" for name in ("changes", "progress")),

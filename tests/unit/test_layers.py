@@ -111,8 +111,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
-                "podobjects, values of mpirt, but not discover",
+                "rsh may import account, agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, "
+                "objects, podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
@@ -125,7 +125,7 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
+                "controller may import account, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
                 "values of mpirt, but not rsh",
                 id="controller and rsh",
             ),

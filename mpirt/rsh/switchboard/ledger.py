@@ -12,6 +12,7 @@ daemon's container must still be there when it is seen again.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -80,7 +81,7 @@ class Ledger:
             return
         used[who] = identity
         if self._doubtful.get(pod, identity) != identity:
-            self._lost_for_good[pod] = _another(pod)
+            self._lost_for_good.setdefault(pod, _another(pod))
         self._younger.pop(pod, None)
         if len(set(used.values())) > 1:
             self._lost[pod] = _another(pod)
@@ -127,7 +128,7 @@ class Ledger:
             return
         self._written = lines
         try:
-            self._path.write_text(account.of_others(self._text()) + lines, encoding="utf-8")
+            _replace(self._path, (account.of_others(self._text()) + lines).encode())
         except OSError as error:
             sys.stderr.write(f"mpirt-switchboard: the account can't be written: {error}\n")
 
@@ -136,6 +137,16 @@ class Ledger:
             return "" if self._path is None else self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file anew. Who reads it in the midst of that, or if that is our end, finds the new lines first."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, data, 0)
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
 
 
 def _another(pod: str) -> Lost:

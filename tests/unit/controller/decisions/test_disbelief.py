@@ -168,6 +168,16 @@ class TestALauncherIsBelieved:
 
         assert world.state() == "Succeeded"
 
+    def test_at_once_if_nothing_says_when_it_ended(self) -> None:
+        world = running()
+        world.launcher_is()
+        row = {"type": "Complete", "status": "True", "reason": "CompletionsReached", "message": "Reached"}
+        world.get("Job")["status"] = {"conditions": [row], "succeeded": 1}
+
+        world.settle()
+
+        assert world.state() == "Succeeded"
+
     def test_later_if_it_had_lost_a_connection_and_did_not_know_why(self) -> None:
         world = running()
         ends(world, message=write(Account(silent=("train-worker-1",))))
