@@ -125,8 +125,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import account, errors, hosts, keeper, kubeapi, launchenv, names, objects, podobjects, "
-                "values of mpirt, but not rsh",
+                "controller may import account, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
+                "podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
