@@ -273,10 +273,10 @@ def _past(observed: Observed, history: History) -> dict[Type, Said]:
 def _restarted(observed: Observed, history: History) -> dict[Type, Said]:
     """Return the condition of a job that was restarted, with the cause, which nodes often report late."""
     before = observed.status.conditions.get(Type.RESTARTING)
-    if before is None:
-        return {}
-    told = f"{_RESTARTED}{before.message}" if before.status else before.message
     cause = causes.of_restart(history)
+    if before is None and not cause:
+        return {}
+    told = "" if before is None else f"{_RESTARTED}{before.message}" if before.status else before.message
     return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}" if cause else told)}
 
 

@@ -583,6 +583,17 @@ class TestWhenTheJobHasFailed:
         assert told.endswith("train-worker-2: container worker ended with code 137 (OOMKilled); and 2 more")
 
 
+def test_a_restart_that_nobody_has_seen_is_told_afterwards() -> None:
+    world = started()
+    second = pods.launcher("train-launcher-2", created=30, containers=[pods.running("mpi", since=31)])
+
+    world.launcher_is(end_of(137, reason="OOMKilled", at=18), second, failed=1, active=1)
+    world.later(15)
+
+    told = "The launcher had to start again: launcher pod train-launcher-1 ended with code 137 (OOMKilled)"
+    assert world.condition("Restarting") == (False, "MPIJobRunning", told)
+
+
 class TestASuccessThatMayBeNone:
     """mpirun of Open MPI 5 ends with 0 when a worker is killed under it."""
 
