@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.launchers import prepared, starts_daemon
+from mpirt.rsh.invocation.launchers import is_of_prrte, prepared, starts_daemon
 
 AGENT = '"mpirt-rsh"'
 LIST = '"mpirt-rsh : sh"'
@@ -82,6 +82,10 @@ class TestTheAgentsName:
     )
     def test_other_commands_are_left_alone(self, words: tuple[str, ...]) -> None:
         assert prepared(words) == words
+
+    def test_that_of_open_mpi_5_is_told_from_that_of_4(self) -> None:
+        assert is_of_prrte(("PRTE_PREFIX=/usr;/usr/bin/prted", "--tree-spawn"))
+        assert not is_of_prrte(("/usr/bin/orted",))
 
     def test_a_daemons_command_is_told_from_others(self) -> None:
         assert starts_daemon(orted())
