@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from mpirt.objects import number, rows, table, text
 
@@ -23,8 +24,9 @@ _MARK = "mpirt.dev/account"
 _BEGINS = f'{{"{_MARK}":'
 # A kubelet reads 4 KiB of a termination message.
 _LONGEST = 3072
-# So many losses are told in words: those after the first have the same cause.
-_TOLD = 3
+# One pod that is lost is as bad as all; and those after the first have the same cause.
+_MOST, _TOLD = 10, 3
+_MOST_AGAIN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,16 @@ class Account:
 
 
 def write(account: Account) -> str:
-    """Return the lines; empty if there is nothing to tell."""
-    lost = [{"pod": one.pod, "code": one.code} for one in account.lost]
-    silent, again = list(account.silent), dict(account.again)
+    """Return the lines; empty if there is nothing to tell. A pod of `again` that has no room counts as lost."""
+    lost = [{"pod": one.pod, "code": one.code} for one in account.lost[:_MOST]]
+    silent, again = list(account.silent[:_MOST]), dict(islice(account.again.items(), _MOST_AGAIN))
     words = [f"{SAYS}{one.why}" for one in account.lost[:_TOLD] if one.why]
     while lost or silent or again:
         data = json.dumps({_MARK: {"lost": lost, "silent": silent, "again": again}}, separators=(",", ":"))
         lines = "".join(f"{line}\n" for line in (*words, data))
         if len(lines.encode()) <= _LONGEST:
             return lines
-        # A pod that isn't named here counts as lost, if another one had its name before.
-        (words.pop if words else again.popitem if again else silent.pop if len(silent) > 1 else lost.pop)()
+        (words.pop if words else again.popitem if again else silent.pop if silent else lost.pop)()
     return ""
 
 
