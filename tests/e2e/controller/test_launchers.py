@@ -127,6 +127,7 @@ def test_the_job_of_the_first_users_trains_their_model_on_its_workers(simple_ml:
     simple_ml.wait_for_end()
 
     said = [line.partition("<stdout>:")[2] for line in simple_ml.log() if "<stdout>:host=" in line]
+    assert len(said) == 2, simple_ml.surroundings()
     ranks, weights = zip(*(line.split(" weights=") for line in sorted(said)), strict=True)
     assert ranks == tuple(f"host={simple_ml.name}-worker-{n} rank={n} of 2" for n in (0, 1))
     # Each rank has made up inputs of its own: they agree because they have exchanged what they learnt.

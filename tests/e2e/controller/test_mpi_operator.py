@@ -63,7 +63,13 @@ def kinds(job: MpiJob) -> set[str]:
 def writers(job: MpiJob) -> set[str]:
     """Who has written the job's status and its objects, without Kubernetes' own controllers and the test."""
     found = {field["manager"] for each in objects(job) for field in each["metadata"].get("managedFields", [])}
-    kubernetes = {"kube-controller-manager", "kubelet", "kubectl-client-side-apply", "kubectl-patch"}
+    kubernetes = {
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+        "kubectl-client-side-apply",
+        "kubectl-patch",
+    }
     return found - kubernetes
 
 

@@ -38,4 +38,4 @@ def test_a_published_example_runs_its_ranks_on_its_workers(jobs: Namespace, path
 
     assert sorted(line for line in job.log() if line.startswith("rank")) == [
         f"rank {number} of 2 on {name}-worker-{number}" for number in (0, 1)
-    ]
+    ], job.surroundings()
