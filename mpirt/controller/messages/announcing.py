@@ -153,4 +153,4 @@ def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:
 def _pods_in(history: History | None) -> set[tuple[str, str]]:
     attempts = (history or History()).attempts
     dead = {(one.launcher, death.pod) for one in attempts for death in one.deaths}
-    return dead | {(one.launcher, one.workers) for one in attempts}
+    return dead | {(one.launcher, one.workers) for one in attempts if one.workers}
