@@ -101,21 +101,22 @@ class Call:
     def is_ending(self) -> bool:
         """Whether nobody waits for its end any more, or it was told to end."""
         is_told = self._running is not None and self._running.phase.state is State.TERMINATING
-        return self._is_over or is_told or self._is_left
+        return self._is_over or is_told or self._has_lost_its_launcher
 
     @property
-    def _is_left(self) -> bool:
+    def _has_lost_its_launcher(self) -> bool:
         """Whether its agent, or whoever has started that, is gone."""
         return self._agent.is_gone or parent(self._agent.pid) != self._parent
 
+    @property
+    def _is_left(self) -> bool:
+        """Whether it is a daemon of PRRTE of whose end its launcher will not know."""
+        wish = self._wish
+        return wish is not None and launchers.is_of_prrte(wish.words) and self._has_lost_its_launcher
+
     def note_if_left(self) -> None:
         """Note that whoever started the agent will not know of its end."""
-        if (
-            self._wish is not None
-            and self.is_running
-            and self._is_left
-            and launchers.is_of_prrte(self._wish.words)
-        ):
+        if self._wish is not None and self.is_running and self._is_left:
             self._ledger.left(self, self._wish.pod)
 
     def status(self, now: float, wall: float) -> CommandStatus:
@@ -233,7 +234,7 @@ class Call:
     def _fail(self, line: str, code: int) -> None:
         """It has ended, and not by itself."""
         if self._wish is not None:
-            self._ledger.ended(self, self._wish.pod, code, line)
+            self._ledger.ended(self._wish.pod, code, line, is_left=self._is_left)
         self.let_go()
         self._agent.fail(line, code)
         if self._agent.is_gone:
@@ -331,7 +332,8 @@ class Call:
             self._loop.drop(running)
             if self._turn is not None:
                 self._turn.leave(self)
-            self._ledger.ended(self, running.phase.pod, code, running.finish.line if running.finish else "")
+            why = running.finish.line if running.finish else ""
+            self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)

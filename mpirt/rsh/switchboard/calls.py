@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
+from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.status import CommandStatus
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from mpirt.rsh.switchboard.agentlink import AgentLink
     from mpirt.rsh.switchboard.frames import Handover
     from mpirt.rsh.watches.followers import Watch
-
-from mpirt.rsh.switchboard.call import Call
 
 # A question and its answer cost 0.2 ms here, and as much on the way: a thousand are asked less often. What goes
 # without an answer for so long twice over is dead.

@@ -47,7 +47,6 @@ class Ledger:
         self._used: dict[str, dict[object, str]] = {}
         self._younger: dict[str, str] = {}
         # Of all runs: what mpirun may not have told of.
-        self._left: set[object] = set()
         self._doubtful: dict[str, str] = {}
         self._lost_for_good: dict[str, Lost] = {}
 
@@ -75,9 +74,11 @@ class Ledger:
 
     def seen(self, who: object, pod: str, container: Container, *, is_first: bool) -> None:
         """A command's pod is seen; `is_first`: what was seen before was older than the command."""
+        if self._path is None:
+            return
         identity, used = podobjects.shortened_identity(container.identity), self._used.setdefault(pod, {})
         # Whatever comes later is another container than the command's.
-        if self._path is None or not identity or (who in used and not is_first):
+        if not identity or (who in used and not is_first):
             return
         used[who] = identity
         if self._doubtful.get(pod, identity) != identity:
@@ -103,19 +104,16 @@ class Ledger:
             del self._silent[who]
         self._write()
 
-    def ended(self, who: object, pod: str, code: int, why: str) -> None:
-        """A command has ended, and mpirt-rsh has said why; without a reason, by itself."""
+    def ended(self, pod: str, code: int, why: str, *, is_left: bool) -> None:
+        """A command has ended, and mpirt-rsh has said why; without a reason, by itself. `is_left`: see left()."""
         if self._path is None or not why or code not in _OWN_CODES:
             return
-        lost = self._lost_for_good if who in self._left else self._lost
+        lost = self._lost_for_good if is_left else self._lost
         lost[pod] = Lost(pod, code, why)
         self._write()
 
     def left(self, who: object, pod: str) -> None:
         """Whoever has started this daemon of PRRTE is gone, and its end is not known yet."""
-        if self._path is None:
-            return
-        self._left.add(who)
         identity = self._used.get(pod, {}).get(who)
         if identity is not None:
             self._doubtful[pod] = identity

@@ -49,13 +49,13 @@ def told(file: Path) -> Account:
 
 def test_of_a_plain_run_there_is_nothing_to_tell(ledger: Ledger, file: Path) -> None:
     ledger.seen("a", "w-0", container("aaa"), is_first=False)
-    ledger.ended("x", "w-0", 3, "why")
+    ledger.ended("w-0", 3, "why", is_left=False)
 
     assert file.read_text() == ""
 
 
 def test_a_command_that_could_not_be_followed_is_told(ledger: Ledger, file: Path) -> None:
-    ledger.ended("x", "w-0", 250, "why")
+    ledger.ended("w-0", 250, "why", is_left=False)
 
     assert told(file) == Account((Lost("w-0", 250),))
 
@@ -70,7 +70,7 @@ def test_a_connection_that_is_lost_is_told_until_it_is_there_again(ledger: Ledge
 
 
 def test_it_is_forgotten_when_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
-    ledger.ended("x", "w-0", 250, "why")
+    ledger.ended("w-0", 250, "why", is_left=False)
 
     ledger.begin_run()
 
@@ -125,7 +125,7 @@ class TestADaemonOfOpenMpi5:
     def test_whose_loss_is_known_too_late_stays_lost(self, ledger: Ledger, file: Path) -> None:
         ledger.seen("a", "w-0", container("aaa"), is_first=False)
         ledger.left("a", "w-0")
-        ledger.ended("a", "w-0", 246, "why")
+        ledger.ended("w-0", 246, "why", is_left=True)
 
         ledger.begin_run()
 
@@ -145,19 +145,19 @@ class TestTheFile:
     def test_keeps_the_lines_of_others(self, ledger: Ledger, file: Path) -> None:
         file.write_text("loss=0.3\n")
 
-        ledger.ended("x", "w-0", 250, "why")
-        ledger.ended("x", "w-0", 249, "why")
+        ledger.ended("w-0", 250, "why", is_left=False)
+        ledger.ended("w-0", 249, "why", is_left=False)
 
         assert file.read_text() == "loss=0.3\n" + account.write(Account((Lost("w-0", 249, "why"),)))
         ledger.begin_run()
         assert file.read_text() == "loss=0.3\n"
 
     def test_that_another_switchboard_has_written_is_gone_on_with(self, ledger: Ledger, file: Path) -> None:
-        ledger.ended("x", "w-0", 250, "why")
+        ledger.ended("w-0", 250, "why", is_left=False)
 
         successor = Ledger()
         opened(successor, file, is_resumed=True)
-        successor.ended("x", "w-1", 249, "why")
+        successor.ended("w-1", 249, "why", is_left=False)
 
         assert told(file) == Account((Lost("w-0", 250), Lost("w-1", 249)))
 
@@ -166,6 +166,6 @@ class TestTheFile:
         ledger = Ledger()
         opened(ledger, file)
 
-        ledger.ended("x", "w-0", 250, "why")
+        ledger.ended("w-0", 250, "why", is_left=False)
 
         assert not file.exists()
