@@ -1,8 +1,8 @@
 """
-The account of a launcher: what its commands in the workers came to, for whoever judges the launcher's exit code.
+The account of a launcher: how its commands in the workers have ended, for a judgement on the launcher's exit code.
 
 Owns: its form in the termination message of the launcher's container. The switchboard writes it, the controller
-reads it: one line of JSON, and before it what mpirt-rsh said of each loss. Other lines are somebody else's.
+reads it: one line of JSON, and before it what mpirt-rsh said of each loss. Other lines are by other programs.
 
 There is one only if there is something to tell. A container without a termination message that fails has its last
 lines of output there, which tell more about a failure.
@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mpirt.objects import number, rows, table, text
+from mpirt import names
+from mpirt.objects import number, rows, table, text, texts
 
-SAYS = "mpirt-rsh: "
+SAYS = f"{names.RSH}: "
 """How the lines for people begin, as those that mpirt-rsh itself writes to stderr."""
 
 _MARK = "mpirt.dev/account"
@@ -42,7 +43,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is told of the launcher's last commands: those after which it has begun no others."""
+    """What is known of the launcher's last commands."""
 
     lost: tuple[Lost, ...] = ()
     silent: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ def read(message: str) -> Account:
         if line.startswith(_BEGINS) and (told := _table(line)):
             lost = tuple(Lost(text(row, "pod"), number(row, "code")) for row in rows(told, "lost"))
             again = {pod: text(table(told, "again"), pod) for pod in table(told, "again")}
-            return Account(lost, _texts(told, "silent"), again)
+            return Account(lost, texts(told, "silent"), again)
     return Account()
 
 
@@ -84,11 +85,6 @@ def of_others(message: str) -> str:
     """Return the lines of a termination message that are not of an account."""
     lines = without_data(message).splitlines()
     return "".join(f"{line}\n" for line in lines if not line.startswith(SAYS))
-
-
-def _texts(told: Mapping[str, object], name: str) -> tuple[str, ...]:
-    found = told.get(name)
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
 
 
 def _table(line: str) -> Mapping[str, object]:

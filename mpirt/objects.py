@@ -39,6 +39,12 @@ def text(body: Body, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def texts(body: Body, name: str) -> tuple[str, ...]:
+    """A field that holds a list of texts; others in it count as missing."""
+    found = body.get(name)
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+
+
 def number(body: Body, name: str, default: int = 0) -> int:
     """A field that holds a whole number."""
     found = body.get(name)

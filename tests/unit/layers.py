@@ -28,7 +28,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "keeper": frozenset(),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
-    "account": frozenset({"objects"}),
+    "account": frozenset({"names", "objects"}),
     "boards": frozenset({"errors", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
     "rsh": _BASE | {"account", "agent", "boards", "keeper", "kubeapi", "launchenv"},

@@ -14,17 +14,28 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
+from mpirt.controller.observed.losses import are_unheard
 from mpirt.controller.observed.observe import Observed
 
 # A Job and its pod arrive by separate watches, in any order. An end is reported once, together with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
 # From the end of the last container until its kubelet has reported it and the Job is marked as finished.
 END_WITHIN = timedelta(seconds=15)
+# How long the workers' kubelets have to report what ended together with the launcher; and how long if the launcher
+# had lost a connection right before, to a worker that died, or because the API server was away.
+WORD_WITHIN = timedelta(seconds=3)
+WORD_OF_UNHEARD = timedelta(seconds=30)
 
 
-def awaited(run: RunPolicy, observed: Observed) -> datetime | None:
-    """Return until when an end is held back because the Job or its pod does not show it yet; None if it is not."""
+def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetime | None:
+    """
+    Return until when an end is held back; None if it is not.
+
+    Because the Job or its pod does not show it yet, or a worker may have been lost.
+    """
     end = job_end(observed)
+    if end is not None and end.succeeded:
+        return None if spec is None else _believed_at(spec, observed, end)
     if end is None:
         since, within = _succeeded_since(observed) or _exhausted_since(run, observed), END_WITHIN
     else:
@@ -57,11 +68,24 @@ def shortened_run(spec: JobSpec) -> JobSpec:
     return replace(spec, run=replace(spec.run, deadline=1))
 
 
+def _believed_at(spec: JobSpec, observed: Observed, end: JobEnd) -> datetime | None:
+    """Return until when a node may still report that a worker was lost, which would make the success none."""
+    if is_over(observed) or not spec.needs_every_worker:
+        return None
+    last = observed.launchers[-1] if observed.launchers else None
+    since = end.at if last is None or last.ended is None else last.ended
+    if since is None:
+        return None
+    if last is None or not are_unheard(spec, observed, last.name):
+        return since + WORD_WITHIN
+    return max(since, observed.heard or since) + WORD_OF_UNHEARD
+
+
 def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
     """Return when the Job failed, if its pod does not show a failure yet: the cause is still to come."""
     pods = observed.launchers
     is_seen = any(pod.phase == "Failed" for pod in pods) and all(pod.is_over for pod in pods)
-    return None if end.succeeded or is_over(observed) or is_seen else end.at
+    return None if is_over(observed) or is_seen else end.at
 
 
 def _succeeded_since(observed: Observed) -> datetime | None:

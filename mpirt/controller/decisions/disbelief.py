@@ -12,7 +12,7 @@ many attempts have failed, is then replaced.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpirt.controller.decisions.lost_nodes import overlooking
 from mpirt.controller.model import kinds
@@ -20,19 +20,13 @@ from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import failures, is_over, launcher_job_end
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.losses import are_unheard, losses
+from mpirt.controller.observed.losses import losses
 from mpirt.controller.observed.observe import Observed
-
-# How long the workers' kubelets have to report what ended together with the launcher; and how long if the launcher
-# had lost a connection right before, to a worker that died, or because the API server was away.
-WORD_WITHIN = timedelta(seconds=3)
-WORD_OF_UNHEARD = timedelta(seconds=30)
 
 
 def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
     """Return what is observed, with the verdict on the existing launcher Job."""
-    job = observed.live(kinds.JOB)
-    known = observed.history.disbelieved if observed.history is not None else None
+    job, known = observed.live(kinds.JOB), observed.written_verdict
     if job is None:
         return observed
     if known is not None and known.job == job.uid:
@@ -49,24 +43,10 @@ def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: dat
 
 def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
     """Return the spec with the retries that are left for the next launcher Job."""
-    known = observed.history.disbelieved if observed.history is not None else None
+    known = observed.written_verdict
     if known is None:
         return spec
     return replace(spec, run=replace(spec.run, retries=max(0, spec.run.retries - known.failures)))
-
-
-def word_awaited(spec: JobSpec, observed: Observed) -> datetime | None:
-    """Return until when the workers' kubelets may still report a loss; None if nobody waits for that."""
-    end = launcher_job_end(observed)
-    if end is None or not end.succeeded or is_over(observed) or not spec.needs_every_worker:
-        return None
-    last = observed.launchers[-1] if observed.launchers else None
-    since = end.at if last is None or last.ended is None else last.ended
-    if since is None:
-        return None
-    if last is None or not are_unheard(spec, observed, last.name):
-        return since + WORD_WITHIN
-    return max(since, observed.heard or since) + WORD_OF_UNHEARD
 
 
 def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:

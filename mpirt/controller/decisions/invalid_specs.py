@@ -51,7 +51,7 @@ def plan_of_invalid(
     observed = judged(None, run, observed, now=now)
     if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
         return over
-    end, told_at = job_end(observed), awaited(run, observed)
+    end, told_at = job_end(observed), awaited(None, run, observed)
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     released = [

@@ -39,7 +39,7 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         return [*_ended_previous(observed), *([made] if _is_time(spec, workers) else [])]
     if observed.disbelieved is not None:
         # The verdict has to be in the written history first.
-        is_written = observed.history is not None and observed.history.disbelieved == observed.disbelieved
+        is_written = observed.written_verdict == observed.disbelieved
         return [removal(job, STOPS[Stop.WORKER_LOST])] if is_written else []
     return _up_to_date(spec, job, wanted)
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal, wanted_budget
 from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
-from mpirt.controller.decisions.disbelief import judged, with_retries_left, word_awaited
+from mpirt.controller.decisions.disbelief import judged, with_retries_left
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.decisions.dry_runs import dry_run_digests, dry_runs, refused_field
 from mpirt.controller.decisions.gangs import wanted_group
@@ -84,7 +84,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
 def _plan_of_run(
     dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
 ) -> Plan:
-    end, told_at = job_end(observed), awaited(spec.run, observed) or word_awaited(spec, observed)
+    end, told_at = job_end(observed), awaited(spec, spec.run, observed)
     is_told = told_at is None or told_at <= now
     # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     end = end if is_told else None

@@ -78,7 +78,7 @@ def is_due(before: JobStatus, status: JobStatus, *, now: datetime) -> datetime |
     """Return when the status is to be written, now or later; None if nothing has changed."""
     if _everything(before) == _everything(status) and before.history in (None, status.history):
         return None
-    if before.written is None or _what_counts(before) != _what_counts(status) or _has_new_deaths(before, status):
+    if before.written is None or _what_counts(before) != _what_counts(status) or _has_news_of_pods(before, status):
         return now
     return max(now, before.written + BETWEEN_WRITES)
 
@@ -143,9 +143,11 @@ def _everything(status: JobStatus) -> object:
     return messages, counts, status.started, status.completed, status.roster
 
 
-def _has_new_deaths(before: JobStatus, status: JobStatus) -> bool:
+def _has_news_of_pods(before: JobStatus, status: JobStatus) -> bool:
     """
-    Whether pods have died that are not in the written history, or it counts others: they may be gone in a moment.
+    Whether the history has deaths, or workers of an attempt, that the written one has not.
+
+    Those pods may be gone in a moment.
     """
     return before.history is not None and bool(_pods_in(status.history) - _pods_in(before.history))
 

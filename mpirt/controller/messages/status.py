@@ -274,10 +274,13 @@ def _restarted(observed: Observed, history: History) -> dict[Type, Said]:
     """Return the condition of a job that was restarted, with the cause, which nodes often report late."""
     before = observed.status.conditions.get(Type.RESTARTING)
     cause = causes.of_restart(history)
-    if before is None and not cause:
+    if cause:
+        message = f"{_RESTARTED}{cause}"
+    elif before is not None:
+        message = f"{_RESTARTED}{before.message}" if before.status else before.message
+    else:
         return {}
-    told = "" if before is None else f"{_RESTARTED}{before.message}" if before.status else before.message
-    return {Type.RESTARTING: (False, Reason.RUNNING, f"{_RESTARTED}{cause}" if cause else told)}
+    return {Type.RESTARTING: (False, Reason.RUNNING, message)}
 
 
 def _restart_reason(history: History) -> Reason:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from mpirt.objects import number, rows, table, text
+from mpirt.objects import number, rows, table, text, texts
 
-__all__ = ["Body", "moment", "number", "parse_time", "rows", "shortened", "table", "text", "write_time"]
+__all__ = ["Body", "moment", "number", "parse_time", "rows", "shortened", "table", "text", "texts", "write_time"]
 
 Body = Mapping[str, Any]
 

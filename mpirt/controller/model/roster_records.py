@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
+from mpirt.controller.model.reading import Body, moment, number, rows, table, text, texts, write_time
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 
 _NAMES, _REST = "targetWorkers", "scaling"
@@ -38,10 +38,10 @@ def read_roster(status: Body) -> Roster | None:
         return None
     rest = table(status, _REST)
     return Roster(
-        names=_texts(status, _NAMES),
+        names=texts(status, _NAMES),
         highest=number(rest, "highestNumber", -1),
         replicas=number(rest, "replicas"),
-        pending=_texts(rest, "pending"),
+        pending=texts(rest, "pending"),
         change=_read_change(table(rest, "change")),
         drains=tuple(one for row in rows(rest, "drains") if (one := _read_drain(row)) is not None),
         replaced=number(rest, "replaced"),
@@ -70,8 +70,8 @@ def _read_change(row: Body) -> Change | None:
         uid=text(row, "uid"),
         seconds=number(row, "timeout") if "timeout" in row else None,
         force=row.get("force") is True,
-        leaving=_texts(row, "leaving"),
-        joining=_texts(row, "joining"),
+        leaving=texts(row, "leaving"),
+        joining=texts(row, "joining"),
         committed=row.get("committed") is True,
     )
 
@@ -93,8 +93,3 @@ def _read_drain(row: Body) -> Drain | None:
         return None
     until, committed = moment(row, "until"), row.get("committed") is True
     return Drain(text(row, "worker"), Source(source), text(row, "why"), until, text(row, "after"), committed)
-
-
-def _texts(body: Body, name: str) -> tuple[str, ...]:
-    found = body.get(name)
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()

@@ -141,8 +141,7 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
 
 def failures(observed: Observed) -> int:
     """Return how many attempts of the launcher have failed, with those of Jobs that were not believed."""
-    live, written = observed.mine.get(kinds.JOB), observed.history.disbelieved if observed.history else None
-    known = observed.disbelieved or written
+    live, known = observed.mine.get(kinds.JOB), observed.disbelieved or observed.written_verdict
     earlier = 0 if known is None else known.failures
     if live is None or (known is not None and known.job == live.uid):
         return earlier

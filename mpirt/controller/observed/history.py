@@ -115,8 +115,9 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
 
 
 def _begun(spec: JobSpec | None, observed: Observed, pod: Pod, end: PodEnd | None) -> Attempt:
-    is_watched = spec is not None and spec.needs_every_worker and end is None
-    return Attempt(pod.name, workers=workers_now(spec, observed) if spec is not None and is_watched else "")
+    if spec is None or end is not None or not spec.needs_every_worker:
+        return Attempt(pod.name)
+    return Attempt(pod.name, workers=workers_now(spec, observed))
 
 
 def _is_new(pod: Pod, observed: Observed, known: History) -> bool:

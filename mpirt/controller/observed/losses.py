@@ -10,6 +10,7 @@ containers in which its last commands ran: if those are the ones that there are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mpirt.account import Account, read
@@ -17,6 +18,7 @@ from mpirt.controller.model.attempts import Attempt, How, PodEnd
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.members import is_dead, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 
@@ -45,8 +47,7 @@ def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[
     account = _account(spec, observed, attempt.launcher)
     if account.lost:
         return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
-    pods = {pod.name: pod for pod in observed.workers}
-    if any(_identity(pods.get(name), spec.workers.template.main) == "" for name in account.silent):
+    if "" in _containers(spec, observed, account.silent):
         return ()
     if not (attempt.deaths or _have_changed(spec, observed, attempt)):
         return None
@@ -70,10 +71,11 @@ def _count(attempt: Attempt) -> int:
 
 def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Account) -> bool:
     """Whether the last commands ran in the successors of all that are known to have died."""
-    main, pods = spec.workers.template.main, {pod.name: pod for pod in observed.workers}
     dead = [death.pod for death in attempt.deaths]
-    are_known = bool(dead) and not attempt.more and all(name in pods for name in dead)
-    return are_known and all(account.again.get(name) == _identity(pods[name], main) != "" for name in dead)
+    if not dead or attempt.more:
+        return False
+    pairs = zip(dead, _containers(spec, observed, dead), strict=True)
+    return all(container != "" and account.again.get(name) == container for name, container in pairs)
 
 
 def _account(spec: JobSpec, observed: Observed, launcher: str) -> Account:
@@ -83,13 +85,16 @@ def _account(spec: JobSpec, observed: Observed, launcher: str) -> Account:
 
 
 def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
-    main, pods = spec.workers.template.main, {pod.name: pod for pod in observed.workers}
-    names = worker_names(spec.key.name, count)
-    return f"{count}-{digest([_identity(pods.get(name), main) for name in names])}"
+    return f"{count}-{digest(_containers(spec, observed, worker_names(spec.key.name, count)))}"
 
 
-def _identity(pod: Pod | None, main: str) -> str:
-    """Return which container a worker is; empty if it is none any more."""
-    if pod is None or pod.is_over or pod.deleted is not None:
+def _containers(spec: JobSpec, observed: Observed, names: Iterable[str]) -> list[str]:
+    """Return which containers the workers of these names are; empty for each that is none any more."""
+    pods = pods_by_name(observed)
+    return [_container(pods.get(name), spec.workers.template.main) for name in names]
+
+
+def _container(pod: Pod | None, main: str) -> str:
+    if pod is None or is_dead(pod):
         return ""
     return next((one.identity for one in pod.decisive(main) if one.running), "")

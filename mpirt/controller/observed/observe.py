@@ -125,6 +125,11 @@ class Observed:
     claimed: bool = False
     """Whether the job names this controller as its manager, which keeps others off it."""
 
+    @property
+    def written_verdict(self) -> Disbelieved | None:
+        """The last launcher Job that was not believed, as it is in the recorded history."""
+        return None if self.history is None else self.history.disbelieved
+
     def live(self, kind: str) -> Live | None:
         """Return our object of that kind, unless it is being deleted."""
         found = self.mine.get(kind)
