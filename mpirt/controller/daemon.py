@@ -101,7 +101,7 @@ class Daemon:
         self._scalers = _scalers(link, log)
         self._groups = _groups(options.settings, link, log)
         self._store = Store(self._jobs, clock=clock, lock=threading.Lock())
-        self._queue: WaitingQueue[JobKey] = WaitingQueue(Queue(random.random), time.monotonic)
+        self._queue: WaitingQueue[JobKey] = WaitingQueue(_queue(), time.monotonic)
         self._informers = self._make_informers(options, link)
         self._kinds = Availability(self._informers, self._jobs, self._scalers)
         self._elector = (
@@ -274,6 +274,11 @@ def _groups(settings: Settings, link: Link, log: Log) -> dict[str, Discovery]:
     return {} if gang is None else {kinds.POD_GROUP: Discovery(link, (gang.groups,), log, remedy=gang.remedy)}
 
 
+def _queue() -> Queue[JobKey]:
+    """Return the queue, in which namespaces take turns."""
+    return Queue(random.random, group=lambda key: key.namespace)
+
+
 def _discovery(kind: Kind, link: Link, log: Log) -> Discovery:
     return Discovery(link, kind.versions, log, remedy=APPLY, optional=True)
 
@@ -287,5 +292,7 @@ def _settle(key: JobKey, turn: Turn, queue: Queue[JobKey]) -> None:
             queue.done(key)
         case Result.CHANGED:
             queue.changed(key, now)
+        case Result.CUT_SHORT:
+            queue.more(key)
         case Result.FAILED:
             queue.failed(key, now, at_least=turn.retry_after)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.api import trainings
+from tests.api.apiproxy import Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import NAME, job_name
 from tests.api.trainings import CRDS, GROUP, WITHIN, Training
@@ -42,6 +43,23 @@ def running(bed: Bed, **fields: Any) -> Training:
 def wait_for_workers(job: Training, *numbers: int) -> None:
     wanted = [job.worker(number) for number in numbers]
     until(lambda: sorted(job.workers()) == wanted, within=WITHIN, what=f"{wanted}", instead=job.around)
+
+
+def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_them(bed: Bed) -> None:
+    large = Training(bed.namespace, job_name("large"))
+    hold = bed.proxy.hold(Where.BEFORE, lambda write: write.kind == "pods" and write.name == large.worker(10))
+    trainings.submit(bed.namespace, large.name, replicas=200, most=200)
+    hold.wait(WITHIN)
+
+    large.suspend()
+    # Changes of one kind are reported in their order: when a later job has a worker, the suspension is known.
+    later = trainings.submit(bed.namespace, job_name("later"), replicas=1)
+    until(later.workers, within=WITHIN, what="a worker of the later job", instead=later.around)
+    hold.release()
+    large.wait_for("Suspended")
+
+    made = {write.name for write in bed.proxy.writes() if write.kind == "pods" and write.made_it}
+    assert {name for name in made if name.startswith(large.name)} == {large.worker(number) for number in range(11)}
 
 
 class TestTheScaleSubresource:

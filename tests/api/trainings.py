@@ -71,6 +71,10 @@ class Training:
         """As people do it."""
         self.namespace.kubectl("scale", f"{CRDS[0]}/{self.name}", f"--replicas={replicas}")
 
+    def suspend(self) -> None:
+        """As Arena does it."""
+        self.namespace.kubectl("annotate", CRDS[0], self.name, "job-supervisor.kube-ai.io/job-suspended=true")
+
     def scale_in(self, name: str, **spec: Any) -> Scaler:
         return self._scaler("ScaleIn", name, spec)
 

@@ -2,7 +2,8 @@
 The work queue: which job is reconciled next.
 
 Owns: the order. A key that is added many times is handed out once, and never to two workers at a time; a key that
-fails is requeued with back-off; a key with a date is handed out then. Clock and randomness are passed in.
+fails is requeued with back-off; a key with a date is handed out then. Groups of keys take turns, so that one with
+many keys delays the others by one key at a time. Clock and randomness are passed in.
 """
 
 from __future__ import annotations
@@ -24,12 +25,34 @@ _SPREAD = 0.2
 _STALE_DATES = 100
 
 
+class _Ready(Generic[Key]):
+    """The keys that are due, by group."""
+
+    def __init__(self, group: Callable[[Key], Hashable]) -> None:
+        self._group = group
+        self._keys: OrderedDict[Hashable, OrderedDict[Key, None]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._keys.values()))
+
+    def add(self, key: Key) -> None:
+        self._keys.setdefault(self._group(key), OrderedDict())[key] = None
+
+    def pop(self) -> Key:
+        """Return the first key of the first group, which becomes the last one."""
+        group, keys = self._keys.popitem(last=False)
+        key, _ = keys.popitem(last=False)
+        if keys:
+            self._keys[group] = keys
+        return key
+
+
 class Queue(Generic[Key]):
     """Not thread-safe: see work_queue.py. Times are seconds of a monotonic clock."""
 
-    def __init__(self, chance: Callable[[], float]) -> None:
+    def __init__(self, chance: Callable[[], float], *, group: Callable[[Key], Hashable]) -> None:
         self._chance = chance
-        self._ready: OrderedDict[Key, None] = OrderedDict()
+        self._ready = _Ready(group)
         self._due: dict[Key, float] = {}
         # A heap of dates; one that is no longer in _due is skipped.
         self._dates: list[tuple[float, int, Key]] = []
@@ -46,7 +69,7 @@ class Queue(Generic[Key]):
         if key in self._taken:
             self._again.add(key)
         else:
-            self._ready[key] = None
+            self._ready.add(key)
 
     def add_at(self, key: Key, date: float) -> None:
         """Queue the key at this date. Of several dates the earliest counts."""
@@ -59,10 +82,10 @@ class Queue(Generic[Key]):
                 heapq.heapify(self._dates)
 
     def take(self, now: float) -> Key | None:
-        """Return the next key, which is the caller's until done(), changed() or failed(); None if none is due."""
+        """Return the next key, which is the caller's until it is given back; None if none is due."""
         self._wake(now)
         while self._ready:
-            key, _ = self._ready.popitem(last=False)
+            key = self._ready.pop()
             if (date := self._not_before.get(key, now)) > now:
                 self.add_at(key, date)
                 continue
@@ -87,6 +110,12 @@ class Queue(Generic[Key]):
             self._again.add(key)
         else:
             self.add_at(key, now + self._delay(turns - TURNS_AT_ONCE))
+        self._release(key)
+
+    def more(self, key: Key) -> None:
+        """Give back a key for which there is more to do, and requeue it behind the others."""
+        self._failures.pop(key, None)
+        self._again.add(key)
         self._release(key)
 
     def failed(self, key: Key, now: float, *, at_least: float = 0.0) -> float:
@@ -127,7 +156,7 @@ class Queue(Generic[Key]):
         self._taken.discard(key)
         if key in self._again:
             self._again.discard(key)
-            self._ready[key] = None
+            self._ready.add(key)
 
     def _wake(self, now: float) -> None:
         self._forget_old_dates()

@@ -1,9 +1,12 @@
 """
 Reconciles one job: makes a plan, carries it out, and says when to look again.
 
-Owns: the reaction to each outcome. A planner makes the plan; cluster/ carries out its actions and is passed in, as
-are the clock and the permission to write (the lease is held). What a plan shows to be refused or in the way is
-planned with at once, so that the job reports it now.
+Owns: the reaction to each outcome, and how much is done in one turn. A planner makes the plan; cluster/ carries
+out its actions and is passed in, as are the clock and the permission to write (the lease is held). What a plan
+shows to be refused or in the way is planned with at once, so that the job reports it now.
+
+A plan may have thousands of actions. It is cut short after some time, so that other jobs have their turns, and as
+soon as the job's spec is edited, so that a job that is suspended creates no more.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from mpirt.controller.model.actions import Action, Create, Delete, Patch, Reject
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
 from mpirt.controller.model.proofs import Answer, Question
-from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.reading import Body, number, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
 from mpirt.controller.observed.store import Store
@@ -33,6 +36,8 @@ from mpirt.controller.observed.store import Store
 _LENT = timedelta(seconds=30)
 # How many plans a turn makes at most. Each shows something that the one before did not know.
 _PLANS_AT_ONCE = 100
+# How long plans are made in one turn, and actions of a plan begun. After that only what has happened is reported.
+_TURN = timedelta(seconds=2)
 # A resync in case an event or a date was missed.
 _RESYNC_WITHIN, _RESYNC_SPREAD = timedelta(minutes=10), timedelta(minutes=3)
 
@@ -74,6 +79,8 @@ class Result(Enum):
     """There was nothing to do."""
     CHANGED = auto()
     """Something was done or learnt: the job needs a new plan."""
+    CUT_SHORT = auto()
+    """The plan has more actions than fit into one turn: the job needs another turn, but others come first."""
     FAILED = auto()
     """Something could not be done: retry with back-off."""
 
@@ -96,6 +103,8 @@ class _Executed:
     retry_after: float = 0.0
     is_superseded: bool = False
     """Whether it stopped because something is refused or in the way: the next plan reports it."""
+    ends: bool = True
+    """Whether the rest of the plan is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +155,10 @@ class Reconciler:
 
     def look(self, key: JobKey) -> Turn:
         """Make a plan for the job, and carry out what is due now."""
+        end = self._clock() + _TURN
         for _ in range(_PLANS_AT_ONCE):
             turn, is_superseded = self._turn(key)
-            if not is_superseded:
+            if not is_superseded or end <= self._clock():
                 break
         return turn
 
@@ -201,28 +211,47 @@ class Reconciler:
         out when the lease is lost, the API server is unavailable, or a new plan would know more.
         """
         result = Result.CHANGED if actions else Result.SETTLED
-        is_held_back = False
+        is_held_back, end = False, self._clock() + _TURN
         for action in actions:
             if is_held_back and not _stands_alone(action):
                 continue
-            if not self._may_act():
-                return _Executed(Result.FAILED)
-            told = self._edit_told(action, seen)
-            came = self._carry_out(self._as_of(seen, action), seen.key)
-            if isinstance(came, Done):
-                self._remember_done(action, seen.key, came)
-                if told is not None:
-                    self._carry_out(told, seen.key)
+            if end <= self._clock() and not _reports(action):
+                result = Result.CUT_SHORT if result is Result.CHANGED else result
                 continue
-            if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
-                self._has_learnt(action, seen, came)
-                return _Executed(Result.FAILED, came.retry_after)
-            if self._has_learnt(action, seen, came):
-                # After a conflict the queue decides when: whoever changes the object may do so again and again.
-                return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
-            result = Result.FAILED
-            is_held_back = is_held_back or _carries_others(action)
+            failed = self._try(action, seen)
+            if failed is not None and failed.ends:
+                return failed
+            if failed is not None:
+                result = failed.result
+                is_held_back = is_held_back or _carries_others(action)
         return _Executed(result)
+
+    def _try(self, action: Action, seen: _Seen) -> _Executed | None:
+        """Carry out one action. Return what follows if that fails; None if it is done."""
+        if not self._may_act():
+            return _Executed(Result.FAILED)
+        if self._is_edited(seen):
+            return _Executed(Result.CHANGED)
+        told = self._edit_told(action, seen)
+        came = self._carry_out(self._as_of(seen, action), seen.key)
+        if isinstance(came, Done):
+            self._remember_done(action, seen.key, came)
+            if told is not None:
+                self._carry_out(told, seen.key)
+            return None
+        has_learnt = self._has_learnt(action, seen, came)
+        if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
+            return _Executed(Result.FAILED, came.retry_after)
+        if has_learnt:
+            # After a conflict the queue decides when: whoever changes the object may do so again and again.
+            return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
+        return _Executed(Result.FAILED, ends=False)
+
+    def _is_edited(self, seen: _Seen) -> bool:
+        """Whether somebody has edited the job, or wants it deleted, since the plan was made."""
+        [job] = seen.objects[seen.key.kind]
+        now = self._store.job(seen.key)
+        return now is None or _edition(now) != _edition(job)
 
     def _carry_out(self, action: Action, key: JobKey) -> Outcome:
         came = self._cluster.carry_out(action, key)
@@ -322,16 +351,21 @@ def resync(key: JobKey) -> timedelta:
     return _RESYNC_WITHIN - _RESYNC_SPREAD * (crc32(str(key).encode()) / 2**32)
 
 
+def _edition(job: Body) -> object:
+    """Return what differs after an edit of the job by its user; a request to delete it is a new generation."""
+    metadata = table(job, "metadata")
+    return text(metadata, "uid"), number(metadata, "generation"), table(metadata, "annotations")
+
+
+def _reports(action: Action) -> bool:
+    """Whether the action changes nothing, but reports what has happened."""
+    return isinstance(action, WriteStatus) or (isinstance(action, Create) and action.once)
+
+
 def _stands_alone(action: Action) -> bool:
     """Whether the action may be carried out although one before it has failed."""
-    match action:
-        case WriteStatus() | Create(once=True):
-            return True
-        case Delete():
-            # A launcher Job is deleted to make way for another one; a pod, because it is over or lost.
-            return action.kind == kinds.POD
-        case _:
-            return False
+    # A launcher Job is deleted to make way for another one; a pod, because it is over or lost.
+    return _reports(action) or (isinstance(action, Delete) and action.kind == kinds.POD)
 
 
 def _carries_others(action: Action) -> bool:

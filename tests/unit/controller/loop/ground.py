@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +12,9 @@ from mpirt.controller.cluster.questions import Output, Questions
 from mpirt.controller.decisions.planner import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
+from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.loop.reconcile import Reconciler, Turn
-from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.actions import Action, Create, WriteStatus
 from mpirt.controller.model.outcomes import Done, Outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
@@ -20,6 +22,7 @@ from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
+from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import World
 
 
@@ -39,6 +42,10 @@ class Ground:
         self.key = JobKey(dialect.resource.kind, job["namespace"], job["name"])
         self.answers: dict[str, Outcome] = {}
         """By the kind of action and of object, and by the name where that matters, what is not simply done."""
+        self.takes = 0.0
+        """The seconds that an action takes."""
+        self.meanwhile: dict[str, Callable[[], object]] = {}
+        """What happens while an object of that name is created."""
         self.asked: list[Action] = []
         self.there: dict[tuple[str, str], Body] = {}
         """By kind and name what is read."""
@@ -65,6 +72,12 @@ class Ground:
     def lose(self, kind: str) -> None:
         """The one object of the kind is gone."""
         self._store.remove(kind, self.known(kind))
+
+    def edit(self, **metadata: Any) -> None:
+        """Somebody, or something, writes the job."""
+        job = self.known(self.key.kind)
+        version = str(int(job["metadata"]["resourceVersion"]) + 100)
+        self.see({**job, "metadata": {**job["metadata"], "resourceVersion": version, **metadata}})
 
     def lose_pod(self, name: str) -> None:
         """This pod of the job is gone."""
@@ -105,6 +118,9 @@ class Ground:
     def carry_out(self, action: Action, key: JobKey) -> Outcome:
         assert key == self.key
         self.asked.append(action)
+        self.seconds += self.takes
+        if isinstance(action, Create) and action.name in self.meanwhile:
+            self.meanwhile[action.name]()
         kind = "status" if isinstance(action, WriteStatus) else action.kind
         words = f"{type(action).__name__} {kind}"
         return self.answers.get(f"{words} {action.name}") or self.answers.get(words, Done())
@@ -139,3 +155,17 @@ def running(*, edited: bool = True) -> Ground:
         world.get("ConfigMap")["data"]["hostfile"] = "edited"
     assert world.job is not None
     return Ground(world.job, *world.objects.values())
+
+
+def begun(replicas: int) -> Ground:
+    """A job whose status has just been written, and whose workers are to be created."""
+    world = TrainingWorld(training_job(replicas=replicas, most=replicas))
+    for action in world.plan().actions:
+        world.carry_out(action)
+    assert world.job is not None
+    return Ground(world.job, *world.objects.values(), dialect=TRAINING)
+
+
+def created(ground: Ground) -> list[str]:
+    """The workers that were asked for in the last look."""
+    return [each.name for each in ground.asked if isinstance(each, Create) and each.kind == "Pod"]

@@ -9,8 +9,12 @@ from mpirt.controller.loop.queue import FIRST_DELAY, LONGEST_DELAY, TURNS_AT_ONC
 
 @pytest.fixture
 def queue() -> Queue[str]:
-    """A queue whose chance is always in the middle."""
-    return Queue(lambda: 0.5)
+    """A queue whose chance is always in the middle. The groups of keys are their first letters."""
+    return Queue(lambda: 0.5, group=first_letter)
+
+
+def first_letter(key: str) -> str:
+    return key[0]
 
 
 def taken(queue: Queue[str], now: float = 0) -> list[str]:
@@ -26,6 +30,22 @@ class TestTaking:
             queue.add(key)
 
         assert taken(queue) == ["b", "a", "c"]
+
+    def test_groups_take_turns_however_many_keys_one_has(self, queue: Queue[str]) -> None:
+        for key in ("a1", "a2", "a3", "a4", "b1", "b2", "c1"):
+            queue.add(key)
+
+        assert queue.depth() == 7
+        assert taken(queue) == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+
+    def test_a_group_that_is_added_again_is_the_last_one(self, queue: Queue[str]) -> None:
+        for key in ("a1", "b1", "b2"):
+            queue.add(key)
+
+        assert queue.take(0) == "a1"
+        queue.done("a1")
+        queue.add("a1")
+        assert taken(queue) == ["b1", "a1", "b2"]
 
     def test_a_key_that_was_added_twice_comes_once(self, queue: Queue[str]) -> None:
         queue.add("a")
@@ -129,7 +149,7 @@ class TestFailing:
 
     def test_chance_spreads_it(self) -> None:
         for chance, share in ((0.0, 0.8), (1.0, 1.2)):
-            queue: Queue[str] = Queue(lambda chance=chance: chance)  # type: ignore[misc]  # bound on purpose
+            queue: Queue[str] = Queue(lambda chance=chance: chance, group=first_letter)  # type: ignore[misc]  # bound on purpose
             queue.add("a")
             queue.take(0)
 
@@ -146,7 +166,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("chance", [0.0, 1.0])
     def test_who_was_asked_to_wait_comes_no_sooner_whatever_happens(self, chance: float) -> None:
-        queue: Queue[str] = Queue(lambda: chance)
+        queue: Queue[str] = Queue(lambda: chance, group=first_letter)
         queue.add("a")
         queue.take(0)
         queue.add_at("a", 1)
@@ -181,6 +201,27 @@ class TestFailing:
         queue.take(0)
 
         assert queue.failed("a", 0) == FIRST_DELAY
+
+
+class TestMore:
+    def test_a_key_with_more_to_do_comes_again_behind_the_others_however_often(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        for _ in range(2 * TURNS_AT_ONCE):
+            assert queue.take(0) == "a"
+            queue.add("b")
+            queue.more("a")
+            assert queue.take(0) == "b"
+            queue.done("b")
+
+    def test_it_makes_the_next_failure_the_first(self, queue: Queue[str]) -> None:
+        queue.add("a")
+        queue.take(0)
+        queue.failed("a", 0)
+        queue.take(FIRST_DELAY)
+        queue.more("a")
+        queue.take(FIRST_DELAY)
+
+        assert queue.failed("a", FIRST_DELAY) == FIRST_DELAY
 
 
 class TestChanging:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.loop.reconcile import Result
-from mpirt.controller.model.actions import Create
 from mpirt.controller.model.outcomes import Exists, Refused
-from tests.unit.controller.loop.ground import Ground
-from tests.unit.controller.trainings import TrainingWorld, training_job
+from tests.unit.controller.loop.ground import Ground, begun, created
 from tests.unit.controller.world import writes
 
 QUOTA = "exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
-
-
-def begun(replicas: int) -> Ground:
-    """A job whose status has just been written, and whose workers are to be created."""
-    world = TrainingWorld(training_job(replicas=replicas, most=replicas))
-    for action in world.plan().actions:
-        world.carry_out(action)
-    assert world.job is not None
-    return Ground(world.job, *world.objects.values(), dialect=TRAINING)
-
-
-def created(ground: Ground) -> list[str]:
-    """The workers that were asked for in the last look."""
-    return [each.name for each in ground.asked if isinstance(each, Create) and each.kind == "Pod"]
 
 
 def stranger(ground: Ground, name: str) -> None:
