@@ -1,7 +1,8 @@
 """
-Clean-up of a finished job.
+Clean-up of a finished or suspended job.
 
-Owns: the decisions which pods cleanPodPolicy deletes, and when the job itself is deleted.
+Owns: the decisions which pods cleanPodPolicy deletes, and when the job itself is deleted. Nothing is deleted
+before the status says why: to a controller that comes later, a deletion would look like the cause of the end.
 """
 
 from __future__ import annotations
@@ -10,9 +11,20 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete
+from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
-from mpirt.controller.observed.facts import JobEnd
+from mpirt.controller.observed.facts import JobEnd, is_over, job_end
 from mpirt.controller.observed.observe import Observed
+
+
+def written_end(observed: Observed) -> JobEnd | None:
+    """Return how the job ended, once its status says that; None before."""
+    return job_end(observed) if is_over(observed) else None
+
+
+def is_suspended(run: RunPolicy, observed: Observed) -> bool:
+    """Whether the job is suspended, and its status says so."""
+    return run.suspended and observed.status.is_true(Type.SUSPENDED)
 
 
 def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool:
@@ -22,7 +34,7 @@ def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool
     A finished job keeps its workers only with cleanPodPolicy None, and never gets new ones.
     """
     if end is None:
-        return spec.has_workers and not spec.run.suspended
+        return spec.has_workers and not is_suspended(spec.run, observed)
     has_some = bool(observed.workers) or kinds.STATEFUL_SET in observed.mine
     return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
 

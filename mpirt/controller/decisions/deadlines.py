@@ -36,6 +36,9 @@ def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetim
     end = job_end(observed)
     if end is not None and end.succeeded:
         return None if spec is None else _believed_at(spec, observed, end)
+    if end is None and run.suspended:
+        # The launcher Job is about to be deleted, and its end does not count any more.
+        return None
     if end is None:
         since, within = _succeeded_since(observed) or _exhausted_since(run, observed), END_WITHIN
     else:

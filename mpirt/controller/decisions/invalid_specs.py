@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from mpirt.controller.decisions.budgets import budget_removal
-from mpirt.controller.decisions.cleanup import launcher_cleanup
+from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, written_end
 from mpirt.controller.decisions.deadlines import awaited, due
 from mpirt.controller.decisions.disbelief import judged
 from mpirt.controller.decisions.launching import removal
@@ -20,9 +20,11 @@ from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.status import invalid_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
+from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import CleanPods, RunPolicy
@@ -51,14 +53,13 @@ def plan_of_invalid(
     observed = judged(None, run, observed, now=now)
     if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
         return over
-    end, told_at = job_end(observed), awaited(None, run, observed)
+    end, told_at = written_end(observed), awaited(None, run, observed)
     is_told = told_at is None or told_at <= now
-    # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
     released = [
         *budget_removal(observed),
-        *_released(run, observed, end if is_told else None),
+        *_released(run, observed, end),
         *_stopped_launcher(run, observed, now=now),
-        *launcher_cleanup(run, observed, end if is_told else None),
+        *launcher_cleanup(run, observed, end),
     ]
     forced, force_again = forced_deletions(observed, now=now)
     look = now + LOOK_AGAIN if observed.rejections else None
@@ -74,7 +75,7 @@ def plan_of_invalid(
 
 def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterator[Action]:
     """Yield the deletions of the workers and their group, of a job that is suspended or over."""
-    if end is None and not run.suspended:
+    if end is None and not is_suspended(run, observed):
         return
     gone = {kinds.POD_GROUP}
     if end is None or run.clean is not CleanPods.NONE:
@@ -92,8 +93,8 @@ def _stopped_launcher(run: RunPolicy, observed: Observed, *, now: datetime) -> I
     if job is None or job_end(observed) is not None:
         return
     is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
-    if run.suspended:
-        yield removal(job, "the job is suspended")
+    if is_suspended(run, observed):
+        yield removal(job, STOPS[Stop.SUSPENDED])
     elif deadline is not None and deadline <= now and not is_ending:
         change = {"op": "add", "path": pointer("spec", _DEADLINE), "value": _AT_ONCE}
         yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline is over")

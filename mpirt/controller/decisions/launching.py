@@ -2,12 +2,14 @@
 When the launcher Job is created, replaced, held back and deleted.
 
 Owns: the decisions about the launcher Job. Two launchers of a job never run at the same time. A launcher Job that
-is replaced is deleted first, with all its pods. One that is created while pods of a previous one are still
-terminating is held back until they are gone.
+is replaced is deleted first, with all its pods, once the status says why: one that vanishes otherwise was deleted
+by somebody else. One that is created while pods of a previous one are still terminating is held back until they
+are gone.
 """
 
 from __future__ import annotations
 
+from mpirt.controller.decisions.cleanup import is_suspended
 from mpirt.controller.decisions.drift import correction, owner_correction
 from mpirt.controller.decisions.refreshing import with_hosts
 from mpirt.controller.manifests.launcher import launcher_job
@@ -17,6 +19,7 @@ from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest
 from mpirt.controller.model.attempts import Stop
+from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
 from mpirt.controller.observed.facts import job_end, outdated
@@ -30,26 +33,42 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
         return []
     if job_end(observed) is not None:
         return [] if job is None else _kept(spec, job)
-    if spec.run.suspended:
-        return [removal(job, "the job is suspended")] if job is not None else []
-    held = any(not pod.is_over for pod in observed.previous_launchers)
-    wanted = launcher_job(spec, settings, held=held)
     if job is None:
-        made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
-        return [*_ended_previous(observed), *([made] if _is_time(spec, workers) else [])]
-    if observed.disbelieved is not None:
-        # The verdict has to be in the written history first.
-        is_written = observed.written_verdict == observed.disbelieved
-        return [removal(job, STOPS[Stop.WORKER_LOST])] if is_written else []
-    return _up_to_date(spec, job, wanted)
-
-
-def _up_to_date(spec: JobSpec, job: Live, wanted: Manifest) -> list[Action]:
-    """Return what brings a launcher Job that has not ended to its desired state."""
-    if reason := outdated(spec, job):
-        return [removal(job, STOPS[reason])]
-    changed = correction(wanted, job)
+        return [] if spec.run.suspended else _made(spec, observed, settings, workers)
+    if (stop := _stop(spec, observed, job)) is not None:
+        return [removal(job, STOPS[stop])] if _is_written(stop, spec, observed) else []
+    changed = correction(_wanted(spec, observed, settings), job)
     return [] if changed is None else [changed]
+
+
+def _wanted(spec: JobSpec, observed: Observed, settings: Settings) -> Manifest:
+    held = any(not pod.is_over for pod in observed.previous_launchers)
+    return launcher_job(spec, settings, held=held)
+
+
+def _made(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
+    """Return the creation of the launcher Job if it is time, and what makes way for it."""
+    wanted = _wanted(spec, observed, settings)
+    made = Create(with_hosts(wanted, spec), _why(spec, workers), digest(wanted))
+    return [*_ended_previous(observed), *([made] if is_time(spec, workers) else [])]
+
+
+def _stop(spec: JobSpec, observed: Observed, job: Live) -> Stop | None:
+    """Return why a launcher Job that has not ended is removed; None if it is not."""
+    if spec.run.suspended:
+        return Stop.SUSPENDED
+    return outdated(spec, job) if observed.disbelieved is None else Stop.WORKER_LOST
+
+
+def _is_written(stop: Stop, spec: JobSpec, observed: Observed) -> bool:
+    """Whether the status says that the launcher runs no more, and why."""
+    match stop:
+        case Stop.SUSPENDED:
+            return is_suspended(spec.run, observed)
+        case Stop.WORKER_LOST:
+            return observed.written_verdict == observed.disbelieved
+        case _:
+            return not observed.status.is_true(Type.RUNNING)
 
 
 def _kept(spec: JobSpec, job: Live) -> list[Action]:
@@ -58,7 +77,8 @@ def _kept(spec: JobSpec, job: Live) -> list[Action]:
     return [] if changed is None else [changed]
 
 
-def _is_time(spec: JobSpec, workers: Readiness) -> bool:
+def is_time(spec: JobSpec, workers: Readiness) -> bool:
+    """Whether enough workers are Ready for the launcher to be created."""
     return spec.launcher.creation is Creation.AT_STARTUP or workers.ready >= spec.workers.needed
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal, wanted_budget
-from mpirt.controller.decisions.cleanup import launcher_cleanup, wants_workers
+from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, wants_workers, written_end
 from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
 from mpirt.controller.decisions.disbelief import judged, with_retries_left
 from mpirt.controller.decisions.drift import correction
@@ -22,6 +22,7 @@ from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.launching import launcher_actions
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.refreshing import refreshed_launchers
+from mpirt.controller.decisions.rights import has_rights, may_enter
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     next_limit,
@@ -56,7 +57,7 @@ from mpirt.controller.observed.facts import JobEnd, asks_for_rerun, is_reopened,
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
-from mpirt.controller.scaling.stateful_sets import replicas_now, superfluous
+from mpirt.controller.scaling.stateful_sets import replicas_now
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 # The characters kept of the API server's message; the rest repeats the object.
@@ -84,29 +85,43 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
 def _plan_of_run(
     dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings, *, now: datetime
 ) -> Plan:
-    end, told_at = job_end(observed), awaited(spec, spec.run, observed)
+    told_at = awaited(spec, spec.run, observed)
     is_told = told_at is None or told_at <= now
-    # Nothing is cleaned up before the end is reported: the deletions would look like its cause.
-    end = end if is_told else None
+    end = written_end(observed)
     seen = overlooking(observed, now=now)
     happened = history(spec, seen, now=now)
-    wanted = _wanted(spec, observed, settings, end, happened, now=now)
-    rejection = _rejection(spec, observed, settings, wanted, gives_back=_gives_back(spec, end))
+    workers = readiness(spec, observed)
+    wanted = [*_wanted(spec, observed, settings, end, happened, now=now), *_rights(spec, observed, workers, end)]
+    gives_back = end is not None or is_suspended(spec.run, observed)
+    rejection = _rejection(spec, observed, settings, wanted, gives_back=gives_back)
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {_refused(rejection)}"
         return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
     obstacle = _obstacle(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
-    workers = readiness(spec, observed)
-    members = worker_plan(spec, observed, settings, wants=wants_workers(spec, observed, end), end=end, now=now)
+    members = worker_plan(
+        spec,
+        observed,
+        settings,
+        wants=wants_workers(spec, observed, end),
+        runs=not spec.run.suspended,
+        end=job_end(observed) if is_told else None,
+        now=now,
+    )
     if members.first:
         return Plan(members.first)
     changes = _changes(spec, observed, settings, wanted) if obstacle is None else []
-    # An obstacle stops only creations and changes: a suspended or finished job still releases what it holds.
-    if obstacle is None or _gives_back(spec, end):
-        changes += _removals(observed, wanted)
-        changes += launcher_actions(spec, observed, settings, workers)
-        changes += [*launcher_cleanup(spec.run, observed, end), *members.pods]
+    released = [
+        *_removals(observed, wanted),
+        *launcher_actions(spec, observed, settings, workers),
+        *launcher_cleanup(spec.run, observed, end),
+        *members.pods,
+    ]
+    if gives_back:
+        # First: neither an obstacle nor a change that is refused keeps the job from releasing what it holds.
+        changes = [*released, *changes]
+    elif obstacle is None:
+        changes += released
     else:
         changes += budget_removal(observed)
     if obstacle is None:
@@ -125,19 +140,28 @@ def _plan_of_run(
 def _wanted(
     spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, happened: History, *, now: datetime
 ) -> list[Manifest]:
-    """Return the desired objects, except for the launcher Job."""
+    """Return the desired objects, except for the launcher Job and its rights."""
     has_workers = wants_workers(spec, observed, end)
     has_set = has_workers and spec.workers.bare is None
     return [
         # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
         _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
         *([] if own_account(spec) else [service_account(spec)]),
-        role(spec, [pod.name for pod in superfluous(spec, observed)]),
-        role_binding(spec),
         service(spec),
         *wanted_budget(spec, end, has_workers=has_workers),
         *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
         *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
+    ]
+
+
+def _rights(spec: JobSpec, observed: Observed, workers: Readiness, end: JobEnd | None) -> list[Manifest]:
+    """Return the desired objects that say in which pods the launcher may start commands."""
+    if not has_rights(spec, observed, workers):
+        return []
+    has_workers = wants_workers(spec, observed, end)
+    return [
+        role(spec, may_enter(spec, observed, has_workers=has_workers, is_over=end is not None)),
+        role_binding(spec),
     ]
 
 
@@ -190,10 +214,6 @@ def _removals(observed: Observed, wanted: Sequence[Manifest]) -> list[Action]:
     ]
 
 
-def _gives_back(spec: JobSpec, end: JobEnd | None) -> bool:
-    return end is not None or spec.run.suspended
-
-
 def _rejection(
     spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest], *, gives_back: bool
 ) -> Rejection | None:
@@ -219,7 +239,7 @@ def _progress(workers: Readiness, obstacle: Obstacle | None, members: WorkerPlan
 
 
 def _obstacle(observed: Observed, rejection: Rejection | None, wanted: Sequence[Manifest]) -> Obstacle | None:
-    needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB}
+    needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB, kinds.ROLE, kinds.ROLE_BINDING}
     for live in observed.others:
         if live.kind not in needed:
             continue

@@ -1,8 +1,9 @@
 """
-Limits how often edits by others are undone, so that two controllers that disagree don't write at event speed.
+Limits how often an object is patched, so that nothing is written at event speed.
 
-Owns: the delay before a field is changed back again: none at first, then 1 s, doubled each time, at most 5 min.
-After 10 min without an edit of the field, the count starts anew. The clock is an argument.
+Owns: the delay before an edit by others is undone again: none at first, then 1 s, doubled each time, at most
+5 min. After 10 min without an edit of the field, the count starts anew. And the pause between two patches of an
+object that follows the job's pods, of which thousands may come one by one. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Patch
 from mpirt.controller.model.spec import JobKey
 
 _FIRST = timedelta(seconds=1)
 _LONGEST = timedelta(minutes=5)
 _QUIET = timedelta(minutes=10)
+
+# The Role names the workers that there are.
+_PAUSES = {kinds.ROLE: timedelta(seconds=1)}
 
 _Object = tuple[str, str]
 """Kind and name."""
@@ -33,9 +38,10 @@ class _Undone:
 
 @dataclass(slots=True)
 class _Written:
-    """The digest of the last write of an object, and the edits undone since."""
+    """The digest of the last write of an object, when it was, and the edits undone since."""
 
     digest: str
+    at: datetime
     undone: dict[_Fields, _Undone] = field(default_factory=dict)
 
 
@@ -59,12 +65,12 @@ class EditLimits:
 
     def not_before(self, key: JobKey, patch: Patch, now: datetime) -> datetime | None:
         """Return when the patch may be sent; None if it may be sent now."""
-        last = self._last(key, patch)
+        known, last = self._by_job.get(key, {}).get((patch.kind, patch.name)), self._last(key, patch)
+        due = now if known is None else known.at + _PAUSES.get(patch.kind, timedelta())
         before = last.undone.get(_fields(patch)) if last is not None else None
-        if before is None:
-            return None
-        # The exponent is capped because timedelta overflows.
-        due = before.at + min(_LONGEST, _FIRST * 2 ** min(before.times - 1, 30))
+        if before is not None:
+            # The exponent is capped because timedelta overflows.
+            due = max(due, before.at + min(_LONGEST, _FIRST * 2 ** min(before.times - 1, 30)))
         return due if now < due else None
 
     def written(self, key: JobKey, action: Create | Patch, now: datetime) -> None:
@@ -72,8 +78,9 @@ class EditLimits:
         times = self.times(key, action, now) if isinstance(action, Patch) else 0
         if isinstance(action, Patch) and (last := self._last(key, action)) is not None:
             last.undone[_fields(action)] = _Undone(times, now)
+            last.at = now
         else:
-            self._by_job.setdefault(key, {})[action.kind, action.name] = _Written(action.digest)
+            self._by_job.setdefault(key, {})[action.kind, action.name] = _Written(action.digest, now)
 
     def forget(self, key: JobKey) -> None:
         """Drop the records of a job that is gone."""

@@ -1,14 +1,13 @@
 """
 The launcher's permissions.
 
-Owns: its ServiceAccount, Role and RoleBinding. The launcher may start commands in the job's own workers, by name,
-and read pods; nothing else. Starting a command needs both verbs: Kubernetes up to 1.34 checks get, later versions
+Owns: its ServiceAccount, Role and RoleBinding. The launcher may start commands in pods of the job, by name, and
+read pods; nothing else. Starting a command needs both verbs: Kubernetes up to 1.34 checks get, later versions
 check create, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from mpirt.controller.manifests.meta import head
@@ -35,9 +34,8 @@ def service_account(spec: JobSpec) -> dict[str, Any]:
     return head(spec, kinds.SERVICE_ACCOUNT)
 
 
-def role(spec: JobSpec, leaving: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the Role with the launcher's permissions, also in workers that are about to leave."""
-    workers = [*spec.workers.reachable, *leaving]
+def role(spec: JobSpec, workers: list[str]) -> dict[str, Any]:
+    """Return the Role with the launcher's permissions in these workers."""
     start = {"apiGroups": [""], "resources": ["pods/exec"], "resourceNames": workers, "verbs": ["get", "create"]}
     look = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     # Without resourceNames a rule would apply to all pods.

@@ -160,11 +160,6 @@ class Workers:
         """The workers that a launcher may use: those that are about to leave are no hosts any more."""
         return self.names if self.roster is None else self.roster.hosts
 
-    @property
-    def reachable(self) -> tuple[str, ...]:
-        """The workers in which a launcher may run commands, those included that leave or join."""
-        return self.names if self.roster is None else self.roster.everybody
-
 
 NO_WORKERS = Workers((), Template({}, {}, {"containers": []}, ""))
 """The workers of a job that runs only in its launcher."""

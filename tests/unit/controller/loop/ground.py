@@ -133,8 +133,8 @@ class Ground:
         return at(self.seconds)
 
 
-def ended() -> Ground:
-    """A job that has just ended, and whose workers are to go."""
+def ended(*, is_told: bool = False) -> Ground:
+    """A job that has just ended, and whose workers are to go, once its status tells the end."""
     world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
     world.start()
     job = world.get("Job")
@@ -143,6 +143,9 @@ def ended() -> Ground:
         "completionTime": time(30),
         "conditions": [{"type": "Complete", "status": "True"}],
     }
+    world.seconds = 40
+    for action in world.plan().actions if is_told else ():
+        world.carry_out(action)
     assert world.job is not None
     return Ground(world.job, *world.objects.values())
 

@@ -8,9 +8,9 @@ from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at
 
 KEY = JobKey("MPIJob", "ml", "train")
-CREATE = Create({"kind": "Role", "metadata": {"name": "train-launcher"}}, "missing", "wanted")
-PATCH = Patch("Role", "train-launcher", (), "has drifted", "wanted")
-CHANGE = Patch("Role", "train-launcher", (), "the job has changed", "other")
+CREATE = Create({"kind": "ConfigMap", "metadata": {"name": "train-config"}}, "missing", "wanted")
+PATCH = Patch("ConfigMap", "train-config", (), "has drifted", "wanted")
+CHANGE = Patch("ConfigMap", "train-config", (), "the job has changed", "other")
 
 
 def fought(limits: EditLimits, edits: int) -> list[float]:
@@ -68,8 +68,8 @@ def test_each_object_has_a_count_of_its_own() -> None:
     limits.written(KEY, CREATE, NOON)
     fought(limits, 3)
 
-    for key, name in ((KEY, "other"), (JobKey("MPIJob", "ml", "other"), "train-launcher")):
-        assert limits.not_before(key, Patch("Role", name, (), "has drifted", "wanted"), at(3)) is None
+    for key, name in ((KEY, "other"), (JobKey("MPIJob", "ml", "other"), "train-config")):
+        assert limits.not_before(key, Patch("ConfigMap", name, (), "has drifted", "wanted"), at(3)) is None
 
 
 def test_an_object_that_was_made_anew_is_forgotten() -> None:
@@ -97,7 +97,20 @@ def test_each_field_has_a_count_of_its_own() -> None:
     limits = EditLimits()
     limits.written(KEY, CREATE, NOON)
     fought(limits, 3)
-    other = Patch("Role", "train-launcher", ({"op": "add", "path": "/rules"},), "has drifted", "wanted")
+    other = Patch("ConfigMap", "train-config", ({"op": "add", "path": "/data"},), "has drifted", "wanted")
 
     assert limits.not_before(KEY, other, at(3)) is None
     assert limits.times(KEY, other, at(3)) == 1
+
+
+def test_an_object_that_follows_the_pods_is_patched_once_a_second_at_most() -> None:
+    limits = EditLimits()
+    patches = [Patch("Role", "train-launcher", (), "has drifted", digest) for digest in ("one", "two", "three")]
+
+    assert limits.not_before(KEY, patches[0], NOON) is None
+    for patch, second in zip(patches, (0, 0.5, 1), strict=True):
+        due = limits.not_before(KEY, patch, at(second))
+        assert due == (at(1) if second == 0.5 else None)
+        if due is None:
+            limits.written(KEY, patch, at(second))
+    assert limits.not_before(KEY, patches[1], at(1.9)) == at(2)

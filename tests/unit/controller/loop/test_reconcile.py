@@ -57,14 +57,13 @@ class TestAWebhookThatIsDown:
 
 
 class TestTheEndIsTold:
-    def test_though_the_workers_may_not_be_deleted(self) -> None:
-        for no in (Refused("protected", final=False), Unavailable("failed calling webhook", answered=True)):
-            ground = ended()
-            ground.answers["Delete StatefulSet"] = no
+    def test_before_anything_is_deleted(self) -> None:
+        ground = ended()
 
-            assert ground.look(40).result is Result.FAILED
+        assert ground.look(40).result is Result.CHANGED
 
-            assert ground.status()["Succeeded"][0] == "True"
+        assert ground.status()["Succeeded"][0] == "True"
+        assert writes(ground.asked) == ["tell MPIJobSucceeded", "status"]
 
     def test_though_no_more_events_are_taken(self) -> None:
         ground = ended()
@@ -76,11 +75,11 @@ class TestTheEndIsTold:
 
     def test_later_if_the_server_does_not_answer(self) -> None:
         ground = ended()
-        ground.answers["Delete StatefulSet"] = Unavailable("no answer within 5 s")
+        ground.answers["Create Event"] = Unavailable("no answer within 5 s")
 
         assert ground.look(40).result is Result.FAILED
 
-        assert [type(action) for action in ground.asked] == [Delete]
+        assert writes(ground.asked) == ["tell MPIJobSucceeded"]
 
     @pytest.mark.parametrize(
         "no",
@@ -103,6 +102,19 @@ class TestTheEndIsTold:
         ground.look(10)
 
         assert ground.status()["Succeeded"][0] == "True"
+
+
+class TestWhatIsReleased:
+    @pytest.mark.parametrize(
+        "no", [Refused("protected", final=False), Unavailable("failed calling webhook", answered=True)], ids=type
+    )
+    def test_is_not_held_back_by_what_can_not_be_deleted(self, no: Outcome) -> None:
+        ground = ended(is_told=True)
+        ground.answers["Delete StatefulSet"] = no
+
+        assert ground.look(40).result is Result.FAILED
+
+        assert writes(ground.asked) == ["delete StatefulSet", "patch Role"]
 
 
 class TestAPatchThatIsRefused:

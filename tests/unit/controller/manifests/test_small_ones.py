@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.launcher import launcher_job
@@ -10,7 +9,7 @@ from mpirt.controller.manifests.rbac import role, role_binding, service_account
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.spec import JobKey, Owner
-from tests.unit.controller.jobs import NOON, SETTINGS, UID, container, mpi_job, parsed, template
+from tests.unit.controller.jobs import NOON, SETTINGS, UID, container, parsed, template
 
 METADATA = {
     "name": "train-launcher",
@@ -37,8 +36,8 @@ def test_the_launchers_account() -> None:
     assert service_account(parsed()) == {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": METADATA}
 
 
-def test_the_launcher_may_start_commands_in_the_jobs_workers_and_look_at_pods() -> None:
-    assert role(parsed()) == {
+def test_the_launcher_may_start_commands_in_these_workers_and_look_at_pods() -> None:
+    assert role(parsed(), ["train-worker-0", "train-worker-1"]) == {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": METADATA,
@@ -55,10 +54,7 @@ def test_the_launcher_may_start_commands_in_the_jobs_workers_and_look_at_pods() 
 
 
 def test_without_workers_the_launcher_may_start_commands_nowhere() -> None:
-    job = mpi_job()
-    del job["spec"]["mpiReplicaSpecs"]["Worker"]
-
-    assert role(MPI_JOB.parse(job))["rules"] == [
+    assert role(parsed(), [])["rules"] == [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     ]
 
@@ -66,7 +62,7 @@ def test_without_workers_the_launcher_may_start_commands_nowhere() -> None:
 def test_everything_but_pods_carries_the_jobs_name_as_its_app_as_with_mpi_operator() -> None:
     spec = parsed()
     made = [
-        *(role(spec), role_binding(spec), service_account(spec), service(spec), config_map(spec, {})),
+        *(role(spec, []), role_binding(spec), service_account(spec), service(spec), config_map(spec, {})),
         *(stateful_set(spec, SETTINGS), launcher_job(spec, SETTINGS)),
     ]
 

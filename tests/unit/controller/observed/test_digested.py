@@ -11,12 +11,13 @@ from mpirt.controller.dialects.base import MOST_WORKERS
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.rbac import role
 from mpirt.controller.model.actions import Patch
+from mpirt.controller.observed.digested import named_workers
 from mpirt.controller.observed.observe import read_live, slim
 from tests.unit.controller.jobs import Body, parsed
 
 KEEPERS = {"keeper-1-amd64": "AAAA" * 25_000}
 LARGE = parsed(replicas=MOST_WORKERS)
-MADE: dict[str, Body] = {"ConfigMap": config_map(LARGE, KEEPERS), "Role": role(LARGE)}
+MADE: dict[str, Body] = {"ConfigMap": config_map(LARGE, KEEPERS), "Role": role(LARGE, [*LARGE.workers.names])}
 
 
 def kept(kind: str, **changed: object) -> Body:
@@ -30,6 +31,15 @@ def test_a_job_of_ten_thousand_workers_takes_little_space(kind: str) -> None:
     assert len(json.dumps(MADE[kind])) > 200_000
 
     assert len(json.dumps(kept(kind))) < 1_500
+
+
+def test_the_workers_that_a_role_names_are_known_all_the_same() -> None:
+    names = {"train-worker-0", "train-worker-1", "train-worker-7", "train-worker-9"}
+    body = role(LARGE, [*names, "another", "train-worker-x"])
+
+    assert named_workers("train", slim("Role", body)) == names
+    assert named_workers("train", slim("Role", role(LARGE, []))) == set()
+    assert named_workers("train", {}) == set()
 
 
 @pytest.mark.parametrize("kind", MADE)

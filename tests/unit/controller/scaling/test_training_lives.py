@@ -29,10 +29,18 @@ class TestStart:
         world.run()
 
         assert writes(world.done) == [
-            *("try Job", "try Pod", "create ConfigMap", "create ServiceAccount", "create Role"),
-            *("create RoleBinding", "create Service", "tell TrainingJobCreated", "status"),
+            *("try Job", "try Pod", "create ConfigMap", "create ServiceAccount"),
+            *("create Service", "tell TrainingJobCreated", "status"),
             *("create Pod", "create Pod", "tell TrainingJobWorkerCreated", "status"),
-            *("create Job", "status", "status", "tell TrainingJobRunning", "status"),
+            *(
+                "create Role",
+                "create RoleBinding",
+                "create Job",
+                "status",
+                "status",
+                "tell TrainingJobRunning",
+                "status",
+            ),
         ]
         assert world.status["phase"] == "Running"
         assert world.status["currentWorkers"] == ["elastic-worker-0", "elastic-worker-1"]
@@ -92,6 +100,7 @@ class TestWorkersThatDie:
             ("OnFailure", "vanishes", ["0", "1"]),
             ("ExitCode", "fails", ["0", "1"]),
             ("ExitCode", "killed", ["0", "2"]),
+            ("ExitCode", "is lost", ["0", "2"]),
         ],
     )
     def test_the_policy_decides_while_the_launcher_runs(self, policy: str, event: str, wanted: list[str]) -> None:
@@ -103,6 +112,8 @@ class TestWorkersThatDie:
                 world.vanishes("elastic-worker-1")
             case "killed":
                 world.fails("elastic-worker-1", 137)
+            case "is lost":
+                world.fails("elastic-worker-1", 255, "Unknown")
             case _:
                 world.fails("elastic-worker-1")
         world.settle()
