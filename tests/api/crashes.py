@@ -30,20 +30,22 @@ LIFE = (
     "POST statefulsets (dry run)",
     "POST configmaps",
     "POST serviceaccounts",
-    "POST roles",
-    "POST rolebindings",
     "POST services",
     "POST statefulsets",
     "POST events MPIJobCreated",
     "PATCH mpijobs/status Created",
+    # When all workers are there, and all of them are the job's own.
+    "POST roles",
+    "POST rolebindings",
     "POST jobs",
     "POST events MPIJobRunning",
     "PATCH mpijobs/status Running",
-    # Without workers nobody needs the keeper, which takes room in etcd.
-    "PATCH configmaps",
-    "DELETE statefulsets",
     "POST events MPIJobSucceeded",
     "PATCH mpijobs/status Succeeded",
+    "DELETE statefulsets",
+    # Without workers nobody needs the keeper, which takes room in etcd, nor the right to enter them.
+    "PATCH configmaps",
+    "PATCH roles",
     "PATCH mpijobs/status Succeeded, its workers gone",
 )
 """

@@ -43,6 +43,8 @@ _DIFFERS = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     # Of a list of names, which all have the job's.
     (re.compile(r"(\"mpirt\.dev/hosts\": )\"[0-9a-f]{16}\""), r'\1"DIGEST"'),
+    # Of the workers' containers, behind their number.
+    (re.compile(r"(\"workers\": \"\d+-)[0-9a-f]{16}\""), r'\1DIGEST"'),
     (re.compile(r"containerd://[0-9a-f]{64}"), "CONTAINER"),
     # What a node has under an image's name, which somebody else may have loaded meanwhile.
     (re.compile(r"\"docker\.io/[^\"]+\"|\"sha256:[0-9a-f]{64}\""), '"IMAGE"'),

@@ -66,7 +66,7 @@ def all_of(spec: JobSpec) -> dict[str, Body]:
     made = [
         config_map(spec, SETTINGS.keepers),
         service_account(spec),
-        role(spec),
+        role(spec, [*spec.workers.names]),
         role_binding(spec),
         service(spec),
         stateful_set(spec, SETTINGS),

@@ -166,12 +166,19 @@ conditions:
 - {type: ContainersReady, status: {{ $ready | Quote }}, lastTransitionTime: {{ $now | Quote }}}
 """
 
+
 # A list of containers is replaced as a whole.
-_CONTAINER = """
-- name: {{ .name }}
-  image: {{ .image | Quote }}
+def _container(runs_before: str = "(or .restartCount 0)") -> str:
+    # One that is started again has another id, as with any runtime.
+    return f"""
+- name: {{{{ .name }}}}
+  image: {{{{ .image | Quote }}}}
   imageID: ""
+  containerID: {{{{ printf "kwok://%v%s" {runs_before} $root.metadata.uid | Quote }}}}
 """
+
+
+_CONTAINER = _container()
 
 _HEAD = """
 {{ $now := Now }}
@@ -288,7 +295,7 @@ def _restarted() -> str:
 {{{{ $code := index $annotations "{ENDS}" }}}}
 containerStatuses:
 {{{{ range .status.containerStatuses }}}}
-{_CONTAINER}
+{_container("1")}
   ready: true
   started: true
   restartCount: 1

@@ -11,7 +11,16 @@ from typing import Any
 
 from mpirt import names
 from mpirt.controller.cluster.link import JSON_PATCH, Away, Link, Request, path
-from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, WriteStatus, is_object
+from mpirt.controller.model.actions import (
+    Action,
+    Create,
+    Delete,
+    Find,
+    Operation,
+    Patch,
+    WriteStatus,
+    is_object,
+)
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
@@ -52,9 +61,8 @@ class Writer:
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
         """Return an object as it is now; None if it can't be read or does not exist."""
         resource = self._resource(kind)
-        where = path(resource, namespace, name)
         try:
-            answer = self._link.ask(Request("get", "GET", where, resource.plural, within=self._within))
+            answer = self._link.ask(self._get(resource, path(resource, namespace, name)))
         except Away:
             return None
         return answer.body if answer.is_good else None
@@ -69,6 +77,9 @@ class Writer:
                 resource = self._resource(action.kind)
                 where = path(resource, key.namespace, action.name)
                 return self._patch(where, resource.plural, action.operations)
+            case Find():
+                resource = self._resource(action.kind)
+                return self._get(resource, path(resource, key.namespace, action.name))
             case WriteStatus():
                 resource = self._resource(action.kind)
                 where = path(resource, key.namespace, action.name, below="status")
@@ -76,6 +87,9 @@ class Writer:
 
     def _resource(self, kind: str) -> Resource:
         return self._served[kind]() if kind in self._served else self._resources[kind]
+
+    def _get(self, resource: Resource, where: str) -> Request:
+        return Request("get", "GET", where, resource.plural, within=self._within)
 
     def _create(self, action: Create, key: JobKey) -> Request:
         resource = self._resource(action.kind)
@@ -101,12 +115,18 @@ class Writer:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": action.uid} | _version(action),
-            "propagationPolicy": "Foreground" if action.foreground else "Background",
+            "propagationPolicy": _propagation(action),
         }
         if action.grace is not None:
             options["gracePeriodSeconds"] = action.grace
         where = path(resource, key.namespace, action.name)
         return Request("delete", "DELETE", where, resource.plural, body=options, within=self._within)
+
+
+def _propagation(action: Delete) -> str:
+    if action.orphans:
+        return "Orphan"
+    return "Foreground" if action.foreground else "Background"
 
 
 def _version(action: Delete) -> dict[str, str]:

@@ -39,9 +39,9 @@ def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool
     return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
 
 
-def launcher_cleanup(run: RunPolicy, observed: Observed, end: JobEnd | None) -> list[Action]:
+def launcher_cleanup(run: RunPolicy, observed: Observed) -> list[Action]:
     """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
-    if end is None or run.clean is not CleanPods.ALL:
+    if written_end(observed) is None or run.clean is not CleanPods.ALL:
         return []
     return [
         Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")

@@ -15,10 +15,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.lost_nodes import overlooking
-from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.spec import JobSpec, RunPolicy
-from mpirt.controller.observed.facts import failures, is_over, launcher_job_end
+from mpirt.controller.observed.facts import failures, is_over, last_launcher_job, launcher_job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.losses import losses
 from mpirt.controller.observed.observe import Observed
@@ -26,7 +25,7 @@ from mpirt.controller.observed.observe import Observed
 
 def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
     """Return what is observed, with the verdict on the existing launcher Job."""
-    job, known = observed.live(kinds.JOB), observed.written_verdict
+    job, known = last_launcher_job(observed), observed.written_verdict
     if job is None:
         return observed
     if known is not None and known.job == job.uid:

@@ -17,7 +17,7 @@ from mpirt.controller.decisions.deadlines import awaited, due
 from mpirt.controller.decisions.disbelief import judged
 from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
-from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit
+from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.causes import STOPS
@@ -50,6 +50,8 @@ def plan_of_invalid(
     """Return the plan for a job whose spec is invalid or rejected. `run`: its run policy as far as it is valid."""
     if is_run_by_another(observed):
         return Plan()
+    if (missed := plan_of_missed(observed)) is not None:
+        return missed
     observed = judged(None, run, observed, now=now)
     if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
         return over
@@ -59,7 +61,7 @@ def plan_of_invalid(
         *budget_removal(observed),
         *_released(run, observed, end),
         *_stopped_launcher(run, observed, now=now),
-        *launcher_cleanup(run, observed, end),
+        *launcher_cleanup(run, observed),
     ]
     forced, force_again = forced_deletions(observed, now=now)
     look = now + LOOK_AGAIN if observed.rejections else None

@@ -34,7 +34,8 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     if job_end(observed) is not None:
         return [] if job is None else _kept(spec, job)
     if job is None:
-        return [] if spec.run.suspended else _made(spec, observed, settings, workers)
+        awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)
+        return [] if spec.run.suspended or awaits_verdict else _made(spec, observed, settings, workers)
     if (stop := _stop(spec, observed, job)) is not None:
         return [removal(job, STOPS[stop])] if _is_written(stop, spec, observed) else []
     changed = correction(_wanted(spec, observed, settings), job)

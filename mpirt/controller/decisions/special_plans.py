@@ -18,11 +18,21 @@ from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Operation, Patch, Plan, earliest, is_object, pointer
+from mpirt.controller.model.actions import (
+    Action,
+    Delete,
+    Find,
+    Operation,
+    Patch,
+    Plan,
+    earliest,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
+from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION, object_name
 from mpirt.controller.model.spec import JobSpec, RunPolicy
-from mpirt.controller.observed.facts import RUN, is_finished, job_end
+from mpirt.controller.observed.facts import RUN, is_finished, is_missed, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.bare_workers import all_deletions
@@ -37,6 +47,14 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
         return Plan()
     status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed, now=now), now=now)
     return Plan(tuple(status_actions(dialect.write_status, None, observed, status, now=now)[0]))
+
+
+def plan_of_missed(observed: Observed) -> Plan | None:
+    """Return the plan that looks for a launcher Job which should be there, and isn't; None if none is missed."""
+    if observed.gone_job is not None or not is_missed(observed) or is_finished(observed.status):
+        return None
+    name = object_name(kinds.JOB, observed.owner.key.name)
+    return Plan((Find(kinds.JOB, name, "the launcher Job has vanished"),))
 
 
 def plan_of_rerun(observed: Observed, *, now: datetime) -> Plan:
@@ -69,7 +87,7 @@ def plan_at_limit(
     if expires is not None and expires <= now and is_finished(observed.status):
         owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
         return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
-    if kinds.JOB in observed.mine:
+    if kinds.JOB in observed.mine or job_end(observed) is not None:
         return None
     deadline, patience = due(run, observed), patience_ends(run, observed)
     if deadline is not None and deadline <= now:

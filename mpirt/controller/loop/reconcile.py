@@ -23,7 +23,16 @@ from mpirt.controller.loop.edit_limits import EditLimits
 from mpirt.controller.loop.rejections import Rejections
 from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Rejection, WriteStatus, earliest
+from mpirt.controller.model.actions import (
+    Action,
+    Create,
+    Delete,
+    Find,
+    Patch,
+    Rejection,
+    WriteStatus,
+    earliest,
+)
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
 from mpirt.controller.model.proofs import Answer, Question
@@ -273,7 +282,9 @@ class Reconciler:
             self._rejections.accepted(key, kind, action.digest)
             if not (isinstance(action, Create) and action.dry_run):
                 self._edits.written(key, action, self._clock())
-        if came.body is not None:
+        if isinstance(action, Find) and came.body is not None:
+            self._store.lend(key, kind, came.body, self._clock() + _LENT)
+        elif came.body is not None:
             self._store.put(kind, came.body)
         if isinstance(action, Delete):
             self._store.take_back(key, kind, action.name)
@@ -285,6 +296,9 @@ class Reconciler:
         match came:
             case Exists() if isinstance(action, Create):
                 return self._has_found(action, seen.key)
+            case Missing() if isinstance(action, Find):
+                self._store.miss_launcher_job(seen.key)
+                return True
             case Conflict(message=message) if isinstance(action, Patch | WriteStatus):
                 return self._has_read(action, seen, message)
             case Refused(message=message, final=final):

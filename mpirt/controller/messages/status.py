@@ -119,7 +119,7 @@ def job_status(
         said[Type.RUNNING] = (said[Type.RUNNING][0], obstacle.reason, obstacle.message)
     is_new_run = state is not State.FINISHED and is_finished(before)
     return replace(
-        _counted(observed, end, suspended=state is State.SUSPENDED),
+        _counted(observed, end, now, suspended=state is State.SUSPENDED),
         conditions=conditions(before, said, now=now),
         started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
         history=history,
@@ -149,7 +149,7 @@ def invalid_status(
     else:
         said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
     return replace(
-        _counted(observed, end, suspended=suspended),
+        _counted(observed, end, now, suspended=suspended),
         conditions=conditions(before, said, now=now),
         started=None if suspended else before.started,
         history=history,
@@ -163,7 +163,7 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
     said |= _past(observed, history)
     said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
     return replace(
-        _counted(observed, None),
+        _counted(observed, None, now),
         conditions=conditions(before, said, now=now),
         started=before.started or now,
         completed=now,
@@ -175,11 +175,11 @@ _RESTARTED = "The launcher had to start again: "
 _LOSES_CODES = "mpirun of Open MPI 5 ends with code 0 if it loses a worker: check the job's results."
 
 
-def _counted(observed: Observed, end: JobEnd | None, *, suspended: bool = False) -> JobStatus:
+def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended: bool = False) -> JobStatus:
     return JobStatus(
         launcher=launcher_counts(observed, suspended=suspended),
         workers=worker_counts(observed, suspended=suspended),
-        completed=end.at if end is not None else None,
+        completed=end.at or (None if is_over(observed) else now) if end is not None else None,
         written=observed.status.written,
         roster=observed.status.roster,
         running=observed.status.running,

@@ -81,8 +81,9 @@ class Delete:
     """
     Delete the object with this uid, and no other with its name; 404 and 409 count as done.
 
-    `foreground`: the object stays visible until everything that it owns is gone. `grace`: the grace period in
-    seconds; None uses the object's own, 0 does not wait for the node to confirm termination.
+    `foreground`: the object stays visible until everything that it owns is gone. `orphans`: what it owns stays.
+    `grace`: the grace period in seconds; None uses the object's own, 0 does not wait for the node to confirm
+    termination.
 
     `version`: only if it still has this resourceVersion. Otherwise the answer is 409, and a new plan is made, with
     back-off, from what the watch reports meanwhile.
@@ -93,6 +94,7 @@ class Delete:
     uid: str
     why: str
     foreground: bool = False
+    orphans: bool = False
     grace: int | None = None
     version: str = ""
 
@@ -117,7 +119,20 @@ class WriteStatus:
     """The resourceVersion of the object that the plan was made for; the reconciler sets it."""
 
 
-Action = Create | Patch | Delete | WriteStatus
+@dataclass(frozen=True, slots=True)
+class Find:
+    """
+    Read an object that there was and that no watch shows, before it is taken to be gone.
+
+    A watch may be behind, or the object may have lost its labels. The next plan knows what was found, if anything.
+    """
+
+    kind: str
+    name: str
+    why: str
+
+
+Action = Create | Patch | Delete | WriteStatus | Find
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ class Reason(StrEnum):
     RESTARTING = "MPIJobRestarting"
     WORKER_LOST = "WorkerLost"
     """The launcher has ended with code 0, but a worker was lost while it ran."""
+    LAUNCHER_GONE = "LauncherGone"
+    """The launcher Job was deleted while no controller ran: how it ended is unknown."""
     INVALID = "MPIJobFailedValidation"
     INVALID_NAME = "MPIJobInvalidName"
     DEADLINE = "DeadlineExceeded"

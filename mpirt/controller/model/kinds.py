@@ -43,6 +43,8 @@ DISRUPTION_BUDGET = "PodDisruptionBudget"
 # Only with a gang scheduler, on which its API group depends.
 POD_GROUP = "PodGroup"
 EVENT = "Event"
+# A launcher Job that was deleted, as it was before; empty if that is unknown.
+GONE_JOB = "gone Job"
 # Events as well, but watched separately: those in which a kubelet reports that it has evicted a pod.
 EVICTION = "Eviction"
 
@@ -79,15 +81,15 @@ WITH_BARE_WORKERS = frozenset({TRAINING_JOB})
 SCALERS = (SCALE_IN, SCALE_OUT)
 
 # The objects that a job owns, in the order of their creation: each needs those before it. The launcher Job comes
-# last, with WaitForWorkersReady only once enough workers are Ready.
+# last, with its rights; with WaitForWorkersReady only once enough workers are Ready.
 OWNED = (
     CONFIG_MAP,
     SERVICE_ACCOUNT,
-    ROLE,
-    ROLE_BINDING,
     SERVICE,
     DISRUPTION_BUDGET,
     POD_GROUP,
     STATEFUL_SET,
+    ROLE,
+    ROLE_BINDING,
     JOB,
 )

@@ -10,17 +10,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Counts, JobStatus, Reason, Type
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, WORKERS_ANNOTATION
-from mpirt.controller.model.reading import moment, number, rows, table, text
+from mpirt.controller.model.reading import moment, number, table, text
 from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.observed.gone_jobs import end_of
+from mpirt.controller.observed.members import left_to_job
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 
 RUN = (kinds.JOB, kinds.STATEFUL_SET)
 """The kinds of objects that belong to one run of a job: a rerun creates new ones."""
+
+
+_GONE = (
+    "the launcher Job was deleted while no controller watched it, so it is unknown how it ended; to run the job "
+    f"again, annotate it with a new value of {names.RERUN_ANNOTATION}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +61,49 @@ def _told_end(status: JobStatus) -> JobEnd:
 
 def launcher_job_end(observed: Observed) -> JobEnd | None:
     """
-    Return how the launcher Job ended; None if it has not, does not exist or is being deleted.
+    Return how the launcher Job ended, also one that was deleted since; None if it has not, or never existed.
 
     One that is Complete, and not believed, has failed if no retry is left, and not ended otherwise.
     """
-    live = observed.live(kinds.JOB)
-    status = table(live.body, "status") if live is not None else {}
-    ends = [row for row in rows(status, "conditions") if text(row, "status") == "True"]
-    row = next((one for one in ends if text(one, "type") in ("Complete", "Failed")), None)
+    live = last_launcher_job(observed)
+    if live is None or not live.uid:
+        return _unseen_end(observed)
+    status, row = table(live.body, "status"), end_of(live.body)
     if row is None:
         return None
     at = moment(status, "completionTime") or moment(row, "lastTransitionTime")
     if (doubt := observed.disbelieved) is not None:
         return JobEnd(succeeded=False, reason=Reason.WORKER_LOST, message="", at=at) if doubt.final else None
     return JobEnd(text(row, "type") == "Complete", text(row, "reason"), text(row, "message"), at)
+
+
+def last_launcher_job(observed: Observed) -> Live | None:
+    """
+    Return the launcher Job or, if it was deleted while it ran, as the status says, that one as it was before.
+
+    The status says so no more before the controller deletes a launcher Job itself.
+    """
+    return observed.live(kinds.JOB) or (observed.gone_job if observed.status.is_true(Type.RUNNING) else None)
+
+
+def is_missed(observed: Observed) -> bool:
+    """
+    Whether the launcher has run, as the status says, and is gone without a trace.
+
+    A launcher whose pod is left, and has not succeeded, is started again.
+    """
+    if kinds.JOB in observed.mine or not observed.status.is_true(Type.RUNNING):
+        return False
+    is_known = observed.gone_job is not None and observed.gone_job.uid != ""
+    pods = (*observed.previous_launchers, *observed.departed_launchers)
+    return not is_known and all(pod.phase == "Succeeded" for pod in pods)
+
+
+def _unseen_end(observed: Observed) -> JobEnd | None:
+    """Return the end of a job whose launcher Job is gone: it may have succeeded, and is not started again."""
+    if observed.gone_job is None or not is_missed(observed):
+        return None
+    return JobEnd(succeeded=False, reason=Reason.LAUNCHER_GONE, message=_GONE, at=None)
 
 
 def is_over(observed: Observed) -> bool:
@@ -141,7 +179,7 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
 
 def failures(observed: Observed) -> int:
     """Return how many attempts of the launcher have failed, with those of Jobs that were not believed."""
-    live, known = observed.mine.get(kinds.JOB), observed.disbelieved or observed.written_verdict
+    live, known = observed.mine.get(kinds.JOB, observed.gone_job), observed.disbelieved or observed.written_verdict
     earlier = 0 if known is None else known.failures
     if live is None or (known is not None and known.job == live.uid):
         return earlier
@@ -172,7 +210,7 @@ def worker_counts(observed: Observed, *, suspended: bool) -> Counts:
     if suspended:
         active = _placed((*observed.workers, *observed.previous_workers))
     else:
-        active = sum(pod.is_usable for pod in observed.workers)
+        active = sum(pod.is_usable for pod in (*observed.workers, *left_to_job(observed)))
     return Counts(active, 0, sum(pod.phase == "Failed" and pod.deleted is None for pod in observed.workers))
 
 

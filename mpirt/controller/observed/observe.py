@@ -21,6 +21,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.attempts import Disbelieved, History
 from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model.nesting import pruned
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
     TEMPLATE_ANNOTATION,
@@ -120,6 +121,8 @@ class Observed:
     """The nodes that are about to go, by their names."""
     sees_nodes: bool = False
     """Whether nodes can be read."""
+    gone_job: Live | None = None
+    """The last launcher Job, if it was deleted or is being deleted, as it was before; without uid if unknown."""
     disbelieved: Disbelieved | None = None
     """Set if the existing launcher Job is Complete, and has failed all the same."""
     claimed: bool = False
@@ -150,7 +153,6 @@ def observe(
     rejections: Iterable[Rejection],
     *,
     departed: DepartedPods = (),
-    heard: datetime | None = None,
 ) -> Observed:
     """Return what is known about the job in `body`, from the cached objects."""
     key, named = owner.key, _named(owner.key, cached)
@@ -178,10 +180,15 @@ def observe(
         previous_launchers=tuple(pod for pod in launchers if _launcher_maker(key, job).is_previous(pod)),
         bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
         strangers=_strangers(owner, cached),
+        gone_job=_gone_job(owner, cached),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
-        heard=heard,
     )
+
+
+def _gone_job(owner: Owner, cached: Cached) -> Live | None:
+    found = (read_live(kinds.JOB, body) for body in cached.get(kinds.GONE_JOB, ()))
+    return next((one for one in found if one.owner == owner.uid or not one.uid), None)
 
 
 def _strangers(owner: Owner, cached: Cached) -> tuple[Live, ...]:
@@ -276,6 +283,9 @@ def slim(kind: str, body: Body) -> dict[str, Any]:
         kept = {name: metadata[name] for name in _READ_OF_NODE if name in metadata}
         return {"metadata": kept, "spec": {name: spec[name] for name in _READ_OF_NODE_SPEC if name in spec}}
     slimmed = {**body, "metadata": metadata, **digested(kind, body)}
+    if kind not in kinds.RESOURCES:
+        # Its CRD may keep whatever users write.
+        return {name: pruned(value) for name, value in slimmed.items()}
     if kind == kinds.POD:
         slimmed["spec"] = _slim_pod_spec(body["spec"])
         labels = table(metadata, "labels")

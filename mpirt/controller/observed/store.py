@@ -23,6 +23,7 @@ from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.departed import Departed
 from mpirt.controller.observed.going_nodes import GoingNodes
+from mpirt.controller.observed.gone_jobs import GoneJobs
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job, involved
@@ -54,6 +55,7 @@ class Store:
         self._removed: OrderedDict[str, int] = OrderedDict()
         # Objects that no watch delivers, each until a given time.
         self._lent: dict[JobKey, dict[_Place, tuple[Body, datetime]]] = {}
+        self._gone_jobs = GoneJobs()
         self._departed = Departed(clock)
         self._nodes = GoingNodes()
 
@@ -94,6 +96,8 @@ class Store:
                 self._removed.popitem(last=False)
             if place not in self._of or _uid(self._at(place)) != uid:
                 return set()
+            if kind == kinds.JOB:
+                self._gone_jobs.removed(self._of[place], self._at(place), slim(kind, body))
             return {self._lose(place)}
 
     def lose(self, kind: str) -> set[JobKey]:
@@ -126,10 +130,16 @@ class Store:
             lent[place] = (slim(kind, body), until)
             return before is None or _version(before[0]) != _version(body)
 
+    def miss_launcher_job(self, key: JobKey) -> None:
+        """Note that there is no launcher Job, as the API server says, and that no watch has reported why."""
+        with self._lock:
+            self._gone_jobs.miss(key)
+
     def forget_job(self, key: JobKey) -> None:
         """Drop what no watch removes of a job that is gone."""
         with self._lock:
             self._lent.pop(key, None)
+            self._gone_jobs.forget(key)
             self._departed.forget(key)
 
     def take_back(self, key: JobKey, kind: str, name: str) -> None:
@@ -155,6 +165,8 @@ class Store:
             found = {kind: list(objects.values()) for kind, objects in self._jobs.get(key, {}).items()}
             for kind, body in self._lent_to(key, now):
                 found.setdefault(kind, []).append(body)
+            if gone := self._gone_jobs.of(key):
+                found[kinds.GONE_JOB] = gone
             return found
 
     def departed(self, key: JobKey, now: datetime) -> list[tuple[Body, datetime]]:
@@ -204,6 +216,8 @@ class Store:
         if known is not None and self._is_known(place, body):
             return set()
         changed = set()
+        if kind == kinds.JOB and key is not None:
+            self._gone_jobs.put(key, self._at(place) if known == key else None, body)
         if known is not None:
             is_another = _uid(self._at(place)) != _uid(body)
             changed.add(self._lose(place) if is_another else self._drop(place))

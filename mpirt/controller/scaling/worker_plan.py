@@ -18,13 +18,13 @@ from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Outcome, Roster
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd
+from mpirt.controller.observed.facts import JobEnd, is_over
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.bare_workers import all_deletions, replicas_patch, worker_actions
 from mpirt.controller.scaling.departures import questions, wanted_replicas
 from mpirt.controller.scaling.reports import scaler_actions
 from mpirt.controller.scaling.roster_steps import next_step
-from mpirt.controller.scaling.stateful_sets import leaving_questions, limit, marks
+from mpirt.controller.scaling.stateful_sets import kept_workers, leaving_questions, limit, marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ def worker_plan(
     settings: Settings,
     *,
     wants: bool,
-    runs: bool,
     end: JobEnd | None,
     now: datetime,
 ) -> WorkerPlan:
-    """Return the plan for the workers. `wants`: whether the job keeps any; `runs`: whether it is not suspended."""
+    """Return the plan for the workers. `wants`: whether the job keeps any; `end`: how it ended, if it has."""
     bare = spec.workers.bare
     if bare is None:
-        return _of_stateful_set(spec, observed, now=now)
-    step = next_step(spec, bare, observed, runs=runs and wants and end is None, now=now)
+        return _of_stateful_set(spec, observed, is_over=end is not None and is_over(observed), now=now)
+    runs = wants and end is None and not spec.run.suspended
+    step = next_step(spec, bare, observed, runs=runs, now=now)
     plan = WorkerPlan(step.roster, step.outcome, step.again)
     if bare.roster is None:
         return plan
@@ -67,7 +67,7 @@ def worker_plan(
     plan = replace(plan, scalers=(*told, *drain_events(spec.owner, bare.roster, step.roster, now=now)))
     if not wants:
         return replace(plan, pods=tuple(all_deletions(observed)))
-    if end is not None or not runs:
+    if not runs:
         return plan
     wanted = wanted_replicas(bare, bare.roster, observed)
     return replace(
@@ -79,9 +79,9 @@ def worker_plan(
     )
 
 
-def _of_stateful_set(spec: JobSpec, observed: Observed, *, now: datetime) -> WorkerPlan:
+def _of_stateful_set(spec: JobSpec, observed: Observed, *, is_over: bool, now: datetime) -> WorkerPlan:
     return WorkerPlan(
         again=limit(spec, observed),
-        pods=tuple(marks(spec, observed, now=now)),
+        pods=(*kept_workers(spec, observed, is_over=is_over), *marks(spec, observed, now=now)),
         questions=leaving_questions(spec, observed),
     )

@@ -21,6 +21,7 @@ from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.spec import JobSpec, Settings
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, template
+from tests.unit.controller.schemas import own_fields
 from tests.unit.controller.test_crd import PUBLISHED, VERSIONS
 from tests.unit.layers import PROJECT
 
@@ -55,9 +56,9 @@ def fields(schema: Body, path: str) -> Iterator[str]:
         yield from fields(items, f"{path}[]")
     elif "properties" in others:
         yield from fields(others, f"{path}.*")
-    elif "properties" not in schema:
+    elif not own_fields(schema):
         yield path
-    for name, below in schema.get("properties", {}).items():
+    for name, below in own_fields(schema).items():
         yield from fields(below, f"{path}.{name}")
 
 
@@ -75,7 +76,7 @@ def jobs() -> list[JobSpec]:
 
 
 def objects(spec: JobSpec) -> list[Mapping[str, Any]]:
-    made = [config_map(spec, {}), service_account(spec), role(spec), role_binding(spec), service(spec)]
+    made = [config_map(spec, {}), service_account(spec), role(spec, [*spec.workers.names]), role_binding(spec), service(spec)]
     return [*made, *(each for settings in GANGS for each in objects_of_pods(spec, settings))]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, Plan, Rejection, WriteStatus
+from mpirt.controller.model.actions import Action, Create, Delete, Find, Patch, Plan, Rejection, WriteStatus
 from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
@@ -47,6 +47,8 @@ class World:
         """By the kind or the name of what is not taken."""
         self.departed: list[tuple[Body, datetime]] = []
         """Pods that others have taken the places of, and when."""
+        self.gone_jobs: list[Body] = []
+        """The launcher Job that was deleted, as it was before; empty if nobody has seen that."""
         self.seconds = 0.0
         self.heard: float | None = None
         """Since when the API server has been heard of without a break."""
@@ -67,6 +69,7 @@ class World:
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(slim(kind, body))
+        cached["gone Job"] = [slim("Job", body) if body else body for body in self.gone_jobs]
         heard = None if self.heard is None else at(self.heard)
         return decide(
             self.dialect,
@@ -112,6 +115,9 @@ class World:
                 self._patch(self._there(action.kind, action.name), action.operations)
             case Delete():
                 self._delete(action)
+            case Find():
+                assert (action.kind, action.name) not in self.objects
+                self.gone_jobs.append({})
             case WriteStatus():
                 body = self._there(action.kind, action.name)
                 assert action.uid == body["metadata"]["uid"]
@@ -147,7 +153,11 @@ class World:
         body = self.objects.pop((action.kind, action.name))
         uid = body["metadata"]["uid"]
         for key, other in list(self.objects.items()):
-            if any(owner["uid"] == uid for owner in other["metadata"].get("ownerReferences", [])):
+            owners = other["metadata"].get("ownerReferences", [])
+            others = [owner for owner in owners if owner["uid"] != uid]
+            if action.orphans:
+                other["metadata"]["ownerReferences"] = others
+            elif owners and not others:
                 del self.objects[key]
 
     def _patch(self, body: Body, operations: Sequence[Any]) -> None:
@@ -174,12 +184,21 @@ class World:
     def put(self, body: Body) -> Body:
         """An object is there."""
         metadata = body["metadata"]
+        if body["kind"] == "Job":
+            self.gone_jobs.clear()
         self.made[body["kind"]] += 1
         again = f"-{self.made[body['kind']]}" if self.made[body["kind"]] > 1 else ""
         metadata.setdefault("uid", f"uid-of-{body['kind']}{again}")
         metadata.setdefault("generation", 1)
         self.objects[body["kind"], metadata["name"]] = body
         return body
+
+    def lose_launcher_job(self) -> Body:
+        """Somebody has deleted the launcher Job, and a watch has reported it."""
+        job = self.get("Job")
+        self.gone_jobs = [job]
+        del self.objects["Job", job["metadata"]["name"]]
+        return job
 
     def get(self, kind: str) -> Body:
         """The one object of the kind."""
@@ -285,11 +304,7 @@ def _word(action: Action) -> str:
             return f"try {action.kind}"
         case Create(once=True):
             return f"tell {action.manifest['reason']}"
-        case Create():
-            return f"create {action.kind}"
-        case Patch():
-            return f"patch {action.kind}"
-        case Delete():
-            return f"delete {action.kind}"
         case WriteStatus():
             return "status"
+        case _:
+            return f"{type(action).__name__.lower()} {action.kind}"

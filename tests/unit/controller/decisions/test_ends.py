@@ -36,7 +36,7 @@ class TestAnEndIsFinal:
     @pytest.mark.parametrize("policy", ["None", "Running", "All"])
     def test_a_finished_job_whose_launcher_job_vanishes_gets_no_pods(self, policy: str) -> None:
         world = succeeded(policy)
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         done = world.later(60)
 
@@ -50,7 +50,7 @@ class TestAnEndIsFinal:
         world.launcher_is(pods.launcher(phase="Failed", conditions={}, containers=[end]), failed=1)
         world.finish("Failed", reason="BackoffLimitExceeded", message="Limit", failed=1)
         said = world.condition("Failed")
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         world.later(60)
 
@@ -68,7 +68,7 @@ class TestAnEndIsFinal:
         world = World(mpi_job(runPolicy={"ttlSecondsAfterFinished": 100}))
         world.start()
         world.finish(succeeded=1)
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
         world.later(15)
 
         assert world.plan().again == at(120)
@@ -77,7 +77,7 @@ class TestAnEndIsFinal:
     def test_before_its_end_a_launcher_job_that_is_deleted_comes_back(self) -> None:
         world = World()
         world.start()
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert "create Job" in writes(world.settle())
 
@@ -147,6 +147,91 @@ class TestAFinishedJobNeverGetsAPodAgain:
         assert "StatefulSet" not in world.kinds()
 
 
+def with_a_lost_worker() -> World:
+    """A finished job that keeps its workers, of which one was lost with its node."""
+    world = succeeded("None")
+    world.workers_are(pods.worker(1))
+    return world
+
+
+class TestAKeptWorkerThatIsLost:
+    def test_leaves_the_others_to_the_job_and_no_statefulset_that_waits_for_it(self) -> None:
+        world = with_a_lost_worker()
+
+        done = [action for action in world.later(60) if action.kind in ("Pod", "StatefulSet")]
+
+        assert writes(done) == ["patch Pod", "delete StatefulSet"]
+        assert "StatefulSet" not in world.kinds()
+        owners = world.objects["Pod", "train-worker-1"]["metadata"]["ownerReferences"]
+        assert owners == [
+            {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "train", "uid": "uid-of-train"}
+        ]
+
+    def test_is_no_longer_counted_and_the_others_are(self) -> None:
+        world = with_a_lost_worker()
+        world.later(60)
+
+        assert world.job is not None
+        assert world.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
+        assert world.later(3600) == []
+
+    def test_leaves_a_pod_of_an_earlier_job_of_the_name_alone(self) -> None:
+        world = with_a_lost_worker()
+        world.put(pods.worker(7, created=-60, owner=""))
+
+        world.later(60)
+
+        assert world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"] == []
+
+    def test_takes_one_with_it_that_the_statefulset_had_lost_by_then(self) -> None:
+        world = with_a_lost_worker()
+        world.put(pods.worker(7, owner=""))
+
+        world.later(60)
+
+        [owner] = world.objects["Pod", "train-worker-7"]["metadata"]["ownerReferences"]
+        assert owner["uid"] == "uid-of-train"
+
+    def test_makes_no_difference_while_it_is_on_its_way_out(self) -> None:
+        world = succeeded("None")
+        world.workers_are(pods.worker(0, deleted=50), pods.worker(1))
+
+        world.later(60)
+
+        patched = [action.name for action in world.done if action.kind == "Pod"]
+        assert patched == ["train-worker-1"]
+        assert "StatefulSet" not in world.kinds()
+
+    def test_leaves_others_that_go_when_the_policy_is_changed(self) -> None:
+        world = with_a_lost_worker()
+        world.later(60)
+
+        world.change(runPolicy={"cleanPodPolicy": "Running"})
+
+        assert "delete Pod" in writes(world.later(60))
+        assert ("Pod", "train-worker-1") not in world.objects
+
+    def test_leaves_others_that_go_when_the_job_runs_again(self) -> None:
+        world = with_a_lost_worker()
+        world.later(60)
+
+        annotate(world, **{RERUN: "1"})
+        world.later(60)
+
+        assert ("Pod", "train-worker-1") not in world.objects
+        assert world.state() == "Created"
+        assert "StatefulSet" in world.kinds()
+
+    def test_is_replaced_while_the_job_runs(self) -> None:
+        world = World()
+        world.start()
+        world.workers_are(pods.worker(1))
+
+        world.later(60)
+
+        assert "StatefulSet" in world.kinds()
+
+
 class TestItRunsAgain:
     def test_by_an_annotation_with_a_new_value(self) -> None:
         world = succeeded("Running")
@@ -183,7 +268,7 @@ class TestItRunsAgain:
         world.settle()
         world.finish(succeeded=1)
         world.later(15)
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert world.later(60) == []
         annotate(world, **{RERUN: "2"})
@@ -206,7 +291,7 @@ class TestItRunsAgain:
     def test_by_the_deletion_of_its_launcher_job_where_it_says_so(self) -> None:
         world = succeeded("Running", **{WHEN_DELETED: "true"})
         assert world.later(60) == []
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         world.later(10)
 
@@ -216,7 +301,7 @@ class TestItRunsAgain:
     @pytest.mark.parametrize("said", ["false", "", "yes"])
     def test_not_by_its_deletion_where_it_says_anything_else(self, said: str) -> None:
         world = succeeded("Running", **{WHEN_DELETED: said})
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert world.later(60) == []
 
@@ -304,7 +389,7 @@ class TestWhatIsInTheWay:
     def test_a_launcher_job_that_is_held_back_and_refused_is_told(self) -> None:
         world = World()
         world.start()
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
         world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
 
         world.settle()

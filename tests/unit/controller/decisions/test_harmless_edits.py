@@ -139,7 +139,7 @@ class TestACopyOfAPod:
         world = running()
         world.launcher_is()
         world.put(self.copy_of(pods.launcher(), "train-launcher-debug"))
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         done = world.settle()
 
@@ -169,7 +169,7 @@ class TestAnOrphan:
     def test_launcher_that_its_job_left_behind_is_ended_before_there_is_another(self) -> None:
         world = running()
         world.objects["Pod", "train-launcher-1"]["metadata"]["ownerReferences"] = []
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
 

@@ -260,7 +260,7 @@ class TestWhatIsDeletedComesBack:
         world = World()
         world.start()
         world.launcher_is()
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         done = world.settle()
 
@@ -271,7 +271,7 @@ class TestWhatIsDeletedComesBack:
     def test_the_launcher_is_held_back_while_the_one_before_is_ending(self) -> None:
         world = World()
         world.start()
-        job = world.objects.pop(("Job", "train-launcher"))
+        job = world.lose_launcher_job()
         world.objects["Pod", "train-launcher-1"]["metadata"]["deletionTimestamp"] = time(30)
 
         world.settle()
@@ -289,7 +289,7 @@ class TestWhatIsDeletedComesBack:
     def test_a_launcher_pod_that_was_left_without_its_job_is_deleted_first(self) -> None:
         world = World()
         world.start()
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert writes(world.settle())[:2] == ["delete Pod", "create Job"]
 
@@ -942,7 +942,7 @@ class TestSpecsThatCantBe:
         world = World()
         world.start()
         world.finish(succeeded=1)
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         world.change(slotsPerWorker="two")
         world.later(60)

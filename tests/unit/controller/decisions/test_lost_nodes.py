@@ -99,7 +99,7 @@ class TestThePodOfALostNode:
         world.start(node="node-2")
         lost = pods.launcher(node="node-2", conditions=pods.given_up(LOST), deleted=OVER)
         world.launcher_is(lost, active=1)
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
 
         assert not forced(world, at_second=OVER - 1)
         assert world.get("Job")["spec"]["parallelism"] == 0

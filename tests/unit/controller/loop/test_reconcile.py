@@ -8,10 +8,10 @@ import pytest
 
 from mpirt.controller.loop.reconcile import Result
 from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Exists, Missing, Outcome, Refused, Unavailable
+from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
-from tests.unit.controller.world import writes
+from tests.unit.controller.world import World, writes
 
 
 class TestAWebhookThatIsDown:
@@ -275,3 +275,43 @@ class TestWhatAnotherControllerHasMade:
         ground.look()
 
         assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
+
+
+class TestALauncherJobThatNoWatchShows:
+    @staticmethod
+    def missing() -> tuple[Ground, Body]:
+        """A job that runs, and its launcher Job, of which no watch has told."""
+        world = World()
+        world.start()
+        job = world.get("Job")
+        world.launcher_is()
+        del world.objects["Job", "train-launcher"]
+        assert world.job is not None
+        return Ground(world.job, *world.objects.values()), {**job, "metadata": {**job["metadata"], "labels": {}}}
+
+    def test_is_the_jobs_own_if_it_is_there_all_the_same(self) -> None:
+        ground, job = self.missing()
+        ground.answers["Find Job"] = Done(job)
+
+        assert ground.look().result is Result.CHANGED
+        assert writes(ground.asked) == ["find Job"]
+        ground.look()
+
+        assert not {"find Job", "create Job"} & set(writes(ground.asked))
+
+    def test_is_gone_if_the_api_server_says_so(self) -> None:
+        ground, _ = self.missing()
+        ground.answers["Find Job"] = Missing('jobs.batch "train-launcher" not found')
+
+        assert ground.look().result is Result.CHANGED
+
+        assert ground.status()["Failed"][:2] == ("True", "LauncherGone")
+        assert "create Job" not in writes(ground.asked)
+
+    def test_is_looked_for_again_if_the_api_server_does_not_answer(self) -> None:
+        ground, _ = self.missing()
+        ground.answers["Find Job"] = Unavailable("no answer within 5 s")
+
+        assert [ground.look(1).result for _ in range(3)] == [Result.FAILED] * 3
+
+        assert writes(ground.asked) == ["find Job"]

@@ -383,7 +383,7 @@ class TestWhenTheLauncherStartsAgain:
     def test_so_is_one_that_came_after_the_launcher_job_was_deleted(self) -> None:
         world = started()
         world.launcher_is()
-        del world.objects["Job", "train-launcher"]
+        world.lose_launcher_job()
         world.later(5)
         assert world.condition("Restarting")[2] == "the launcher Job was deleted"
 

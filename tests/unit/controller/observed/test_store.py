@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.gone_jobs import end_of
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON, at
 
@@ -41,6 +42,22 @@ def owned(kind: str, name: str = "train-config", **fields: Any) -> dict[str, Any
     body = thing(name, **fields)
     body["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train", "uid": "x", "controller": True}]
     return body
+
+
+def test_of_a_job_that_is_nested_without_end_a_hundred_levels_are_kept(store: Store) -> None:
+    deep: Any = None
+    for _ in range(9_990):
+        deep = {"a": deep}
+
+    changed = store.put("MPIJob", {**job(), "spec": {"unknown": deep, "slotsPerWorker": 2}})
+
+    kept, levels = store.job(KEY), 0
+    assert kept is not None
+    spec = kept["spec"]
+    below = spec["unknown"]
+    while below is not None:
+        below, levels = below["a"], levels + 1
+    assert (changed, spec["slotsPerWorker"], levels) == ({KEY}, 2, 99)
 
 
 class TestJobsOfSeveralKinds:
@@ -344,3 +361,42 @@ def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> di
 
 def gone(store: Store, now: datetime = NOON) -> list[tuple[str, str]]:
     return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.departed(KEY, now)]
+
+
+class TestALauncherJobThatIsDeleted:
+    @staticmethod
+    def job(version: str, *, ended: bool = False, deleted: bool = False) -> Body:
+        body = thing(version=version)
+        going = {"deletionTimestamp": "2026-05-04T12:00:00Z"} if deleted else {}
+        conditions = [{"type": "Complete", "status": "True"}] if ended else []
+        metadata = {**body["metadata"], **going}
+        return {**body, "metadata": metadata, "spec": {}, "status": {"conditions": conditions}}
+
+    def gone(self, store: Store) -> list[bool]:
+        """For each that is known to be deleted whether it had ended before that."""
+        return [end_of(body) is not None for body in store.around(KEY, NOON).get("gone Job", ())]
+
+    def test_is_known_as_it_was_before(self, store: Store) -> None:
+        store.put("Job", self.job("5", ended=True))
+        assert self.gone(store) == []
+        store.put("Job", self.job("6", ended=True, deleted=True))
+        store.remove("Job", self.job("7", ended=True, deleted=True))
+
+        assert self.gone(store) == [True]
+
+    def test_is_forgotten_when_there_is_another_one(self, store: Store) -> None:
+        store.put("Job", self.job("5"))
+        store.remove("Job", self.job("6"))
+        assert self.gone(store) == [False]
+
+        store.put("Job", {**self.job("7"), "metadata": {**self.job("7")["metadata"], "uid": "another"}})
+
+        assert self.gone(store) == []
+
+    def test_is_forgotten_with_its_job(self, store: Store) -> None:
+        store.miss_launcher_job(KEY)
+        assert self.gone(store) == [False]
+
+        store.forget_job(KEY)
+
+        assert self.gone(store) == []

@@ -105,7 +105,7 @@ class TestPatience:
         world.later(3000)
         assert world.status["phase"] == "Running"
 
-        del world.objects["Job", "elastic-launcher"]
+        world.lose_launcher_job()
         world.objects.pop(("Pod", "elastic-launcher-1"))
         for name in world.workers():
             world.vanishes(name)

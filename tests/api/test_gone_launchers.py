@@ -1,0 +1,88 @@
+"""
+A launcher Job that a cleaner deletes before anybody has written down how it ended: the job does not run again.
+
+The controller is this module's own, because it is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.api import controllers
+from tests.api.controllers import Controller, Replica, job_name
+from tests.api.states import made_again
+from tests.e2e.controller.mpijobs import MpiJob, submit
+from tests.e2e.ground import Ground
+from tests.kube.wait import until
+from tests.plane.plane import Plane
+from tests.plane.stages import ENDS, NEVER
+
+WITHIN = 90.0
+
+
+@pytest.fixture(scope="module")
+def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    with controllers.passing(plane, cluster, tmp_path_factory.mktemp("alone")) as installed:
+        yield installed
+
+
+@pytest.fixture
+def job(alone: Controller) -> MpiJob:
+    """One whose launcher runs until it is told to end."""
+    made = submit(alone.namespace, job_name("gone"), "busybox", ("true",), annotations={"Launcher": {ENDS: NEVER}})
+    made.wait_for("Running")
+    return made
+
+
+def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(job: MpiJob) -> None:
+    let_end(job)
+    delete_launcher_job(job)
+
+    job.wait_for_end()
+
+    assert job.condition("Succeeded")["status"] == "True"
+    assert launchers(job) <= 1
+
+
+def test_one_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
+    alone: Controller, job: MpiJob
+) -> None:
+    [replica] = alone.replicas
+    without(replica, job)
+
+    job.wait_for("Failed")
+
+    assert job.condition("Failed")["reason"] == "LauncherGone"
+    assert launchers(job) == 0
+    assert made_again(job.namespace, job.name) == []
+
+    job.namespace.kubectl("annotate", "mpijobs.kubeflow.org", job.name, "mpirt.dev/rerun=once")
+    job.wait_for("Running")
+
+
+def without(replica: Replica, job: MpiJob) -> None:
+    """The controller is away while the launcher ends and its Job is deleted."""
+    replica.end()
+    try:
+        let_end(job)
+        delete_launcher_job(job)
+    finally:
+        replica.start()
+
+
+def let_end(job: MpiJob) -> None:
+    """The launcher succeeds, and its Job shows that."""
+    name = f"{job.name}-launcher"
+    job.namespace.kubectl("annotate", "pods", f"--selector=job-name={name}", f"{ENDS}=0", "--overwrite")
+    job.namespace.kubectl("wait", f"job/{name}", "--for=condition=Complete", f"--timeout={WITHIN:g}s")
+
+
+def delete_launcher_job(job: MpiJob) -> None:
+    job.namespace.kubectl("delete", "job", f"{job.name}-launcher", "--wait=true")
+    until(lambda: launchers(job) == 0, within=WITHIN, what="no pod of the launcher Job")
+
+
+def launchers(job: MpiJob) -> int:
+    return len(job.pods("launcher"))
