@@ -166,6 +166,12 @@ cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster; 
 demo: venv programs ## run an MPI job on the test cluster and say where its ranks ran (root); CLUSTER=current: on yours
 	@$(BIN)/python -m demo
 
+.PHONY: crds
+crds: venv ## write the pod specs in crds/ anew, as the newest Kubernetes of the test cluster has them
+	@mkdir -p build
+	$(BIN)/python -m tests.plane /openapi/v3/api/v1 >build/openapi.json
+	$(BIN)/python crds/generate.py <build/openapi.json
+
 # ---- installation on a cluster -------------------------------------------------------------------------------
 
 # REGISTRY=PREFIX TAG=TAG name the images, NAMESPACE another namespace; `$(PYTHON) deploy/render.py` lists all

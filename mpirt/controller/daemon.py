@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from mpirt.controller.cluster.availability import Availability
+from mpirt.controller.cluster.availability import Availability, lasting_failures
 from mpirt.controller.cluster.discovery import Discovery, Fixed
 from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.informer import Informer, Source, Where
@@ -158,7 +158,8 @@ class Daemon:
             for each in self._informers
             if not each.synced.is_set()
         ]
-        return [*without, *filter(None, (one.problem() for one in self._groups.values())), *unlisted]
+        groups = filter(None, (one.problem() for one in self._groups.values()))
+        return [*without, *groups, *unlisted, *lasting_failures(self._informers)]
 
     def missing(self) -> list[str]:
         """Return why there are no objects of some kinds. The others are acted upon without them."""
@@ -172,7 +173,9 @@ class Daemon:
         ended = [
             f"{each.name} has ended" for each in self._workers if each.ident is not None and not each.is_alive()
         ]
-        return [] if self._stopping.is_set() else [*dead, *stuck, *ended]
+        is_renewed = self._elector is None or self._elector.is_alive()
+        lease = [] if is_renewed else ["the lease is no longer renewed"]
+        return [] if self._stopping.is_set() else [*dead, *stuck, *ended, *lease]
 
     def _show_metrics(self) -> None:
         self._metrics.show(
@@ -181,6 +184,7 @@ class Daemon:
             launchers=lambda: self._store.names(kinds.JOB),
             leads=self.leads,
             kinds=self._kinds.table,
+            failing=lambda: {each.resource.kind: each.failing_for() for each in self._informers},
         )
 
     def _make_informers(self, options: Options, link: Link) -> list[Informer]:

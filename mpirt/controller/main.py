@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -49,7 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: Options, environment: Mapping[str, str]) -> int:
     end = _End()
-    _allow_for_deep_objects()
     log = LineLog(sys.stdout, FORMS[options.log_format], lambda: datetime.now(UTC))
     metrics = Metrics()
     link = connect(options.kubeconfig, count=metrics.called)
@@ -71,17 +69,6 @@ def _run(options: Options, environment: Mapping[str, str]) -> int:
     link.close()
     log.info("stopped", code=int(code))
     return code
-
-
-def _allow_for_deep_objects() -> None:
-    """
-    Raise Python's limits for deeply nested objects.
-
-    An API server accepts 10,000 levels of nesting, from anybody who may create a job. One object beyond Python's
-    limits would keep a whole list from being read. Only the used part of a stack takes memory.
-    """
-    sys.setrecursionlimit(20_000)
-    threading.stack_size(64 << 20)
 
 
 class _End:

@@ -33,7 +33,7 @@ from tests.plane.plane import Plane
 
 NAME = "mpirt-controller"
 
-_PROGRAM = Path(sys.executable).with_name(NAME)
+PROGRAM = str(Path(sys.executable).with_name(NAME))
 _READY_WITHIN = 60.0
 _GONE_WITHIN = 600.0
 # What a plane without nodes of its own has no use for.
@@ -165,16 +165,24 @@ def install(
     urls: Sequence[str] = (),
     sees_nodes: bool = False,
     environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = (PROGRAM,),
 ) -> Controller:
     """
     Start a controller in a new namespace; returns when it is ready and leads.
 
     `urls` are the ways by which the replicas reach the API server, where these are not the straight one.
     `sees_nodes`: whether it may read nodes, as the controller for all namespaces may. `environment` has the last
-    word on the variables that the Deployment sets.
+    word on the variables that the Deployment sets; `program` is how a process of it is started.
     """
     controller = start(
-        plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, environment=environment
+        plane,
+        cluster,
+        folder,
+        replicas=replicas,
+        urls=urls,
+        sees_nodes=sees_nodes,
+        environment=environment,
+        program=program,
     )
     controller.wait_until_ready()
     return controller
@@ -189,6 +197,7 @@ def start(
     urls: Sequence[str] = (),
     sees_nodes: bool = False,
     environment: Mapping[str, str] | None = None,
+    program: Sequence[str] = (PROGRAM,),
 ) -> Controller:
     """The same, without waiting for it."""
     namespace = ground.fresh_namespace(cluster, folder)
@@ -202,7 +211,9 @@ def start(
             folder / namespace.name / f"{name}.kubeconfig", plane.site, NAME, token=token,
             url=urls[number] if urls else "",
         )  # fmt: skip
-        made.append(_replica(plane, name, deployment, namespace.name, file, more=environment or {}))
+        made.append(
+            _replica(plane, name, deployment, namespace.name, file, more=environment or {}, program=program)
+        )
     controller = Controller(namespace, made)
     for each in made:
         each.start()
@@ -253,7 +264,14 @@ def _let_see_nodes(namespace: Namespace) -> None:
 
 
 def _replica(
-    plane: Plane, name: str, deployment: Manifest, namespace: str, file: Path, *, more: Mapping[str, str]
+    plane: Plane,
+    name: str,
+    deployment: Manifest,
+    namespace: str,
+    file: Path,
+    *,
+    more: Mapping[str, str],
+    program: Sequence[str],
 ) -> Replica:
     """The process that the Deployment's container would be."""
     [container] = deployment["spec"]["template"]["spec"]["containers"]
@@ -264,7 +282,7 @@ def _replica(
     } | dict(more)
     [port] = place.free_ports(plane.site.address, 1)
     argv = [
-        str(_PROGRAM),
+        *program,
         *container["args"],
         f"--kubeconfig={file}",
         f"--metrics-address={plane.site.address}",

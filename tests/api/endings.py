@@ -35,7 +35,7 @@ def running(controller: Controller, prefix: str, *, retries: int, **pods: Any) -
     with story(job) as told:
         told.until("Running")
         yield told
-    namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
+    namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false", "--ignore-not-found")
 
 
 def have(job: MpiJob, pod: str, words: tuple[str, ...]) -> None:

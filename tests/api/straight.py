@@ -1,5 +1,5 @@
 """
-An administrator's requests to a plane's API server, without a kubectl for each of them.
+Requests to a plane's API server, an administrator's or somebody else's, without a kubectl for each of them.
 
 For tests that make hundreds of them, or that have to hear of every change at once. Each request has a connection
 of its own, so every method may be called from any thread.
@@ -57,11 +57,12 @@ class Watching:
 class Straight:
     """The way to one plane's API server."""
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: Plane, *, token: str = "") -> None:
+        """An administrator's, where no other token is given."""
         site = plane.site
         self._address, self._port = site.address, site.api_port
         self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
-        self._headers = {"Authorization": f"Bearer {site.secrets.token(pki.ADMIN)}"}
+        self._headers = {"Authorization": f"Bearer {token or site.secrets.token(pki.ADMIN)}"}
 
     def get(self, path: str) -> Body:
         return self._ask("GET", path)
@@ -81,17 +82,23 @@ class Straight:
         connection.request("GET", f"{path}?watch=1", headers=self._headers)
         return Watching(connection)
 
-    def _ask(self, method: str, path: str, body: Body | None = None, content: str = "application/json") -> Body:
+    def send(
+        self, method: str, path: str, text: str | None = None, *, content: str = "application/json"
+    ) -> tuple[int, bytes]:
+        """Send what somebody has written himself; returns the status and the answer, both as they are."""
         connection = self._connected(timeout=_WITHIN)
         try:
-            headers = self._headers | {"Content-Type": content}
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            connection.request(method, path, text, self._headers | {"Content-Type": content})
             answer = connection.getresponse()
-            found: Body = json.loads(answer.read())
+            return answer.status, answer.read()
         finally:
             connection.close()
-        if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise Denied(answer.status, str(found.get("message")))
+
+    def _ask(self, method: str, path: str, body: Body | None = None, content: str = "application/json") -> Body:
+        status, answer = self.send(method, path, None if body is None else json.dumps(body), content=content)
+        found: Body = json.loads(answer)
+        if status >= http.HTTPStatus.BAD_REQUEST:
+            raise Denied(status, str(found.get("message")))
         return found
 
     def _connected(self, *, timeout: float | None) -> http.client.HTTPSConnection:

@@ -317,12 +317,18 @@ def test_the_documented_way_from_arenas_crds_to_ours_is_open_and_the_controller_
 
         arena.kubectl("delete", "crd", CRD, "--timeout=60s")
         arena.kubectl("apply", "--kustomize", OURS)
+        until(lambda: serves_mpijobs(arena.kubectl), within=NOTICED_WITHIN, what="our MPIJobs")
 
         submit(installed, "v2beta1").wait_for_end()
         trainings.submit(installed.namespace, job_name("elastic"), replicas=1).wait_for("Running")
         [replica] = installed.replicas
         assert (replica.page("/readyz"), replica.ends) == ("ok\n", [])
         assert set(stored(arena.kubectl)) == {"v2beta1"}
+
+
+def serves_mpijobs(kubectl: Kubectl) -> bool:
+    said = kubectl("get", "--raw", "/apis/kubeflow.org/v2beta1", check=False)
+    return said.returncode == 0 and any(each["name"] == "mpijobs" for each in json.loads(said.stdout)["resources"])
 
 
 def serves_trainings(kubectl: Kubectl) -> bool:

@@ -49,6 +49,24 @@ def test_a_job_whose_attempts_are_used_up_fails_with_the_last_ones_cause(
         assert len(one.events("MPIJobRestarting")) == retries
 
 
+def test_a_kept_worker_that_is_lost_is_not_missed_and_the_others_go_with_the_job(controller: Controller) -> None:
+    with running(controller, "kept", retries=0) as one:
+        have(one.job, launcher(one.job), SUCCEEDS)
+        one.end()
+        lost, kept = (f"{one.job.name}-worker-{number}" for number in range(2))
+        kubectl = controller.namespace.kubectl
+
+        kubectl("delete", "pod", lost, "--wait=false")
+
+        sets = ("get", "statefulset", f"{one.job.name}-worker", "--ignore-not-found", "--output=name")
+        until(lambda: not kubectl(*sets).stdout, within=WITHIN, what="the end of the StatefulSet")
+        assert [pod["metadata"]["name"] for pod in one.job.pods("worker")] == [kept]
+        [owner] = kubectl.get("pod", kept)["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == ("MPIJob", one.job.name)
+        kubectl("delete", "mpijobs.kubeflow.org", one.job.name, "--wait=false")
+        until(lambda: not one.job.pods("worker"), within=WITHIN, what=f"the end of {kept}")
+
+
 def test_a_worker_that_died_before_its_launcher_is_the_cause(controller: Controller) -> None:
     with running(controller, "worker", retries=0) as one:
         worker = f"{one.job.name}-worker-1"

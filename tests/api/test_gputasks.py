@@ -7,6 +7,7 @@ On a plane of its own, because other tests' pods would take its nodes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -235,14 +236,24 @@ def test_a_name_that_is_too_long_is_refused_in_words(tasks: Namespace) -> None:
     assert "the name must have at most 63 characters" in refused(tasks, manifest("x" * 64))
 
 
-def test_numbers_are_taken_and_fields_of_a_newer_kubernetes_are_kept(tasks: Namespace) -> None:
-    template = {"spec": {"tomorrow": {"field": 1}, "containers": [{"name": "gpu-task", "tomorrow": "x"}]}}
+def test_a_field_that_pods_do_not_have_is_refused_and_without_validation_dropped(tasks: Namespace) -> None:
+    container = {"name": "gpu-task", "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
+    name = job_name("unknown")
+    body = manifest(name, template={"spec": {"tomorrow": {"a": 1}, "containers": [container]}})
+
+    said = refused(tasks, body)
+    tasks.kubectl("create", "--validate=false", "--filename=-", stdin=json.dumps(body))
+
+    assert re.search(r'unknown field "(spec\.template\.spec\.)?tomorrow"', said)
+    assert Task(tasks, name).body()["spec"]["template"] == {"spec": {"containers": [container]}}
+
+
+def test_numbers_are_taken(tasks: Namespace) -> None:
     numbers: dict[str, Any] = {"cpu": 2, "memory": 1000000000, "gpu-amount": 1}
-    task = submit(tasks, "numbers", template=template, **numbers)
+    task = submit(tasks, "numbers", **numbers)
 
     task.wait_for("GPUTaskRunning")
 
-    assert task.body()["spec"]["template"] == template
     assert task.pod()["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "1G", GPU: "1"}
 
 

@@ -1,9 +1,10 @@
 """
-Debian packages of bookworm for the cluster's own use: fetched with apt's checks, unpacked, never installed.
+Debian packages, of bookworm where nothing else is said, for the tests' own use: fetched with apt's checks,
+unpacked, never installed.
 
 Installing etcd or containerd would start services, and clash with a Docker that the host runs. So apt gets a
 state of its own: lists, sources, no preferences, and no installed packages, which could otherwise stand above
-bookworm's. Proxies and other ways of transport stay as the host's apt has them.
+the suite's. Proxies and other ways of transport stay as the host's apt has them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ NO_SOURCE_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class AptRoot:
-    """An apt state of our own that knows what bookworm has."""
+    """An apt state of our own that knows what a suite has."""
 
     folder: Path
     sources: Sequence[Source]
@@ -36,7 +37,8 @@ class AptRoot:
     @property
     def remedy(self) -> str:
         where = ", ".join(sorted({source.uri for source in self.sources}))
-        return f"check the network and the proxy, and that {where} carries bookworm; then run again"
+        suite = self.sources[0].suite
+        return f"check the network and the proxy, and that {where} carries {suite}; then run again"
 
 
 def host_entries() -> list[Entry]:
@@ -44,10 +46,10 @@ def host_entries() -> list[Entry]:
     return aptsources.parse_entries(output("apt-get", "indextargets", "--format", aptsources.FORMAT))
 
 
-def prepare(folder: Path) -> AptRoot:
-    """An apt state in `folder` with bookworm's lists, fetched from the host's own mirror."""
+def prepare(folder: Path, suite: str = aptsources.SUITE) -> AptRoot:
+    """An apt state in `folder` with the lists of a suite, fetched from the host's own mirror."""
     entries = host_entries()
-    sources = aptsources.bookworm_sources(entries)
+    sources = [aptsources.of_suite(source, suite) for source in aptsources.bookworm_sources(entries)]
     if not sources:
         raise ClusterError(no_source(entries), remedy=NO_SOURCE_REMEDY)
     root = AptRoot(folder.resolve(), tuple(sources))

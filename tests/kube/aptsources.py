@@ -9,7 +9,7 @@ weak evidence; apt knows an archive's origin once it has its lists, and checks D
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SUITE = "bookworm"
 
@@ -68,6 +68,11 @@ def bookworm_sources(entries: Sequence[Entry]) -> list[Source]:
     if security:
         sources.append(Source(security[0].uri, f"{SUITE}-security"))
     return sources
+
+
+def of_suite(source: Source, suite: str) -> Source:
+    """The same archive, of another suite than bookworm: every archive has them all."""
+    return replace(source, suite=source.suite.replace(SUITE, suite, 1))
 
 
 def sources_list(sources: Sequence[Source], architecture: str) -> str:

@@ -80,16 +80,23 @@ class OwnPlane(Plane):
 @contextmanager
 def running(folder: Path, binaries: Binaries, *, names: Iterable[str] = NODES) -> Iterator[OwnPlane]:
     """A plane with these nodes, which is gone after the block."""
+    with bare(folder, binaries) as plane:
+        plane.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
+        for component in (CONTROLLER_MANAGER, SCHEDULER, KWOK):
+            plane.start(component)
+        nodes.add(plane.kubectl, names)
+        yield plane
+
+
+@contextmanager
+def bare(folder: Path, binaries: Binaries) -> Iterator[OwnPlane]:
+    """An API server that knows Kubernetes' own types alone, which is gone after the block."""
     plane = OwnPlane(place.fresh(folder), binaries)
     _write_files(plane.site)
     try:
         plane.start(ETCD)
         plane.start(APISERVER)
         plane.wait_until_ready()
-        plane.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
-        for component in (CONTROLLER_MANAGER, SCHEDULER, KWOK):
-            plane.start(component)
-        nodes.add(plane.kubectl, names)
         yield plane
     finally:
         _stop(list(plane.children.values()))

@@ -89,7 +89,9 @@ def test_what_is_to_be_granted_is_what_tests_grant() -> None:
 
 def test_every_metric_that_is_named_exists() -> None:
     metrics = Metrics()
-    metrics.show(depth=lambda: 0.0, jobs=lambda: 0.0, launchers=tuple, leads=lambda: True, kinds=dict)
+    metrics.show(
+        depth=lambda: 0.0, jobs=lambda: 0.0, launchers=tuple, leads=lambda: True, kinds=dict, failing=dict
+    )
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", metrics.page().decode(), re.MULTILINE))
     histograms = [name for name, kind in types.items() if kind == "histogram"]
 

@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable
 
 from mpirt.controller.cluster.informer import Informer
 
+# A failed watch is repeated every 15 s at the latest, and API servers are restarted within a minute.
+_LASTING = 60.0
+
 
 class Availability:
     """The kinds of CRDs. Every method may be called from any thread."""
@@ -46,3 +49,13 @@ class Availability:
         """Whether nothing can be done until this informer has listed its kind."""
         is_broken = informer.resource.kind in self._informers and informer.problem
         return not (informer.synced.is_set() or is_broken)
+
+
+def lasting_failures(informers: Iterable[Informer]) -> list[str]:
+    """Return which kinds could be read once, and for a while can't be any more, with the reason."""
+    failing = [(each, each.failing_for()) for each in informers if each.synced.is_set()]
+    return [
+        f"{each.resource.plural} could not be listed or watched for {seconds:.0f} s: {each.problem}"
+        for each, seconds in failing
+        if seconds > _LASTING
+    ]

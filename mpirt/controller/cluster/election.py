@@ -51,13 +51,23 @@ class Seen:
     """When that was, by this process's own clock."""
 
 
-def seen(body: Body, before: Seen | None, now: float) -> Seen:
-    """Return what the Lease says, and since when; `before` if its resourceVersion has not changed."""
+def seen(body: Body, before: Seen | None, now: float, terms: Terms) -> Seen:
+    """
+    Return what the Lease says, and since when; `before` if its resourceVersion has not changed.
+
+    Without a valid duration it has ours: nobody takes it from a holder at once.
+    """
     version = text(table(body, "metadata"), "resourceVersion")
     if before is not None and before.version == version:
         return before
     spec = table(body, "spec")
-    return Seen(version, text(spec, "holderIdentity"), number(spec, "leaseDurationSeconds"), now)
+    duration = number(spec, "leaseDurationSeconds")
+    return Seen(version, text(spec, "holderIdentity"), duration if duration > 0 else terms.duration, now)
+
+
+def is_lease(body: Body) -> bool:
+    """Whether an answer is an object, and not the page of a proxy."""
+    return text(table(body, "metadata"), "resourceVersion") != ""
 
 
 def is_free(lease: Seen, identity: str, now: float) -> bool:

@@ -11,7 +11,6 @@ dictionaries.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
 
+from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.cluster.discovery import BadAnswer, Forbidden, OtherVersion, Unserved
 from mpirt.controller.cluster.link import Answer, Away, Link, Request, Stream, path
 from mpirt.controller.model.kinds import Resource
@@ -119,6 +119,7 @@ class Informer:
         self._failures = 0
         self._looks = 0
         self._heard = self._clock()
+        self._failing_since: float | None = None
         self._stopping = threading.Event()
         self._stream: Stream | None = None
         self._thread = threading.Thread(target=self._run, name=f"watch {self.resource.plural}", daemon=True)
@@ -141,6 +142,11 @@ class Informer:
     def is_alive(self) -> bool:
         """Whether the thread makes progress; retrying counts as progress."""
         return self._thread.is_alive() and self._clock() - self._heard < _ALIVE_WITHIN
+
+    def failing_for(self) -> float:
+        """Return for how many seconds the kind could be neither listed nor watched; 0 while a watch is open."""
+        since = self._failing_since
+        return 0.0 if since is None or self._stream is not None else self._clock() - since
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -174,6 +180,8 @@ class Informer:
         if self._stopping.is_set():
             return
         self.problem = why
+        if self._failing_since is None:
+            self._failing_since = self._heard
         if self._failures in (0, 5):
             self._log.warning("watch interrupted", kind=self.resource.kind, error=why)
         self._failures += 1
@@ -188,6 +196,7 @@ class Informer:
         self.problem = str(error)
         after = look_again(self._looks, self._chance(), error)
         self._looks += 1
+        self._failing_since = None
         self.synced.set()
         self._wait(after)
 
@@ -218,6 +227,7 @@ class Informer:
                 raise BadAnswer(f"the list of {self.resource.plural} has no resourceVersion")
         self._sink.replaced(self.resource.kind, (body for page in pages for body in page), version)
         self._version = version
+        self._failing_since = None
         self.synced.set()
         self._well()
 
@@ -263,6 +273,7 @@ class Informer:
             stream.close()
         if self._clock() - begun < 1:
             raise BadAnswer("the watch ended as soon as it started")
+        self._failing_since = None
 
     def _read(self, lines: Iterator[bytes]) -> None:
         for line in lines:
@@ -280,6 +291,8 @@ class Informer:
                 case _:
                     raise BadAnswer(text(body, "message") or f"unknown watch event type {kind!r}")
             self._version = text(table(body, "metadata"), "resourceVersion") or self._version
+            # An open watch that delivers nothing is no proof yet: it may end with the same error again.
+            self._failing_since = None
 
     def _query(self, **words: str) -> dict[str, str]:
         chosen = {"labelSelector": self._where.labels, "fieldSelector": self._where.fields}
@@ -318,7 +331,7 @@ def _bad_answer(answer: Answer) -> Exception:
 
 def _event(line: bytes) -> tuple[str, Body]:
     try:
-        found = json.loads(line)
+        found = decode(line)
     except ValueError as error:
         raise BadAnswer(f"malformed watch event, not JSON: {line[:80]!r}") from error
     if not isinstance(found, dict):

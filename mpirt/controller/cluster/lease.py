@@ -12,16 +12,24 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Protocol
 
 from mpirt.controller.cluster import election
 from mpirt.controller.cluster.election import Seen, Terms
-from mpirt.controller.cluster.link import Answer, Away, Link, Request, path
+from mpirt.controller.cluster.link import Answer, Away, Request, path
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
-from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.monitoring.logs import Log, report_mistake
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 _NOT_FOUND, _CONFLICT = 404, 409
+
+
+class Api(Protocol):
+    """Access to the API server."""
+
+    def ask(self, request: Request) -> Answer:
+        """Send a request and return the answer. Raises Away."""
 
 
 class Elector:
@@ -35,7 +43,7 @@ class Elector:
     leads or waits.
     """
 
-    def __init__(self, link: Link, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
+    def __init__(self, link: Api, namespace: str, name: str, identity: str, log: Log, *, terms: Terms) -> None:
         self._link = link
         self._where = (namespace, name)
         self._identity = identity
@@ -53,6 +61,10 @@ class Elector:
     def leads(self) -> bool:
         """Whether this process may write now."""
         return _now() < self._until
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs, if it was started: without it the Lease is never renewed, nor given up."""
+        return self._thread is None or self._thread.is_alive()
 
     def start(self, *, gained: Callable[[], None], lost: Callable[[], None]) -> None:
         """Start the thread, which calls `gained` and `lost`, each at most once."""
@@ -97,6 +109,10 @@ class Elector:
                 self._until = begun + self._terms.deadline
         except Away as error:
             self._note(str(error))
+        except Exception as error:  # noqa: BLE001  not renewed, and given up at the deadline like any other lease
+            self._note(f"{type(error).__name__}: {error}")
+            if self._trouble != told:
+                report_mistake(self._log, error, lease="/".join(self._where))
         if self._trouble not in ("", told):
             self._log.warning("lease not renewed", lease="/".join(self._where), error=self._trouble)
 
@@ -109,7 +125,8 @@ class Elector:
             if not answer.is_good:
                 self._note(answer.message)
                 return False
-            self._look(answer.body, now)
+            if not self._look(answer.body, now):
+                return False
         lease = self._seen
         if lease is not None and lease.holder not in ("", self._identity):
             # Another replica is the holder, whoever wrote that: it may write from now on.
@@ -131,26 +148,38 @@ class Elector:
         return self._took(self._ask("update", "PUT", body), now)
 
     def _took(self, answer: Answer, now: float) -> bool:
-        if answer.is_good:
-            self._look(answer.body, now)
-            return True
+        if answer.is_good and self._look(answer.body, now):
+            return self._is_mine()
         # Another replica was faster, or somebody edited the Lease: read it before the next attempt.
         self._body = {}
-        if answer.code != _CONFLICT:
+        if not answer.is_good and answer.code != _CONFLICT:
             self._note(answer.message)
         return False
 
-    def _look(self, body: Body, now: float) -> None:
+    def _is_mine(self) -> bool:
+        """Whether the Lease that was written names this process as its holder."""
+        is_mine = self._seen is not None and self._seen.holder == self._identity
+        if not is_mine:
+            self._body = {}
+            self._note("the answer is not the Lease that was written")
+        return is_mine
+
+    def _look(self, body: Body, now: float) -> bool:
+        """Remember the Lease in an answer. Return whether there is one."""
+        if not election.is_lease(body):
+            self._note("the answer is not the Lease")
+            return False
         if self._unanswered:
             self._unanswered, self.heard_since = False, datetime.now(UTC)
         self._body = body
-        self._seen = election.seen(body, self._seen, now)
+        self._seen = election.seen(body, self._seen, now, self._terms)
+        return True
 
     def _give_back(self) -> None:
         try:
             self._ask("update", "PUT", election.released(self._body, datetime.now(UTC)))
             self._log.info("lease released", lease="/".join(self._where))
-        except Away as error:
+        except Exception as error:  # noqa: BLE001  the process ends, and the Lease with its duration
             self._log.warning("lease not released", error=str(error))
 
     def _ask(self, verb: str, method: str, body: Body | None = None) -> Answer:

@@ -9,7 +9,6 @@ here: the caller knows whether that is safe.
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 
 from mpirt import names
+from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.outcomes import is_good
 from mpirt.errors import ConfigError
@@ -226,7 +226,7 @@ def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
 
 def _table(said: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(said)
+        found = decode(said)
     except ValueError:
         return {"message": said[:256].decode("utf-8", "replace").strip()}
     return found if isinstance(found, dict) else {}

@@ -1,9 +1,8 @@
 """
 Asks worker pods whether they are in use.
 
-Owns: the threads that ask, the pauses between two questions to the same pod, and the answers. The program that
-answers is the keeper in the worker, started by an exec; docs/keeper.md has what it prints. Every method may be
-called from any thread.
+Owns: the threads that ask. Which pod is next is decided in shares.py. The program that answers is the keeper in
+the worker, started by an exec; docs/keeper.md has what it prints. Every method may be called from any thread.
 """
 
 from __future__ import annotations
@@ -11,29 +10,24 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from mpirt import names
 from mpirt.controller.cluster.link import Away
+from mpirt.controller.cluster.shares import Shares, Turn
 from mpirt.controller.model.proofs import Answer, Question
 from mpirt.controller.model.spec import JobKey
 
-# Of pods that are asked at the same time.
-_AT_ONCE = 8
 _WITHIN = 15.0
-_PAUSE = timedelta(seconds=1)
-# One that is not in use is asked once more to be sure, and then from time to time, until all that leave are idle.
-_PAUSE_IF_IDLE = timedelta(seconds=2.1)
 # Without a keeper for the machine nobody knows. `probe` fails if the file is for another processor.
 COMMAND = (
     "/bin/sh",
     "-c",
     f'for k in {names.MPI_FOLDER}/keeper-*; do "$k" probe 2>/dev/null && exec "$k" sessions; done; exit 127',
 )
-_ANSWER = re.compile(r"mpirt-sessions (\d+) \d+\n?")
+_ANSWER = re.compile(r"mpirt-sessions (\d{1,9}) \d+\n?")
 _NO_KEEPER = 127
 
 
@@ -63,9 +57,8 @@ class Questions:
         self._clock = clock
         self._answered = answered
         self._lock = threading.Lock()
-        self._answers: dict[JobKey, dict[str, Answer]] = {}
-        self._asking: set[str] = set()
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ask")
+        self._shares = Shares()
+        self._closed = False
 
     def ask(self, key: JobKey, asked: Iterable[Question]) -> datetime | None:
         """
@@ -73,45 +66,38 @@ class Questions:
 
         Return when a pod that was asked a moment ago may be asked again; None if there is none.
         """
-        wanted, now, later = {one.uid: one for one in asked}, self._clock(), list[datetime]()
         with self._lock:
-            known = self._answers.pop(key, {})
-            if kept := {uid: answer for uid, answer in known.items() if uid in wanted}:
-                self._answers[key] = kept
-            for uid, question in wanted.items():
-                due = _due(kept[uid]) if uid in kept else now
-                if due > now:
-                    later.append(due)
-                elif uid not in self._asking:
-                    self._asking.add(uid)
-                    self._pool.submit(self._put, key, question)
-        return min(later, default=None)
+            later = self._shares.ask(key, asked, self._clock())
+            self._put_next()
+        return later
 
     def answers(self, key: JobKey) -> Mapping[str, Answer]:
         """Return what the job's pods have answered, by their uids."""
         with self._lock:
-            return dict(self._answers.get(key, {}))
+            return self._shares.answers(key)
 
     def forget(self, key: JobKey) -> None:
-        """Drop the answers of a job that is gone."""
+        """Drop the questions and the answers of a job that is gone."""
         with self._lock:
-            self._answers.pop(key, None)
+            self._shares.forget(key)
 
     def close(self) -> None:
-        """Ask no more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _put(self, key: JobKey, question: Question) -> None:
-        sessions, problem = self._sessions(key, question)
-        now = self._clock()
+        """Ask no more. The process need not wait for those that are being asked."""
         with self._lock:
-            self._asking.discard(question.uid)
-            answers = self._answers.setdefault(key, {})
-            before = answers.get(question.uid)
-            since = before.idle_since if before is not None else None
-            idle_since = (since or now) if sessions == 0 else None
-            answers[question.uid] = Answer(now, sessions, problem, idle_since)
-        self._answered(key)
+            self._closed = True
+
+    def _put_next(self) -> None:
+        """Put the questions whose turn it is. Each gets a thread, which is over with its answer."""
+        while not self._closed and (turn := self._shares.take(self._clock())) is not None:
+            threading.Thread(target=self._put, args=(turn,), name=f"ask {turn.question.pod}", daemon=True).start()
+
+    def _put(self, turn: Turn) -> None:
+        sessions, problem = self._sessions(turn.key, turn.question)
+        with self._lock:
+            is_wanted = self._shares.done(turn, sessions, problem, self._clock())
+            self._put_next()
+        if is_wanted:
+            self._answered(turn.key)
 
     def _sessions(self, key: JobKey, question: Question) -> tuple[int | None, str]:
         """Return how many commands run in the pod, or None and why that is unknown."""
@@ -119,13 +105,11 @@ class Questions:
             found = self._executor.run(key.namespace, question.pod, question.container, COMMAND, within=_WITHIN)
         except Away as error:
             return None, str(error)
+        except Exception as error:  # noqa: BLE001  or its place would be taken for ever
+            return None, f"internal error; please report it: {type(error).__name__}: {error}"
         told = _ANSWER.fullmatch(found.stdout)
         if found.code == 0 and told is not None:
             return int(told[1]), ""
         if found.code == _NO_KEEPER:
             return None, f"no keeper in {names.MPI_FOLDER} of the pod fits its machine"
         return None, f"its keeper ended with {found.code}, and printed {found.stdout[:100]!r}"
-
-
-def _due(answer: Answer) -> datetime:
-    return answer.at + (_PAUSE if answer.idle_since is None else _PAUSE_IF_IDLE)

@@ -24,6 +24,7 @@ from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.facts import is_forgotten
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Cached, DepartedPods, observe
+from mpirt.controller.scaling.room import with_room
 from mpirt.errors import SpecError
 
 # Immutable fields: an error in one of them is final.
@@ -57,9 +58,9 @@ def decide(
     is_left_to_others = settings.only_claimed and not dialect.is_claimed(body)
     if "deletionTimestamp" in table(body, "metadata") or not dialect.is_ours(body) or is_left_to_others:
         return Plan()
-    status = dialect.read_status(body)
     observed = replace(
-        observe(dialect.owner(body), body, status, cached, rejections, departed=departed, heard=heard),
+        observe(dialect.owner(body), body, dialect.read_status(body), cached, rejections, departed=departed),
+        heard=heard,
         claimed=dialect.is_claimed(body),
         scalers=dialect.scalers(cached),
         answers=answers or {},
@@ -67,7 +68,7 @@ def decide(
         sees_nodes=nodes is not None,
     )
     try:
-        spec = dialect.parse(body)
+        spec = with_room(dialect, dialect.parse(body), settings)
     except SpecError as error:
         if error.field in _FIXED:
             return plan_of_impossible(dialect, str(error), observed, now=now)

@@ -47,7 +47,8 @@ def _now(least: int, observed: Observed) -> int:
     live = observed.live(kinds.POD_GROUP)
     if live is None or not any(pod.phase == "Running" for pod in observed.launchers):
         return least
-    return min(least, number(table(live.body, "spec"), "minMember") or least)
+    before = number(table(live.body, "spec"), "minMember")
+    return min(least, before) if before > 0 else least
 
 
 def _without_effect(spec: JobSpec, policy: Scheduling, settings: Settings) -> Iterator[str]:

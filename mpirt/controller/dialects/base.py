@@ -20,8 +20,6 @@ from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy
 US = f"{names.PREFIX}/controller"
 APPLY = "apply the CRD, for example with: kubectl apply -k crds/"
 """The remedy for each kind whose CRD is one of ours."""
-# One ConfigMap and one Role hold the names of all workers; each may have a megabyte.
-MOST_WORKERS = 10_000
 
 
 class Kind(Protocol):

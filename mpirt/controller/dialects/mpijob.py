@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from mpirt import names
 from mpirt.controller.dialects import mpijob_status
-from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
+from mpirt.controller.dialects.base import US, owner_of
 from mpirt.controller.dialects.fields import Fields, ValidFields, shown
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scheduling import read_scheduling
@@ -23,7 +23,7 @@ from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (

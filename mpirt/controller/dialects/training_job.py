@@ -14,7 +14,7 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects import training_status
-from mpirt.controller.dialects.base import MOST_WORKERS, US, owner_of
+from mpirt.controller.dialects.base import US, owner_of
 from mpirt.controller.dialects.fields import Fields, ValidFields
 from mpirt.controller.dialects.jobname import check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
@@ -22,7 +22,13 @@ from mpirt.controller.dialects.template import read_template
 from mpirt.controller.manifests.pods import main_container
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import TRAINING_JOB, Resource
-from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION, worker_names
+from mpirt.controller.model.objectnames import (
+    GAVE_UP,
+    GAVE_UP_ANNOTATION,
+    MOST_WORKERS,
+    PATIENCE_ANNOTATION,
+    worker_names,
+)
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (

@@ -139,7 +139,7 @@ def _forced(owner: Owner, pod: Pod, around: Around) -> tuple[list[Action], datet
 
 def _not_before(status: TaskStatus) -> datetime | None:
     """Return from when on the next pod may be created; None if there is nothing to wait for."""
-    if status.reason not in LOSSES or status.running is None or not status.restarts:
+    if status.reason not in LOSSES or status.running is None or status.restarts < 1:
         return None
     # The exponent is capped because timedelta overflows.
     delay = min(_LONGEST_DELAY, _FIRST_DELAY * (1 << min(status.restarts - 1, 30)))

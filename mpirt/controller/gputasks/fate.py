@@ -3,7 +3,7 @@ What has become of a task's pod: whether the task has ended in it, or has lost i
 
 Owns: the difference. A task ends when its containers end by themselves, with whatever code, or when the template's
 own deadline is over; then it does not run again. It has lost its pod if that was deleted, preempted, evicted or
-rejected by its node before: then it runs again.
+rejected by its node before, or if its node was restarted: then it runs again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Lost:
 def fate(pod: Pod) -> Ended | Lost | None:
     """Return what has become of the pod; None as long as the task may run in it."""
     end = launcher_end(pod, CONTAINER)
-    if end is None or (end.how is How.NODE_LOST and not pod.was_deleted):
+    if end is None or (end.how is How.NODE_LOST and not (pod.is_over or pod.was_deleted)):
         # A node that is unreachable may come back. Kubernetes decides when its pods are deleted.
         return None
     if _is_own(pod, end):

@@ -35,6 +35,7 @@ _BETWEEN_COMMANDS = re.compile(r"&&|\|\||;|\n|\||(?<!>)&(?!>)")
 # Parts of a compound command: a line that ends with one can't be cut before its last command.
 _COMPOUND = re.compile(r"[()`{}]")
 _OPTIONS_WITH_VALUE = frozenset("bCcEfghkopu")
+_PORT = re.compile(r"[0-9]{1,5}")
 _PORT_SETTING = re.compile(r"\s*port(?:\s*=\s*|\s+)(\d+)\s*", re.IGNORECASE)
 
 
@@ -165,7 +166,7 @@ def _ports(options: Sequence[str]) -> Iterator[int]:
 def _port_of(letter: str, value: str) -> Iterator[int]:
     setting = _PORT_SETTING.fullmatch(value) if letter == "o" else None
     digits = setting[1] if setting else value if letter == "p" else ""
-    if digits.isascii() and digits.isdigit():
+    if _PORT.fullmatch(digits):
         yield int(digits)
 
 
@@ -185,7 +186,7 @@ def _asks_for(probe: Body, container: Body, ports: frozenset[int], others: set[i
 
 def _number_of(port: object, container: Body) -> int:
     """Return a port given by number or by name; 0 if the container has no port of that name."""
-    if isinstance(port, str) and not (port.isascii() and port.isdigit()):
+    if isinstance(port, str) and not _PORT.fullmatch(port):
         named = (row for row in rows(container, "ports") if text(row, "name") == port)
         return next((number(row, "containerPort") for row in named), 0)
     return int(port) if isinstance(port, int | str) else 0

@@ -72,7 +72,7 @@ def _went(end: PodEnd) -> str:
         case How.FAILED:
             return f"failed{reason}{message}"
         case How.NODE_LOST:
-            return f"was lost with its node {end.node}"
+            return f"was lost with its node {end.node}{reason}"
         case How.DELETED:
             return f"was deleted{reason}"
         case How.CUT_OFF:

@@ -8,7 +8,7 @@ messages/causes.py turns them into sentences, model/records.py serializes them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -28,6 +28,7 @@ class How(StrEnum):
     """The pod as a whole has failed."""
     DELETED = "Deleted"
     NODE_LOST = "NodeLost"
+    """Its node is unreachable, or was restarted and has lost its container."""
     GONE = "Gone"
     """The pod no longer exists, and why is unknown."""
     CUT_OFF = "CutOff"
@@ -36,7 +37,7 @@ class How(StrEnum):
     """Reported by an earlier version of the controller; `message` has its words."""
 
 
-REPORTERS: Mapping[How, str] = {
+_REPORTERS: Mapping[How, str] = {
     How.EXITED: "kubelet",
     How.EVICTED: "kubelet",
     How.FAILED: "kubelet",
@@ -46,7 +47,6 @@ REPORTERS: Mapping[How, str] = {
     How.CUT_OFF: "mpirt-rsh",
     How.TOLD: "mpirt-controller",
 }
-"""Which component reported an end."""
 
 
 class Stop(StrEnum):
@@ -75,6 +75,11 @@ class PodEnd:
     """The node's message; for a launcher, its last lines of output."""
     at: datetime | None = None
 
+    @property
+    def reporter(self) -> str:
+        """Which component has reported it: always the kubelet, if it is a container's."""
+        return _REPORTERS[How.EXITED] if self.container else _REPORTERS[self.how]
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -92,6 +97,13 @@ class Attempt:
     """How many more died."""
     workers: str = ""
     """How many workers there were when it began, and a digest of their containers; empty if it was not taken."""
+    created: datetime | None = field(default=None, compare=False)
+    """
+    When its pod was created, by the API server's clock; None if an earlier version recorded it.
+
+    It tells a new pod from one of a forgotten attempt. Not compared: it is written with other news, never for
+    its own sake, since an older CRD drops it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ LONGEST_JOB_NAME = 63 - len("-worker") - len("-0123456789")
 
 _MOST_DIGITS = len("0123456789")
 
+MOST_WORKERS = 10_000
+"""How many workers a job may have, if their names fit into the objects that hold all of them."""
+
 # On every object of ours; informers select by it.
 OPERATOR: Mapping[str, str] = {names.KUBEFLOW_OPERATOR_LABEL: "mpi-operator"}
 

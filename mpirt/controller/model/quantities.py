@@ -17,6 +17,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _KIBI = 1024
 _SMALLEST = Decimal("1e-9")
+# Kubernetes cuts quantities to this. A number with a larger exponent than the other is beyond any limit.
+_GREATEST, _MOST_ZEROS = Decimal(2**63 - 1), Decimal(100)
 # Digits enough for the largest quantities in the smallest unit.
 _EXACT = Context(prec=60)
 
@@ -29,7 +31,7 @@ def is_quantity(text: str) -> bool:
 def total(quantities: Iterable[str]) -> str:
     """Return the sum; it has the form of the first quantity that isn't zero."""
     found = [(_value(one), _is_binary(one)) for one in quantities]
-    kept = sum((value for value, _ in found), Decimal(0)).quantize(_SMALLEST, ROUND_CEILING, _EXACT)
+    kept = _cut(sum((value for value, _ in found), Decimal(0))).quantize(_SMALLEST, ROUND_CEILING, _EXACT)
     binary = next((is_binary for value, is_binary in found if value), False)
     return _in_binary(kept) if binary and abs(kept) >= _KIBI else _in_decimal(kept)
 
@@ -45,9 +47,13 @@ def _value(text: str) -> Decimal:
         raise ValueError(f"not a quantity: {text!r}")
     number, suffix = Decimal(found["number"]), found["suffix"] or ""
     if suffix in _BINARY:
-        return number * Decimal(_KIBI) ** _BINARY[suffix]
-    exponent = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
-    return number.scaleb(exponent)
+        return _cut(number * Decimal(_KIBI) ** _BINARY[suffix])
+    exponent = Decimal(_DECIMAL[suffix] if suffix in _DECIMAL else suffix[1:])
+    return _cut(number.scaleb(max(-_MOST_ZEROS, min(exponent, _MOST_ZEROS))))
+
+
+def _cut(value: Decimal) -> Decimal:
+    return max(-_GREATEST, min(value, _GREATEST))
 
 
 def _is_binary(text: str) -> bool:

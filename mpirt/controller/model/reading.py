@@ -1,21 +1,39 @@
 """
 Reads fields of objects as the API server returns them.
 
-Owns: times, and how a long text is shortened. All other fields are read with mpirt/objects.py, as in all programs.
-What users write is read with dialects/fields.py, which reports invalid fields.
+Owns: times and durations, and how a long text is shortened. All other fields are read with mpirt/objects.py, as in
+all programs. What users write is read with dialects/fields.py, which reports invalid fields.
+
+Users may write any time and any number, into templates, annotations and statuses, and Python's dates end with the
+year 9999. So both are cut to what a plan can calculate with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mpirt.objects import number, rows, table, text, texts
 
-__all__ = ["Body", "moment", "number", "parse_time", "rows", "shortened", "table", "text", "texts", "write_time"]
+__all__ = [
+    "Body",
+    "duration",
+    "moment",
+    "number",
+    "parse_time",
+    "rows",
+    "shortened",
+    "table",
+    "text",
+    "texts",
+    "write_time",
+]
 
 Body = Mapping[str, Any]
+
+_EARLIEST, _LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+_LONGEST = 100 * 365 * 24 * 3600
 
 
 def moment(body: Body, name: str) -> datetime | None:
@@ -24,12 +42,17 @@ def moment(body: Body, name: str) -> datetime | None:
 
 
 def parse_time(written: str) -> datetime | None:
-    """Parse a time as Kubernetes writes it; None if it is invalid."""
+    """Parse a time as Kubernetes writes it, cut to the years 1900 to 9000; None if it is invalid."""
     try:
         found = datetime.fromisoformat(written)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return max(_EARLIEST, min(found if found.tzinfo else found.replace(tzinfo=UTC), _LATEST))
+
+
+def duration(seconds: int) -> timedelta:
+    """Return so many seconds, cut to a hundred years."""
+    return timedelta(seconds=max(-_LONGEST, min(seconds, _LONGEST)))
 
 
 def write_time(when: datetime) -> str:

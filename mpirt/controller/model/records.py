@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mpirt.controller.model.attempts import REPORTERS, Attempt, Disbelieved, History, How, PodEnd, Stop
+from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
 
 
@@ -56,8 +56,8 @@ def _attempt(one: Attempt) -> dict[str, Any]:
     row: dict[str, Any] = {"launcher": one.launcher}
     if one.node:
         row["node"] = one.node
-    if one.started is not None:
-        row["startTime"] = write_time(one.started)
+    times = {"creationTime": one.created, "startTime": one.started}
+    row |= {name: write_time(when) for name, when in times.items() if when is not None}
     if one.stopped is not None:
         row["stopped"] = str(one.stopped)
     if one.workers:
@@ -80,7 +80,7 @@ def _read_disbelieved(row: Body) -> Disbelieved | None:
 
 
 def _end(one: PodEnd) -> dict[str, Any]:
-    row: dict[str, Any] = {"pod": one.pod, "how": str(one.how), "reportedBy": REPORTERS[one.how]}
+    row: dict[str, Any] = {"pod": one.pod, "how": str(one.how), "reportedBy": one.reporter}
     texts = {"node": one.node, "container": one.container, "reason": one.reason, "message": one.message}
     row |= {name: value for name, value in texts.items() if value}
     if one.code is not None:
@@ -102,6 +102,7 @@ def _read_attempt(row: Body) -> Attempt:
         workers=text(row, "workers"),
         deaths=tuple(_read_end(death) for death in rows(row, "deaths")),
         more=number(row, "moreDeaths"),
+        created=moment(row, "creationTime"),
     )
 
 

@@ -47,21 +47,19 @@ class _Launchers(Collector):
 
 
 class _Kinds(Collector):
-    """One sample per kind of a CRD."""
+    """One sample per kind of object."""
 
-    def __init__(self, kinds: Callable[[], Mapping[str, bool]]) -> None:
-        self._kinds = kinds
+    def __init__(self, name: str, meaning: str, values: Callable[[], Mapping[str, float]]) -> None:
+        self._name = name
+        self._meaning = meaning
+        self._values = values
 
     def collect(self) -> Iterator[Metric]:
         """Yield the samples at a scrape."""
-        available = GaugeMetricFamily(
-            "mpirt_controller_kind_available",
-            "Whether objects of the kind are served in a known version, and may be read",
-            labels=["kind"],
-        )
-        for kind, is_available in self._kinds().items():
-            available.add_metric([kind], float(is_available))
-        yield available
+        family = GaugeMetricFamily(self._name, self._meaning, labels=["kind"])
+        for kind, value in self._values().items():
+            family.add_metric([kind], float(value))
+        yield family
 
 
 class Metrics:
@@ -100,6 +98,7 @@ class Metrics:
         launchers: Callable[[], Iterable[tuple[str, str]]],
         leads: Callable[[], bool],
         kinds: Callable[[], Mapping[str, bool]],
+        failing: Callable[[], Mapping[str, float]],
     ) -> None:
         """Register the gauges whose values are computed at every scrape."""
         leader = Gauge("mpi_operator_is_leader", "Whether this process is the leader", registry=self._registry)
@@ -109,7 +108,20 @@ class Metrics:
         known = Gauge("mpirt_controller_jobs", "MPIJob objects in the cache", registry=self._registry)
         known.set_function(jobs)
         self._registry.register(_Launchers(launchers))
-        self._registry.register(_Kinds(kinds))
+        self._registry.register(
+            _Kinds(
+                "mpirt_controller_kind_available",
+                "Whether objects of the kind are served in a known version, and may be read",
+                kinds,
+            )
+        )
+        self._registry.register(
+            _Kinds(
+                "mpirt_controller_watch_failing_seconds",
+                "For how long objects of the kind could be neither listed nor watched; 0 if they can",
+                failing,
+            )
+        )
 
     def called(self, verb: str, resource: str, code: int) -> None:
         """Count a request to the API server."""

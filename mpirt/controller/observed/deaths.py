@@ -73,6 +73,8 @@ def _pod_end(pod: Pod) -> PodEnd | None:
 
 
 def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:
+    if end.is_lost:
+        return PodEnd(pod.name, How.NODE_LOST, pod.node, one.name, end.code, end.reason, at=end.at)
     return PodEnd(
         pod.name,
         How.EXITED,

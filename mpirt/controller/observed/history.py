@@ -77,7 +77,8 @@ def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
     restarting = conditions.get(Type.RESTARTING)
     if restarting is not None and restarting.status:
         ended = [pod for pod in observed.launchers if launcher_end(pod, "") is not None]
-        pod = next((pod for pod in reversed(ended) if pod.name in restarting.message), None)
+        named = [pod for pod in ended if pod.name in restarting.message]
+        pod = next(reversed(named or ended), None)
         return (_told_attempt(pod, ended=_told(restarting)),)
     running = conditions.get(Type.RUNNING)
     if running is not None and running.status and running.reason in _TROUBLED:
@@ -89,7 +90,7 @@ def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
 def _told_attempt(pod: Pod | None, *, ended: PodEnd | None = None, deaths: tuple[PodEnd, ...] = ()) -> Attempt:
     if pod is None:
         return Attempt("", ended=ended, deaths=deaths)
-    return Attempt(pod.name, pod.node, pod.started, ended=ended, deaths=deaths)
+    return Attempt(pod.name, pod.node, pod.started, ended=ended, deaths=deaths, created=pod.created)
 
 
 def _told(condition: Condition) -> PodEnd:
@@ -100,11 +101,17 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
     """Return the recorded attempts and the new ones, updated by what their pods show."""
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
+    pods = (*observed.departed_launchers, *observed.previous_launchers, *observed.launchers)
+    since = _latest(
+        observed.created,
+        *(one.created for one in known.attempts),
+        *(pod.created for pod in pods if pod.name in attempts),
+    )
     seen = set()
-    for pod in (*observed.departed_launchers, *observed.previous_launchers, *observed.launchers):
+    for pod in pods:
         end = launcher_end(pod, main)
         has_begun = pod.started is not None or end is not None
-        if pod.name in attempts or (has_begun and _is_new(pod, observed, known)):
+        if pod.name in attempts or (has_begun and _is_new(pod, since)):
             attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
             seen.add(pod.name)
     gone = now.replace(microsecond=0)
@@ -120,15 +127,18 @@ def _begun(spec: JobSpec | None, observed: Observed, pod: Pod, end: PodEnd | Non
     return Attempt(pod.name, workers=workers_now(spec, observed))
 
 
-def _is_new(pod: Pod, observed: Observed, known: History) -> bool:
+def _is_new(pod: Pod, since: datetime | None) -> bool:
     """
-    Whether the pod was created after the recorded attempts, and for this job.
+    Whether an unknown pod was created after the pods of the recorded attempts, and for this job.
 
-    Pods may remain of attempts that are no longer kept, and of a previous job of the same name.
+    Pods may remain of attempts that are no longer kept, and of a previous job of the same name. Only times of the
+    API server are compared: a node's clock may be wrong.
     """
-    last = known.last
-    since = [observed.created, *([last.started or (last.ended.at if last.ended else None)] if last else [])]
-    return pod.created is None or all(one is None or pod.created >= one for one in since)
+    return pod.created is None or since is None or pod.created >= since
+
+
+def _latest(*times: datetime | None) -> datetime | None:
+    return max((one for one in times if one is not None), default=None)
 
 
 def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
@@ -136,6 +146,7 @@ def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
         known,
         node=pod.node or known.node,
         started=known.started or pod.started,
+        created=known.created or pod.created,
         ended=_settled(known.ended, end),
     )
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from mpirt.account import Account, read
 from mpirt.controller.model.attempts import Attempt, How, PodEnd
 from mpirt.controller.model.digests import digest
-from mpirt.controller.model.objectnames import worker_names
+from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.members import is_dead, pods_by_name
 from mpirt.controller.observed.observe import Observed
@@ -49,7 +49,8 @@ def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[
         return tuple(PodEnd(one.pod, How.CUT_OFF, code=one.code) for one in account.lost)
     if "" in _containers(spec, observed, account.silent):
         return ()
-    if not (attempt.deaths or _have_changed(spec, observed, attempt)):
+    # Their times are those of nodes' clocks: a death before the attempt may seem to be one in it.
+    if not (_have_changed(spec, observed, attempt) if _count(attempt) else attempt.deaths):
         return None
     return None if _is_mended(spec, observed, attempt, account) else ()
 
@@ -66,7 +67,8 @@ def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
 
 def _count(attempt: Attempt) -> int:
     count = attempt.workers.partition("-")[0]
-    return int(count) if count.isdecimal() else 0
+    # Whoever may write the status may have written any number.
+    return int(count) if count.isdecimal() and len(count) <= len(str(MOST_WORKERS)) else 0
 
 
 def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Account) -> bool:
@@ -79,7 +81,8 @@ def _is_mended(spec: JobSpec, observed: Observed, attempt: Attempt, account: Acc
 
 
 def _account(spec: JobSpec, observed: Observed, launcher: str) -> Account:
-    pod = next((one for one in observed.launchers if one.name == launcher), None)
+    pods = (*observed.launchers, *observed.previous_launchers, *observed.departed_launchers)
+    pod = next((one for one in pods if one.name == launcher), None)
     found = [] if pod is None else pod.decisive(spec.launcher.template.main)
     return next((read(one.ended.message) for one in found if one.ended is not None), Account())
 

@@ -50,6 +50,11 @@ def is_leftover(stranger: Live, observed: Observed) -> bool:
     return stranger.deleting or stranger.owner_name == f"{owner.kind} {owner.key.name}"
 
 
+def left_to_job(observed: Observed) -> list[Pod]:
+    """Return the workers that a finished job has kept, and whose StatefulSet is gone: they belong to the job."""
+    return [pod for pod in observed.previous_workers if not pod.owner and observed.owner.uid in pod.owners]
+
+
 def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:
     """Whether none of these workers is left; those never created count as gone."""
     pods = pods_by_name(observed)

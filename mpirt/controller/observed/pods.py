@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mpirt import names, podobjects
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text
+from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
 
 EVICTED = "Evicted"
 """The reason of a pod that its node has evicted."""
+# The reasons of a container that was lost by a restart of its node, or of the runtime there: containerd's (with
+# code 255), and the kubelet's for one that the runtime does not know (with 137).
+_LOST = frozenset({"Unknown", "ContainerStatusUnknown"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,11 @@ class Ended:
     message: str
     """Its termination message: with the policy that launchers get, the last lines of its log."""
     at: datetime | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its node has lost it, so that nobody knows how it ended; the code means nothing then."""
+        return self.reason in _LOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,8 @@ class Pod:
     """The uid in its controller reference."""
     owner_name: str
     """Kind and name in that reference; empty if it has none."""
+    owners: frozenset[str]
+    """The uids in all of its owner references."""
     role: str
     index: str
     """The label replica-index, which shows its rank to other programs; empty without the label."""
@@ -146,6 +156,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         uid=uid,
         owner=text(owner, "uid"),
         owner_name=kind_and_name(owner),
+        owners=frozenset(text(row, "uid") for row in rows(metadata, "ownerReferences")),
         role=text(labels, names.KUBEFLOW_ROLE_LABEL),
         index=text(labels, names.KUBEFLOW_INDEX_LABEL),
         revision=text(labels, names.REVISION_LABEL),
@@ -160,7 +171,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         node=text(spec, "nodeName"),
         created=moment(metadata, "creationTimestamp"),
         deleted=(deleted := moment(metadata, "deletionTimestamp")),
-        asked_to_end=deleted and deleted - timedelta(seconds=number(metadata, "deletionGracePeriodSeconds")),
+        asked_to_end=deleted and deleted - duration(number(metadata, "deletionGracePeriodSeconds")),
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
         ready=podobjects.holds(conditions, "Ready"),

@@ -15,6 +15,7 @@ from mpirt.controller.messages.readiness import blocked, blocked_text
 from mpirt.controller.messages.sentences import SHOWN, listed
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.proofs import Question
+from mpirt.controller.model.reading import duration
 from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import BarePods, JobSpec
@@ -30,7 +31,7 @@ IDLE_FOR = timedelta(seconds=2)
 
 def limit_of(change: Change) -> datetime:
     """Return when the time for a change is over."""
-    return change.since + (DEFAULT_LIMIT if change.seconds is None else timedelta(seconds=change.seconds))
+    return change.since + (DEFAULT_LIMIT if change.seconds is None else duration(change.seconds))
 
 
 def continued(

@@ -22,6 +22,7 @@ from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle
+from mpirt.controller.scaling.room import room_for_drains, size_of_drain
 
 # Kubernetes' own default.
 _GRACE = 30
@@ -33,12 +34,16 @@ def with_drains(
     """Return the roster with the drains begun and carried on, and when the time of one is over."""
     pods = pods_by_name(observed)
     roster = replace(roster, drains=tuple(_carried_on(roster, observed, now)))
+    room = room_for_drains(roster, observed.status.running) if observed.nodes else 0
     for name in roster.staying:
         pod = pods.get(name)
         if pod is not None and not is_dead(pod) and (signal := _signal(spec, observed, pod)) is not None:
             is_enough = _left_without(pod, roster, pods) >= _least(spec, roster)
             until, why = now + _time_left(spec, signal), f"node {pod.node} {signal.why}"
-            roster = _begun(spec, roster, Drain(name, signal.source, why, until), waits=not is_enough)
+            drain = Drain(name, signal.source, why, until)
+            if (room := room - size_of_drain(drain, name)) < 0:
+                break
+            roster = _begun(spec, roster, drain, waits=not is_enough)
     ends = (one.until for one in roster.drains if one.until is not None and not one.committed and one.until > now)
     return roster, earliest(*ends)
 
@@ -83,7 +88,7 @@ def _begun(spec: JobSpec, roster: Roster, drain: Drain, *, waits: bool) -> Roste
 
 def _time_left(spec: JobSpec, signal: Signal) -> timedelta:
     """Return how long a worker may be in use before it is asked to end; half of a notice at least."""
-    grace = number(spec.workers.template.spec, "terminationGracePeriodSeconds", _GRACE)
+    grace = max(0, number(spec.workers.template.spec, "terminationGracePeriodSeconds", _GRACE))
     return timedelta(seconds=max(signal.notice - grace, signal.notice // 2))
 
 

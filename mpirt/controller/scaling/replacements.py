@@ -103,9 +103,9 @@ def _allows(restart: Restart, pod: Pod | None, main: str) -> bool:
         return True
     if restart is Restart.NEVER or pod is None or pod.phase != "Failed":
         return False
-    return restart is Restart.ON_FAILURE or _code(pod, main) in _RETRYABLE
+    return restart is Restart.ON_FAILURE or _is_retryable(pod, main)
 
 
-def _code(pod: Pod, main: str) -> int:
+def _is_retryable(pod: Pod, main: str) -> bool:
     ended = [one.ended for one in pod.main_first(main) if one.ended is not None and not one.init]
-    return ended[0].code if ended else 0
+    return bool(ended) and (ended[0].is_lost or ended[0].code in _RETRYABLE)

@@ -69,7 +69,7 @@ def refusal(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
     if scaler.source is Source.SCALE_OUT:
         if limits is None or there + (scaler.count or 0) <= limits.most:
             return ""
-        return f"{there} workers and {scaler.count} more are above maxReplicas={limits.most}"
+        return f"{there} workers and {scaler.count} more are above the limit of {limits.most}"
     least = 1 if limits is None else limits.least
     fewer = there - (len(leaving(roster, scaler)) if scaler.pods is not None else scaler.count or 0)
     if fewer >= least:

@@ -1,9 +1,13 @@
 """
-Workers of a StatefulSet that a smaller number of replicas makes superfluous.
+Workers of a StatefulSet that leave it.
 
-Owns: how they leave while the launcher runs: they stop being hosts, and the StatefulSet keeps its number of
-replicas until no command runs in any of them, or until the time limit. All that is remembered is on the pods
-themselves, so this works with every CRD.
+Owns: how those leave that a smaller number of replicas makes superfluous, while the launcher runs: they stop being
+hosts, and the StatefulSet keeps its number of replicas until no command runs in any of them, or until the time
+limit. All that is remembered is on the pods themselves, so this works with every CRD.
+
+And how a finished job keeps its workers when one of them is lost, to a drain for example. Their StatefulSet may
+not replace it, and would report for ever that it is missing. So the others get a reference to the job, with which
+they are deleted, and the StatefulSet is deleted without them.
 """
 
 from __future__ import annotations
@@ -11,15 +15,17 @@ from __future__ import annotations
 from datetime import datetime
 
 from mpirt import names
+from mpirt.controller.manifests.workers import OVER
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Patch, is_object, pointer
-from mpirt.controller.model.objectnames import worker_number
+from mpirt.controller.model.actions import Action, Delete, Patch, is_object, pointer
+from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_number
 from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Source
-from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.model.spec import CleanPods, JobSpec, Owner
 from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.members import left_to_job
+from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle
 
@@ -63,6 +69,49 @@ def marks(spec: JobSpec, observed: Observed, *, now: datetime) -> list[Patch]:
             removed = [{"op": "remove", "path": path} for path in there]
             made.append(Patch(kinds.POD, pod.name, (guard, *removed), "it is wanted again: a host"))
     return made
+
+
+def kept_workers(spec: JobSpec, observed: Observed, *, is_over: bool) -> list[Action]:
+    """
+    Return what is done about workers that a finished job keeps, or has kept before it was run again.
+
+    A pod that the StatefulSet loses while it has no reference to the job would outlive the job. So no reference
+    is missing when the StatefulSet is deleted.
+    """
+    if not is_over or spec.run.clean is not CleanPods.NONE:
+        why = "it was kept after the job's end, and is no longer needed"
+        return [Delete(kinds.POD, pod.name, pod.uid, why) for pod in left_to_job(observed) if pod.deleted is None]
+    workers = [pod for pod in observed.workers if pod.deleted is None]
+    live = observed.live(kinds.STATEFUL_SET)
+    if live is not None and not _waits_for_ever(live, len(workers)):
+        return []
+    kept = (*workers, *_orphans(observed))
+    adopted = [_adoption(pod, observed.owner) for pod in kept if observed.owner.uid not in pod.owners]
+    if adopted or live is None:
+        return adopted
+    return [Delete(live.kind, live.name, live.uid, "a kept worker is lost, and is not replaced", orphans=True)]
+
+
+def _waits_for_ever(live: Live, pods: int) -> bool:
+    """Whether a StatefulSet that creates no more pods has fewer than it should."""
+    return digest_of(live, TEMPLATE_ANNOTATION) == OVER and pods < number(table(live.body, "spec"), "replicas")
+
+
+def _orphans(observed: Observed) -> list[Pod]:
+    """Return the workers that have lost their StatefulSet, but those of an earlier job of the same name."""
+    since = observed.created
+    pods = (pod for pod in observed.previous_workers if not pod.owners and pod.deleted is None)
+    return [pod for pod in pods if pod.created is None or since is None or pod.created >= since]
+
+
+def _adoption(pod: Pod, owner: Owner) -> Action:
+    reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.key.name, "uid": owner.uid}
+    change = (
+        {"op": "add", "path": "/metadata/ownerReferences/-", "value": reference}
+        if pod.owners
+        else {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}
+    )
+    return Patch(kinds.POD, pod.name, (is_object(pod.uid), change), "it stays until the job is deleted")
 
 
 def leaving_questions(spec: JobSpec, observed: Observed) -> tuple[Question, ...]:

@@ -1,7 +1,7 @@
 """
 PyPI's packages, fetched by pip on the host with the host's own configuration of pip.
 
-Owns: pip's words. They are for bookworm's Python, whatever Python runs this.
+Owns: pip's words. They are for bookworm's Python where nothing else is said, whatever Python runs this.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ _PYTHON = "3.11"
 _REMEDY = "check the network and pip's configuration; then run again"
 
 
-def install(requirements: Path, *, into: Path) -> None:
-    """Put packages into a folder. The list is complete."""
+def install(requirements: Path, *, into: Path, python: str = _PYTHON) -> None:
+    """Put packages for that Python into a folder. The list is complete."""
+    # pip compiles for the Python that it runs on.
     _pip(
         "install",
+        *(["--no-compile"] if python != _PYTHON else []),
         "--no-deps",
-        f"--python-version={_PYTHON}",
+        f"--python-version={python}",
         "--only-binary=:all:",
         f"--requirement={requirements}",
         f"--target={into}",

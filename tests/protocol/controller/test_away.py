@@ -77,7 +77,7 @@ def test_a_job_nested_more_deeply_than_python_cares_to_read_keeps_no_other_waiti
 
 def test_a_write_that_fails_is_tried_again(server: ObjectServer, start: Start) -> None:
     server.refuse("create", "services", 500, "InternalError", "etcd is away", times=2)
-    server.refuse("create", "roles", 429, "TooManyRequests", "later", retryAfterSeconds=1)
+    server.refuse("create", "serviceaccounts", 429, "TooManyRequests", "later", retryAfterSeconds=1)
     start("--no-lease")
     server.storage.create(JOB, job())
 

@@ -12,8 +12,8 @@ from tests.protocol.controller.process import JOB, WITHIN, Controller, job, made
 
 Start = Callable[..., Controller]
 
-# A ConfigMap, an account, a Role, its binding, a Service, a StatefulSet, an event, the status.
-WRITES = 8
+# A ConfigMap, an account, a Service, a StatefulSet, an event, the status.
+WRITES = 6
 
 
 @pytest.mark.parametrize("write", range(1, WRITES + 1))

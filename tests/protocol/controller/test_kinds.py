@@ -140,3 +140,21 @@ def test_the_metrics_say_which_kinds_are_available(server: ObjectServer, start: 
         f'{name}{{kind="ScaleIn"}}': "1.0",
         f'{name}{{kind="ScaleOut"}}': "1.0",
     }
+
+
+def test_the_metrics_say_for_how_long_a_kind_could_not_be_read(server: ObjectServer, start: Start) -> None:
+    server.crds = OURS
+    server.refuse("list", "mpijobs", 500, "InternalError", "exceeded max depth", times=1000)
+    controller = start(*WORDS)
+    controller.wait_until_it_says("acting")
+
+    def failing() -> set[str]:
+        name = "mpirt_controller_watch_failing_seconds"
+        lines = [line for line in controller.page("/metrics")[1].splitlines() if line.startswith(name)]
+        assert len(lines) > len(KINDS)
+        return {line.removeprefix(name) for line in lines if not line.endswith(" 0.0")}
+
+    until(failing, within=WITHIN, what="a kind that fails")
+    [line] = failing()
+
+    assert line.startswith('{kind="MPIJob"} ')

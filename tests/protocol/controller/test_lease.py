@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from mpirt.controller.cluster.election import Terms
 from mpirt.controller.cluster.lease import Elector
-from mpirt.controller.cluster.link import connect
+from mpirt.controller.cluster.link import Answer, Request, connect
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.errors import ExitCode
 from tests.apiserver.objects import ObjectServer
@@ -119,6 +124,87 @@ def test_who_waits_knows_since_when_the_api_server_is_back_and_tells_of_each_out
     until(lambda: tells_more(said, told), within=WITHIN, what="word of the next outage")
     waiting.stop()
     link.close()
+
+
+class Odd:
+    """A way to an API server that answers whatever a test says."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self.answers = deque(answers)
+        """The last of them counts for ever."""
+
+    def ask(self, request: Request) -> Answer:
+        del request
+        answer = self.answers.popleft() if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def lease(holder: str, version: str = "7", duration: object = 600) -> Answer:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": duration}
+    return Answer(OK, {"kind": "Lease", "metadata": {"name": "it", "resourceVersion": version}, "spec": spec})
+
+
+PAGE = Answer(OK, {"message": "<html>Sign in</html>"})
+MISTAKE = ValueError("odd")
+
+
+@contextmanager
+def electing(link: Odd, said: io.StringIO) -> Iterator[tuple[Elector, threading.Event, threading.Event]]:
+    """An elector that asks so, and whether it has gained the lease and lost it."""
+    log = LineLog(said, logfmt, lambda: datetime.now(UTC))
+    elector = Elector(link, "ml", "it", "me", log, terms=Terms(3, 1.0, 0.2))
+    gained, lost = threading.Event(), threading.Event()
+    elector.start(gained=gained.set, lost=lost.set)
+    try:
+        yield elector, gained, lost
+    finally:
+        elector.stop()
+
+
+class TestAnAnswerThatNobodyExpects:
+    def test_counts_as_not_renewed_and_is_reported(self) -> None:
+        said = io.StringIO()
+
+        with electing(Odd(lease("me"), lease("me"), MISTAKE), said) as (elector, gained, lost):
+            assert gained.wait(WITHIN)
+            assert lost.wait(WITHIN)
+            assert not elector.leads()
+
+        assert "internal error; please report it" in said.getvalue()
+        assert said.getvalue().count("internal error") == 1
+        assert "lease lost" in said.getvalue()
+
+    def test_keeps_no_replica_from_leading_later(self) -> None:
+        with electing(Odd(MISTAKE, MISTAKE, lease("me")), io.StringIO()) as (_, gained, _lost):
+            assert gained.wait(WITHIN)
+
+    @pytest.mark.parametrize(
+        "answers",
+        [
+            pytest.param((PAGE,), id="a page of a proxy to a read"),
+            pytest.param((lease(""), PAGE), id="a page of a proxy to a write"),
+            pytest.param((lease(""), lease("another")), id="another holder than the one that was written"),
+        ],
+    )
+    def test_is_no_lease(self, answers: tuple[Answer, ...]) -> None:
+        said = io.StringIO()
+
+        with electing(Odd(*answers), said) as (elector, gained, _):
+            until(lambda: "is not the Lease" in said.getvalue(), within=WITHIN, what="word of the answer")
+            assert not gained.is_set()
+            assert not elector.leads()
+
+
+def test_an_elector_whose_thread_has_ended_is_not_alive() -> None:
+    with electing(Odd(lease("me"), lease("me"), MISTAKE), io.StringIO()) as (elector, gained, lost):
+        assert gained.wait(WITHIN)
+        assert elector.is_alive()
+
+        assert lost.wait(WITHIN)
+
+        until(lambda: not elector.is_alive(), within=WITHIN, what="the end of its thread")
 
 
 def tells_more(said: io.StringIO, before: str) -> bool:

@@ -17,7 +17,7 @@ from tests.unit.layers import PROJECT
 
 _END = PodEnd("train-worker-1", How.EXITED, "node-1", "mpi", 137, "OOMKilled", "words", NOON)
 HISTORY = History(
-    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, "2-0123abcd"),),
+    (Attempt("train-launcher-1", "node-1", NOON, _END, Stop.JOB_DELETED, (_END,), 1, "2-0123abcd", NOON),),
     forgotten=3,
     rerun="1",
     disbelieved=Disbelieved("uid-of-Job", 3, final=True),
@@ -31,21 +31,27 @@ def crd(name: str) -> Body:
     return found
 
 
+def own_fields(schema: Body) -> Body:
+    """The fields of an object that are described by hand: those of Kubernetes' types are generated."""
+    fields: Body = schema.get("properties", {})
+    return {} if "containers" in fields or "valueFrom" in fields else fields
+
+
 def leaves(schema: Body, path: str) -> Iterator[tuple[str, Body]]:
     """Fields that hold no fields with names of their own."""
-    if "properties" not in schema:
+    if not own_fields(schema):
         yield path, schema
-    for name, below in schema.get("properties", {}).items():
+    for name, below in own_fields(schema).items():
         yield from leaves(below, f"{path}.{name}" if path else name)
 
 
 def described(schema: Body, path: str) -> Iterator[tuple[str, str]]:
     """All fields with their descriptions; those of the rows of a list, too."""
     yield path, schema.get("description", "")
-    for name, below in schema.get("properties", {}).items():
+    for name, below in own_fields(schema).items():
         yield from described(below, f"{path}.{name}")
     rows = schema.get("items", {})
-    for name, below in rows.get("properties", {}).items():
+    for name, below in own_fields(rows).items():
         yield from described(below, f"{path}[].{name}")
 
 

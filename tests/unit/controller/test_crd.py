@@ -23,13 +23,15 @@ CRD = crd("mpijobs.kubeflow.org")
 VERSIONS = {version["name"]: version for version in CRD["spec"]["versions"]}
 SCHEMA = VERSIONS["v2beta1"]["schema"]["openAPIV3Schema"]["properties"]
 
+# Those of a template's metadata.
+TEMPLATE_UNUSED = ("creationTimestamp", "finalizers", "generateName", "name", "namespace")
 # Accepted, because jobs have them, and not used: their descriptions say so.
 UNUSED = {
     "spec.sshAuthMountPath",
     *(
         f"spec.mpiReplicaSpecs.{role}.template.metadata.{name}"
         for role in ("Launcher", "Worker")
-        for name in ("finalizers", "name", "namespace")
+        for name in TEMPLATE_UNUSED
     ),
 }
 # Decides whether the job is ours at all, before it is read.

@@ -21,6 +21,7 @@ from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put
 from tests.unit.controller.jobs import NOON, Body, container, template
 from tests.unit.controller.schemas import HISTORY, Watched, at, both_ways, crd, described, leaves, without_place
+from tests.unit.controller.test_crd import TEMPLATE_UNUSED
 from tests.unit.controller.trainings import scaler, training_job
 
 GROUP = "kai.alibabacloud.com"
@@ -33,9 +34,7 @@ JOB_FIELDS = FIELDS["TrainingJob"]
 REPLICAS = "spec.etReplicaSpecs"
 # Accepted, because jobs have them, and not used: their descriptions say so.
 UNUSED = {
-    f"{REPLICAS}.{role}.template.metadata.{name}"
-    for role in ("launcher", "worker")
-    for name in ("finalizers", "name", "namespace")
+    f"{REPLICAS}.{role}.template.metadata.{name}" for role in ("launcher", "worker") for name in TEMPLATE_UNUSED
 }
 # The words that et-operator's schema leaves to its code, so that ours can say what is wrong with another one.
 WORDS = {

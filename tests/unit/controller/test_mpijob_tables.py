@@ -76,7 +76,8 @@ def jobs() -> list[JobSpec]:
 
 
 def objects(spec: JobSpec) -> list[Mapping[str, Any]]:
-    made = [config_map(spec, {}), service_account(spec), role(spec, [*spec.workers.names]), role_binding(spec), service(spec)]
+    rights = [role(spec, [*spec.workers.names]), role_binding(spec)]
+    made = [config_map(spec, {}), service_account(spec), *rights, service(spec)]
     return [*made, *(each for settings in GANGS for each in objects_of_pods(spec, settings))]
 
 

@@ -101,9 +101,9 @@ class TrainingWorld(World):
                 "containerStatuses": [running("worker", since=self.seconds)],
             }
 
-    def fails(self, name: str, code: int = 1) -> None:
+    def fails(self, name: str, code: int = 1, reason: str = "Error") -> None:
         """The worker's pod has failed."""
-        ended = {"exitCode": code, "reason": "Error", "finishedAt": time(self.seconds)}
+        ended = {"exitCode": code, "reason": reason, "finishedAt": time(self.seconds)}
         self.pod(name)["status"] = {
             "phase": "Failed",
             "conditions": [{"type": "Ready", "status": "False"}],

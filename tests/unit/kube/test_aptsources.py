@@ -38,6 +38,14 @@ class TestBookwormSources:
             Source(SECURITY, "bookworm-security"),
         ]
 
+    def test_other_suites_come_from_the_same_archives(self) -> None:
+        sources = [Source(DEBIAN, "bookworm"), Source(SECURITY, "bookworm-security")]
+
+        assert [aptsources.of_suite(source, "trixie") for source in sources] == [
+            Source(DEBIAN, "trixie"),
+            Source(SECURITY, "trixie-security"),
+        ]
+
     def test_a_suite_of_debian_that_is_not_born_yet_will_do(self) -> None:
         entries = [Entry(DEBIAN, "zurg", "main", "Debian")]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.cluster.election import Seen, Terms, fresh, held, is_free, released, seen
+from mpirt.controller.cluster.election import Seen, Terms, fresh, held, is_free, is_lease, released, seen
 from mpirt.errors import SpecError
 from tests.unit.controller.jobs import NOON, at
 
@@ -27,22 +27,34 @@ def lease(holder: str, version: str = "7", duration: int = 14) -> dict[str, Any]
 
 class TestWhoMayTakeIt:
     def test_its_holder(self) -> None:
-        assert is_free(seen(lease("me"), None, 100), "me", 100)
+        assert is_free(seen(lease("me"), None, 100, TERMS), "me", 100)
 
     def test_anybody_if_it_was_given_back(self) -> None:
-        assert is_free(seen(lease(""), None, 100), "me", 100)
+        assert is_free(seen(lease(""), None, 100, TERMS), "me", 100)
 
     def test_nobody_else_until_it_has_been_unchanged_for_its_duration(self) -> None:
-        found = seen(lease("other"), None, 100)
+        found = seen(lease("other"), None, 100, TERMS)
+
+        assert not is_free(found, "me", 113.9)
+        assert is_free(found, "me", 114)
+
+    @pytest.mark.parametrize("duration", ["15", None, 0, -1])
+    def test_nobody_else_for_a_while_if_it_has_no_valid_duration(self, duration: Any) -> None:
+        found = seen(lease("other", duration=duration), None, 100, TERMS)
 
         assert not is_free(found, "me", 113.9)
         assert is_free(found, "me", 114)
 
     def test_every_change_counts_from_when_it_was_seen(self) -> None:
-        first = seen(lease("other", "7"), None, 100)
+        first = seen(lease("other", "7"), None, 100, TERMS)
 
-        assert seen(lease("other", "7"), first, 110) == first
-        assert seen(lease("other", "8"), first, 110) == Seen("8", "other", 14, 110)
+        assert seen(lease("other", "7"), first, 110, TERMS) == first
+        assert seen(lease("other", "8"), first, 110, TERMS) == Seen("8", "other", 14, 110)
+
+
+def test_an_answer_without_a_version_is_no_lease() -> None:
+    assert is_lease(lease("me"))
+    assert not is_lease({"message": "<html>Sign in</html>"})
 
 
 class TestWhatIsWritten:

@@ -308,6 +308,23 @@ class TestALostPod:
 
         assert writes(world.settle()) == [f"tell {said}", "status", "delete Pod", "create Pod"]
 
+    @pytest.mark.parametrize(
+        ("code", "reason"),
+        [
+            pytest.param(255, "Unknown", id="of containerd"),
+            pytest.param(137, "ContainerStatusUnknown", id="of the kubelet"),
+        ],
+    )
+    def test_a_pod_whose_node_has_restarted_makes_way_for_another(self, code: int, reason: str) -> None:
+        world = TaskWorld()
+        world.start()
+        world.ends(code, reason)
+
+        assert writes(world.settle()) == ["tell GPUTaskNodeLost", "status", "delete Pod", "create Pod"]
+        assert world.condition("Running")[2] == (
+            f"pod train was lost with its node node-1 ({reason}); the task runs again"
+        )
+
     def test_a_pod_that_its_node_has_told_to_end_makes_way_for_another(self) -> None:
         world = TaskWorld()
         world.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from mpirt.controller.gputasks.status import Condition, Phase, TaskStatus, Type,
 from mpirt.errors import SpecError
 from tests.unit.controller.gputasks.taskworld import FIELDS, gpu_task, named_task
 from tests.unit.controller.jobs import NOON, Body
+from tests.unit.controller.schemas import described
 from tests.unit.layers import PROJECT
 
 CRD: Body = yaml.safe_load((PROJECT / "crds" / "gputasks.falldio.com.yaml").read_text(encoding="utf-8"))
@@ -41,12 +41,6 @@ BAD = {
 
 def pairs(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
     return [(name, value) for name, values in table.items() for value in values]
-
-
-def described(schema: Body, path: str) -> Iterator[tuple[str, str]]:
-    yield path, schema.get("description", "")
-    for name, below in schema.get("properties", {}).items():
-        yield from described(below, f"{path}.{name}")
 
 
 def pattern(name: str) -> str:
@@ -137,8 +131,11 @@ class TestTheSchema:
         assert SPEC[name]["maxLength"] == RULES[name].longest
         assert SPEC[name]["x-kubernetes-int-or-string"] is True
 
-    def test_a_pods_spec_is_not_pruned(self) -> None:
-        assert SPEC["template"]["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"] is True
+    def test_a_template_may_lack_containers_and_their_images(self) -> None:
+        pod = SPEC["template"]["properties"]["spec"]
+
+        assert "required" not in pod
+        assert pod["properties"]["containers"]["items"]["required"] == ["name"]
 
     def test_every_field_is_explained(self) -> None:
         obvious = (".labels", ".annotations")

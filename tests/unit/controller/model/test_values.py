@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from mpirt import launchenv
 from mpirt.controller.model.actions import Create, earliest
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.kinds import OWNED, POD_GROUP, RESOURCES
-from mpirt.controller.model.reading import parse_time, write_time
+from mpirt.controller.model.reading import duration, parse_time, write_time
 from mpirt.controller.model.spec import Settings
 from mpirt.errors import SpecError
 from tests.unit.controller.jobs import NOON, at
@@ -43,12 +43,22 @@ def test_a_digest_is_the_same_for_the_same_in_any_order() -> None:
         ("2026-05-04T12:00:00Z", NOON),
         ("2026-05-04T12:00:00", NOON),
         ("2026-05-04T14:00:00+02:00", NOON),
+        ("0001-01-01T00:00:00+14:00", datetime(1900, 1, 1, tzinfo=UTC)),
+        ("9999-12-31T23:59:59-14:00", datetime(9000, 1, 1, tzinfo=UTC)),
         ("yesterday", None),
         ("", None),
     ],
 )
 def test_times(written: str, read: datetime | None) -> None:
     assert parse_time(written) == read
+
+
+@pytest.mark.parametrize(
+    ("seconds", "years"),
+    [pytest.param(9_000_000_000_000, 100, id="long"), pytest.param(-(2**63), -100, id="negative")],
+)
+def test_a_duration_is_cut_to_what_can_be_added_to_any_time(seconds: int, years: int) -> None:
+    assert duration(seconds) == timedelta(days=365 * years)
 
 
 def test_times_are_written_in_whole_seconds() -> None:

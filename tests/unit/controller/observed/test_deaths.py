@@ -15,6 +15,15 @@ from tests.unit.controller.jobs import Body, at
 SIDECAR = {"initContainers": [{"name": "istio-proxy", "restartPolicy": "Always", "image": "proxy"}]}
 
 
+UNKNOWN = pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        pytest.param(255, "Unknown", id="of containerd"),
+        pytest.param(137, "ContainerStatusUnknown", id="of the kubelet"),
+    ],
+)
+
+
 class TestAWorkersDeath:
     @pytest.mark.parametrize(
         "body",
@@ -56,6 +65,15 @@ class TestAWorkersDeath:
         assert death is not None
         assert death.code == code
 
+    @UNKNOWN
+    def test_by_a_restart_of_its_node_is_its_loss(self, code: int, reason: str) -> None:
+        again = pods.worker(0, containers=[pods.restarted("main", code, reason, at=20)])
+
+        death = worker_death(read_pod(again), "main", at(15))
+
+        assert death is not None
+        assert (death.how, death.code, death.reason) == (How.NODE_LOST, code, reason)
+
 
 class TestALaunchersEnd:
     def test_is_told_by_its_main_container_first(self) -> None:
@@ -83,6 +101,23 @@ class TestALaunchersEnd:
 
         assert end is not None
         assert end.how is How.FAILED
+
+    @UNKNOWN
+    def test_by_a_restart_of_its_node_is_its_loss(self, code: int, reason: str) -> None:
+        lost = pods.ended("mpi", code, reason, message="The container could not be located", at=20)
+
+        end = launcher_end(read_pod(pods.launcher(phase="Failed", containers=[lost])), "mpi")
+
+        assert end is not None
+        assert (end.how, end.node, end.code, end.reason) == (How.NODE_LOST, "node-1", code, reason)
+
+    def test_with_the_code_of_a_lost_one_is_its_own_all_the_same(self) -> None:
+        failed = pods.launcher(phase="Failed", containers=[pods.ended("mpi", 255, at=20)])
+
+        end = launcher_end(read_pod(failed), "mpi")
+
+        assert end is not None
+        assert (end.how, end.code) == (How.EXITED, 255)
 
     def test_that_is_good_is_known_without_a_container(self) -> None:
         end = launcher_end(read_pod(pods.launcher(phase="Succeeded", containers=[])), "mpi")

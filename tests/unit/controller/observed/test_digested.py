@@ -7,10 +7,10 @@ import json
 import pytest
 
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.dialects.base import MOST_WORKERS
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.rbac import role
 from mpirt.controller.model.actions import Patch
+from mpirt.controller.model.objectnames import MOST_WORKERS
 from mpirt.controller.observed.digested import named_workers
 from mpirt.controller.observed.observe import read_live, slim
 from tests.unit.controller.jobs import Body, parsed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -27,9 +28,9 @@ RUNS, ENDED = job(), job(ended="Complete")
 GOING, ENDED_AND_GOING = job(deleted=True), job(ended="Complete", deleted=True)
 
 
-def seen(*states: Body | None, begins: Body | None = None) -> list[Body]:
+def seen(*states: Body | None) -> list[Mapping[str, Any]]:
     """What is known after a Job had these states, one after the other; None: it is gone, as it was last."""
-    gone, before = GoneJobs(), begins
+    gone, before = GoneJobs(), None
     for state in states:
         if state is None:
             assert before is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,13 +49,30 @@ def failed(
     return pods.launcher(name, created=since - 2, phase="Failed", conditions={}, containers=[done])
 
 
+def runs(name: str, *, since: float) -> Body:
+    """A launcher's pod that runs."""
+    return pods.launcher(name, containers=[pods.running("mpi", since=since)])
+
+
+def attempted(number: int, state: Callable[..., Body], *, skew: float = 0) -> Body:
+    """The launcher's pod of that attempt, on a node whose clock is ahead by so much."""
+    pod = state(f"train-launcher-{number}", since=10 * number + 2 + skew)
+    pod["metadata"]["creationTimestamp"] = time(10 * number + 1)
+    return pod
+
+
 class TestAnAttempt:
     def test_is_written_when_its_launcher_starts(self) -> None:
         world = started()
 
         [row] = attempts(world)
         assert row.pop("workers").startswith("2-")
-        assert row == {"launcher": "train-launcher-1", "node": "node-1", "startTime": time(12)}
+        assert row == {
+            "launcher": "train-launcher-1",
+            "node": "node-1",
+            "creationTime": time(10),
+            "startTime": time(12),
+        }
 
     def test_holds_the_workers_that_died_in_it(self) -> None:
         world = started()
@@ -82,6 +100,26 @@ class TestAnAttempt:
             "code": 205,
             "time": time(18),
         }
+
+    def test_whose_launcher_was_lost_by_a_restart_of_its_node_is_reported_so(self) -> None:
+        world = started()
+        world.launcher_is(failed(code=255, reason="Unknown"), failed=1)
+
+        world.settle()
+
+        assert attempts(world)[0]["end"] == {
+            "pod": "train-launcher-1",
+            "how": "NodeLost",
+            "reportedBy": "kubelet",
+            "node": "node-1",
+            "container": "mpi",
+            "reason": "Unknown",
+            "code": 255,
+            "time": time(18),
+        }
+        assert world.condition("Restarting")[2] == (
+            "launcher pod train-launcher-1 was lost with its node node-1 (Unknown)"
+        )
 
     @pytest.mark.parametrize(
         ("change", "stopped"),
@@ -179,22 +217,36 @@ class TestAnAttempt:
 
 
 class TestItsSize:
-    def test_the_last_attempts_are_kept_and_the_others_counted(self) -> None:
+    @pytest.mark.parametrize(
+        "skew", [pytest.param(0, id="right"), pytest.param(3600, id="ahead"), pytest.param(-3600, id="behind")]
+    )
+    def test_the_last_attempts_are_kept_and_the_others_counted_whatever_the_clocks_of_nodes(
+        self, skew: float
+    ) -> None:
         world = started(runPolicy={"backoffLimit": 20})
         for number in range(1, 9):
-            begun = 10 * number + 2
-            bodies = [failed(f"train-launcher-{n}", since=10 * n + 2, at=10 * n + 6) for n in range(1, number)]
-            runs = pods.launcher(
-                f"train-launcher-{number}", created=begun - 1, containers=[pods.running("mpi", since=begun)]
-            )
-            world.seconds = begun
-            world.launcher_is(*bodies, runs, active=1, failed=number - 1)
+            world.seconds = 10 * number + 2
+            ended = [attempted(n, failed, skew=skew) for n in range(1, number)]
+            world.launcher_is(*ended, attempted(number, runs, skew=skew), active=1, failed=number - 1)
             world.settle()
 
         names = [row["launcher"] for row in attempts(world)]
         assert names == [f"train-launcher-{n}" for n in range(4, 9)]
         assert world.job is not None
         assert world.job["status"]["attemptsForgotten"] == 3
+
+    def test_a_forgotten_attempt_stays_so_though_the_pods_of_the_last_ones_are_gone(self) -> None:
+        world = started(runPolicy={"backoffLimit": 20})
+        for number in range(1, 9):
+            world.seconds = 10 * number + 2
+            world.launcher_is(*(attempted(n, failed, skew=-3600) for n in range(1, number + 1)), failed=number)
+            world.settle()
+
+        world.launcher_is(attempted(1, failed), attempted(9, runs), active=1, failed=8)
+        world.settle()
+
+        names = [row["launcher"] for row in attempts(world)]
+        assert names == [f"train-launcher-{n}" for n in range(5, 10)]
 
     def test_the_first_deaths_are_kept_and_the_others_counted(self) -> None:
         world = started(elastic={"minReplicas": 2}, replicas=30)
@@ -232,6 +284,11 @@ class TestWritingItDown:
     def test_it_is_read_back_as_it_was_written(self) -> None:
         assert read_history(write_history(self.HISTORY)) == self.HISTORY
         assert load_history(dump_history(self.HISTORY)) == self.HISTORY
+
+    def test_when_its_pod_was_created_is_read_back_too(self) -> None:
+        [read] = (read_history(write_history(History((Attempt("l", created=NOON),)))) or History()).attempts
+
+        assert read.created == NOON
 
     @pytest.mark.parametrize("written", ["", "no JSON", "[]", "7", "{}", '{"attempts": 7}'])
     def test_what_is_none_is_none(self, written: str) -> None:
@@ -426,6 +483,15 @@ class TestAnUpgradeOfTheController:
         world = earlier_version(started())
 
         assert writes(world.later(60)) == []
+
+    def test_from_one_that_did_not_record_when_a_pod_was_created_writes_nothing_for_that(self) -> None:
+        world = started()
+        del attempts(world)[0]["creationTime"]
+
+        assert writes(world.later(60)) == []
+        world.launcher_is(failed(), failed=1)
+        world.later(15)
+        assert attempts(world)[0]["creationTime"] == time(10)
 
 
 def _rows(conditions: dict[str, Any]) -> list[Body]:

@@ -11,7 +11,7 @@ import pytest
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.gone_jobs import end_of
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import NOON, at
+from tests.unit.controller.jobs import NOON, Body, at
 
 KEY = JobKey("MPIJob", "ml", "train")
 OTHER = JobKey("MPIJob", "ml", "other")

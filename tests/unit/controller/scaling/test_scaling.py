@@ -84,7 +84,7 @@ class TestScaleOut:
         done = world.scale_out(2)
 
         assert pods_of(done) == []
-        assert world.outcome("out") == ("ScaleFailed", "2 workers and 2 more are above maxReplicas=3")
+        assert world.outcome("out") == ("ScaleFailed", "2 workers and 2 more are above the limit of 3")
 
     def test_its_deletion_removes_what_it_has_added(self) -> None:
         world = running()

@@ -1,0 +1,181 @@
+"""
+The CRDs are closed: an API server keeps no field that they don't describe.
+
+A field that is kept unseen may hold values nested so deeply that the API server can't read them any more. That the
+generated parts are what the generator writes is tested with an API server: tests/api/test_schemas.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crds import generate
+from tests.unit.controller.jobs import Body
+from tests.unit.layers import PROJECT
+
+FILES = sorted(path for path in (PROJECT / "crds").glob("*.yaml") if path.name != "kustomization.yaml")
+CRDS = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES]
+SCHEMAS = {
+    f"{body['spec']['names']['kind']} {version['name']}": version["schema"]["openAPIV3Schema"]
+    for body in CRDS
+    for version in body["spec"]["versions"]
+}
+# The whole metadata of an object is the API server's own business.
+METADATA = ".metadata"
+
+
+@pytest.fixture(params=SCHEMAS)
+def schema(request: pytest.FixtureRequest) -> Body:
+    found: Body = SCHEMAS[request.param]
+    return found
+
+
+def nodes(schema: Body, path: str = "") -> Iterator[tuple[str, Body]]:
+    """The schemas of all fields, rows and values."""
+    yield path, schema
+    for name, below in schema.get("properties", {}).items():
+        yield from nodes(below, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from nodes(schema[key], f"{path}[]")
+
+
+def is_open(path: str, node: Body) -> bool:
+    """Whether there may be something in this place that no schema describes."""
+    if node.get("x-kubernetes-int-or-string"):
+        return False
+    if "x-kubernetes-preserve-unknown-fields" in node:
+        return True
+    if node.get("type") in ("boolean", "integer", "number", "string") or path == METADATA:
+        return False
+    return not any(node.get(key) for key in ("properties", "additionalProperties", "items"))
+
+
+def test_every_place_is_described(schema: Body) -> None:
+    assert [path for path, node in nodes(schema) if is_open(path, node)] == []
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param({}, id="no type"),
+        pytest.param({"type": "object"}, id="an object without fields"),
+        pytest.param({"type": "object", "properties": {}}, id="an object with no field"),
+        pytest.param({"type": "array"}, id="a list of anything"),
+        pytest.param(
+            {"type": "object", "properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True},
+            id="an object that keeps others",
+        ),
+    ],
+)
+def test_an_open_place_is_found(node: Body) -> None:
+    assert is_open(".spec.a", node)
+
+
+def test_no_file_says_otherwise() -> None:
+    said = "x-kubernetes-preserve-unknown-fields"
+
+    assert [path.name for path in FILES if said in path.read_text(encoding="utf-8")] == []
+
+
+def test_all_pods_have_one_schema() -> None:
+    """It stands once in each file; the generator fills each of them."""
+    pods = [
+        node["properties"]
+        for schema in SCHEMAS.values()
+        for _, node in nodes(schema)
+        if "containers" in node.get("properties", {})
+    ]
+
+    assert len(pods) == 2 * 2 + 2 + 1
+    assert all(each == pods[0] for each in pods)
+
+
+def test_a_pods_schema_changes_nothing_that_is_written() -> None:
+    task = SCHEMAS["GPUTask v1"]["properties"]["spec"]["properties"]["template"]["properties"]["spec"]
+
+    keys = {key for _, field in nodes({"properties": task["properties"]}) for key in field}
+
+    assert keys == {
+        *("type", "format", "nullable", "required", "properties", "items", "additionalProperties"),
+        "x-kubernetes-int-or-string",
+    }
+
+
+# What a generator is given, in the form of an API server's document.
+TYPES: dict[str, Any] = {
+    "io.k8s.api.core.v1.Thing": {
+        "type": "object",
+        "description": "A thing.",
+        "required": ["name"],
+        "properties": {
+            "size": {"default": {}, "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Size"}]},
+            "name": {"type": "string", "default": "", "description": "Its name."},
+            "count": {"type": "integer", "format": "int32"},
+            "limits": {
+                "type": "object",
+                "additionalProperties": {
+                    "$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
+                },
+            },
+            "rows": {
+                "type": "array",
+                "items": {"type": "string"},
+                "x-kubernetes-list-type": "set",
+            },
+        },
+    },
+    "io.k8s.api.core.v1.Size": {"type": "object", "properties": {"width": {"type": "number"}}},
+    "io.k8s.api.core.v1.Open": {"type": "object"},
+}
+THING = """\
+spec:
+  properties: # Thing of Kubernetes, generated by generate.py
+    count: {nullable: true, type: integer, format: int32}
+    limits:
+      nullable: true
+      type: object
+      additionalProperties: {nullable: true, x-kubernetes-int-or-string: true}
+    name: {type: string}
+    rows:
+      nullable: true
+      type: array
+      items: {type: string}
+    size:
+      nullable: true
+      type: object
+      properties:
+        width: {nullable: true, type: number}
+status: by hand
+"""
+
+
+class TestTheGenerator:
+    @pytest.mark.parametrize(
+        "below",
+        ["", "    old: {type: string}\n", "    old:\n      items: {}\n"],
+        ids=["new", "one field", "nested"],
+    )
+    def test_a_type_is_written_below_its_line_and_nothing_else_is_touched(self, below: str) -> None:
+        before = f"spec:\n  properties: # Thing of Kubernetes, generated by generate.py\n{below}status: by hand\n"
+
+        assert generate.filled(before, TYPES) == THING
+
+    def test_what_is_as_generated_stays(self) -> None:
+        assert generate.filled(THING, TYPES) == THING
+
+    def test_an_object_of_unknown_fields_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="an object of unknown fields"):
+            generate.schema_of("Open", TYPES)
+
+    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+    def test_the_generated_parts_are_found(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        marks = [line for line in text.splitlines() if "generated by generate.py" in line]
+
+        assert len(generate.PLACE.findall(text)) == len(marks) == 1
