@@ -38,6 +38,8 @@ def worker_death(pod: Pod, main: str, since: datetime) -> PodEnd | None:
     """Return how a worker, or its main container, died since then; None if neither did."""
     if pod.gone is not None and pod.gone < since:
         return None
+    if pod.is_over and pod.ended_by_deletion and not pod.reason:
+        return _deletion(pod)
     return _pod_end(pod) or container_death(pod, main, since)
 
 
@@ -66,10 +68,12 @@ def _pod_end(pod: Pod) -> PodEnd | None:
         return None
     if pod.cut_off is not None:
         return PodEnd(pod.name, How.NODE_LOST, pod.node, at=pod.cut_off)
-    if pod.was_deleted:
-        at = pod.asked_to_end or (pod.gone.replace(microsecond=0) if pod.gone else None)
-        return PodEnd(pod.name, How.DELETED, pod.node, reason=pod.disruption, at=at)
-    return None
+    return _deletion(pod) if pod.was_deleted else None
+
+
+def _deletion(pod: Pod) -> PodEnd:
+    at = pod.asked_to_end or (pod.gone.replace(microsecond=0) if pod.gone else None)
+    return PodEnd(pod.name, How.DELETED, pod.node, reason=pod.disruption, at=at)
 
 
 def _exited(pod: Pod, one: Container, end: Ended) -> PodEnd:

@@ -15,6 +15,10 @@ from mpirt import names, podobjects
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION, TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import Body, duration, moment, number, rows, table, text
 
+# Where the cache says that a pod has ended because it was deleted.
+_ENDED_BY_DELETION = "endedByDeletion"
+_OVER = ("Succeeded", "Failed")
+
 EVICTED = "Evicted"
 """The reason of a pod that its node has evicted."""
 # The reasons of a container that was lost by a restart of its node, or of the runtime there: containerd's (with
@@ -95,6 +99,8 @@ class Pod:
     """The deadline for its processes to end, if it is being deleted."""
     asked_to_end: datetime | None
     """When its deletion was requested."""
+    ended_by_deletion: bool
+    """Whether it is over, and was not yet when its deletion was known."""
     forced: bool
     """Whether its deletion does not wait for its node (grace 0). Then only a finalizer can still keep it."""
     gone: datetime | None
@@ -111,7 +117,7 @@ class Pod:
     @property
     def is_over(self) -> bool:
         """Whether it has ended: none of its containers will run any more."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in _OVER
 
     @property
     def started(self) -> datetime | None:
@@ -172,6 +178,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         created=moment(metadata, "creationTimestamp"),
         deleted=(deleted := moment(metadata, "deletionTimestamp")),
         asked_to_end=deleted and deleted - duration(number(metadata, "deletionGracePeriodSeconds")),
+        ended_by_deletion=body.get(_ENDED_BY_DELETION) is True,
         forced=metadata.get("deletionGracePeriodSeconds") == 0,
         gone=gone,
         ready=podobjects.holds(conditions, "Ready"),
@@ -183,6 +190,20 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
             *_containers(status, "containerStatuses"),
         ),
     )
+
+
+def with_cause(before: Body, now: Body) -> Body:
+    """
+    Return a pod object with a mark if its deletion came before its end, by its object as it was known before.
+
+    The object itself doesn't show that, and the clocks of a node and of the API server tell no order.
+    """
+    was_going = "deletionTimestamp" in table(before, "metadata") and not _is_over(before)
+    return {**now, _ENDED_BY_DELETION: True} if was_going or before.get(_ENDED_BY_DELETION) else now
+
+
+def _is_over(body: Body) -> bool:
+    return text(table(body, "status"), "phase") in _OVER
 
 
 def kind_and_name(reference: Body) -> str:

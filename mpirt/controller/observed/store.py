@@ -27,6 +27,7 @@ from mpirt.controller.observed.gone_jobs import GoneJobs
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import job_key, slim
 from mpirt.controller.observed.pod_events import event_job, involved
+from mpirt.controller.observed.pods import with_cause
 
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000
@@ -220,6 +221,8 @@ class Store:
             self._gone_jobs.put(key, self._at(place) if known == key else None, body)
         if known is not None:
             is_another = _uid(self._at(place)) != _uid(body)
+            if kind == kinds.POD and not is_another:
+                body = with_cause(self._at(place), body)
             changed.add(self._lose(place) if is_another else self._drop(place))
         if key is None:
             return changed

@@ -56,6 +56,21 @@ def ends(world: World, launcher: str = "train-launcher-1", *, message: str = "",
         world.later(3)
 
 
+def test_a_worker_that_ended_before_the_attempt_is_no_loss_whatever_the_clock_of_its_node_says() -> None:
+    world = World(mpi_job(runPolicy={"backoffLimit": 2}))
+    world.settle()
+    world.workers_are(pods.worker(0), started_again(1))
+    world.settle()
+    world.seconds = 15
+    world.launcher_is(pods.launcher(containers=[pods.running("mpi", since=12)]), active=1)
+    world.settle()
+
+    ends(world)
+    world.later(3)
+
+    assert world.state() == "Succeeded"
+
+
 class TestAnAttemptThatHasLostAWorker:
     @pytest.mark.parametrize("worker", [successor(), started_again(0), started_again(143)])
     def test_has_failed_and_is_tried_again(self, worker: Body) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.model.attempts import How
 from mpirt.controller.model.spec import JobKey
+from mpirt.controller.observed.deaths import worker_death
 from mpirt.controller.observed.gone_jobs import end_of
+from mpirt.controller.observed.pods import read_pod
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import NOON, Body, at
+from tests.unit.controller.jobs import NOON, Body, at, time
 
 KEY = JobKey("MPIJob", "ml", "train")
 OTHER = JobKey("MPIJob", "ml", "other")
@@ -361,6 +364,35 @@ def pod(uid: str = "first", version: str = "5", *, phase: str = "Running") -> di
 
 def gone(store: Store, now: datetime = NOON) -> list[tuple[str, str]]:
     return [(body["metadata"]["uid"], body["status"]["phase"]) for body, _ in store.departed(KEY, now)]
+
+
+class TestAPodThatIsDeleted:
+    @staticmethod
+    def state(version: str, phase: str, *, deleted: bool = False) -> Body:
+        body = pod(version=version, phase=phase)
+        return {**body, "metadata": {**body["metadata"], **({"deletionTimestamp": time(0)} if deleted else {})}}
+
+    @pytest.mark.parametrize(
+        ("states", "by_deletion"),
+        [
+            ([("Running", True), ("Failed", True)], True),
+            ([("Running", True), ("Succeeded", True), ("Succeeded", True)], True),
+            ([("Running", False), ("Failed", False), ("Failed", True)], False),
+            ([("Running", False), ("Failed", True)], False),
+        ],
+    )
+    def test_has_ended_by_that_if_it_was_known_to_be_deleted_before(
+        self, store: Store, states: list[tuple[str, bool]], *, by_deletion: bool
+    ) -> None:
+        for version, (phase, deleted) in enumerate(states, 5):
+            store.put("Pod", self.state(str(version), phase, deleted=deleted))
+
+        [body] = store.around(KEY, NOON)["Pod"]
+        found = read_pod(body)
+
+        assert found.ended_by_deletion is by_deletion
+        death = worker_death(found, "main", at(-60))
+        assert (death is not None and death.how is How.DELETED) is by_deletion
 
 
 class TestALauncherJobThatIsDeleted:
