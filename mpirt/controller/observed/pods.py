@@ -185,10 +185,7 @@ def read_pod(body: Body, *, evicted: Mapping[str, str] | None = None, gone: date
         unscheduled=_unscheduled(conditions.get("PodScheduled", {})),
         cut_off=_cut_off(conditions, spec),
         disruption=podobjects.disruption(conditions),
-        containers=(
-            *_containers(status, "initContainerStatuses", _sidecars(spec)),
-            *_containers(status, "containerStatuses"),
-        ),
+        containers=tuple(_all_containers(status, spec)),
     )
 
 
@@ -228,6 +225,11 @@ def _sidecars(spec: Body) -> frozenset[str]:
     return frozenset(
         text(row, "name") for row in rows(spec, "initContainers") if row.get("restartPolicy") == "Always"
     )
+
+
+def _all_containers(status: Body, spec: Body) -> list[Container]:
+    init = _containers(status, "initContainerStatuses", _sidecars(spec))
+    return [*init, *_containers(status, "containerStatuses")]
 
 
 def _containers(status: Body, group: str, sidecars: frozenset[str] = frozenset()) -> list[Container]:
