@@ -116,7 +116,9 @@ def job_status(
         case _:
             said[Type.RUNNING] = _not_running(spec, observed, workers)
     if obstacle is not None:
-        said[Type.RUNNING] = (said[Type.RUNNING][0], obstacle.reason, obstacle.message)
+        # A finished job's conditions are as they were written, by whomever.
+        is_running = Type.RUNNING in said and said[Type.RUNNING][0]
+        said[Type.RUNNING] = (is_running, obstacle.reason, obstacle.message)
     is_new_run = state is not State.FINISHED and is_finished(before)
     return replace(
         _counted(observed, end, now, suspended=state is State.SUSPENDED),

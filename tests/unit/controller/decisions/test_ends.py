@@ -367,6 +367,19 @@ class TestWhatIsInTheWay:
         assert {"delete Job", "delete StatefulSet"} <= set(writes(world.settle()))
         assert world.state() == "Suspended"
 
+    def test_a_status_of_a_finished_job_that_somebody_else_has_written_is_no_obstacle_more(self) -> None:
+        world = World()
+        world.start()
+        world.finish(succeeded=1)
+        assert world.job is not None
+        conditions = world.job["status"]["conditions"]
+        world.job["status"]["conditions"] = [row for row in conditions if row["type"] == "Succeeded"]
+        world.get("Service")["metadata"]["ownerReferences"] = []
+
+        world.settle()
+
+        assert world.condition("Running")[:2] == (False, "ErrResourceExists")
+
     def test_a_finished_job_gives_back_its_workers(self) -> None:
         world = self.rejected(runPolicy={"cleanPodPolicy": "Running"})
 
