@@ -33,9 +33,9 @@ _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
 # The pauses between two looks for an optional kind, which nobody may ever install, or allow this process to read.
 # They soon become long: a cluster in peace is asked for next to nothing. A CRD is applied more often than a
-# permission is granted.
-_FIRST_LOOK, _GROWTH = 1.0, 4.0
-_LONGEST_UNSERVED, _LONGEST_FORBIDDEN = 60.0, 300.0
+# permission is granted; but an API server that has just begun refuses everything until it has read its roles.
+_LOOKS_IF_UNSERVED = (1.0, 4.0, 16.0, 60.0)
+_LOOKS_IF_FORBIDDEN = (1.0, 10.0, 300.0)
 # Longer than one page of a list, a silent watch and a pause together: an informer without progress for so long is
 # stuck.
 _ALIVE_WITHIN = 240.0
@@ -307,8 +307,8 @@ def pause(failures: int, chance: float, at_least: float) -> float:
 
 def look_again(looks: int, chance: float, error: Unserved | Forbidden) -> float:
     """Return the seconds until an optional kind is looked for again, after so many looks."""
-    longest = _LONGEST_FORBIDDEN if isinstance(error, Forbidden) else _LONGEST_UNSERVED
-    return min(longest, _FIRST_LOOK * _GROWTH ** min(looks, 32)) * (0.5 + chance / 2)
+    pauses = _LOOKS_IF_FORBIDDEN if isinstance(error, Forbidden) else _LOOKS_IF_UNSERVED
+    return pauses[min(looks, len(pauses) - 1)] * (0.5 + chance / 2)
 
 
 def _good(answer: Answer) -> Answer:
