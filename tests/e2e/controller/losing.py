@@ -20,9 +20,16 @@ from tests.kube import faults, nodes
 PATIENTLY = ("/bin/sh", "-c", 'until "$@"; do echo "ended with $?"; sleep 1; done', "sh")
 
 
-def command_of(program: str) -> tuple[str, ...]:
+# One that drops the code of its mpirun, as `mpirun ... | tee log` does.
+PIPED = ("/bin/sh", "-c", '"$@" | cat', "sh")
+
+_OPEN_MPI = ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node")
+_MPICH = ("mpiexec", "-n", "2", "-ppn", "1")
+
+
+def command_of(program: str, *, image: str) -> tuple[str, ...]:
     """Two ranks of a Python program, each on a worker of its own."""
-    return ("mpirun", "--allow-run-as-root", "-n", "2", "--map-by", "node", "python3", "-c", program)
+    return (*(_MPICH if image == "mpich" else _OPEN_MPI), "python3", "-c", program)
 
 
 # A probe that fails when there is such a file. A busy machine has time for it.
@@ -46,21 +53,22 @@ def start(
     image: str = "openmpi4",
     probe: Mapping[str, Any] | None = None,
     before: Sequence[str] = (),
+    program: str = "",
+    policy: Mapping[str, Any] | None = None,
     **pods: Any,
 ) -> MpiJob:
     """
     A job whose first attempt takes minutes, and the next ones a second; limits and probe are the workers'.
 
-    `before`: what runs mpirun.
+    `before`: what runs mpirun. `program`: another longrun.source() than that. `policy`: more of its runPolicy.
     """
     idle = {**idle_container(namespace.ground.image(image)), "resources": {"limits": dict(limits or {})}}
     if probe:
         idle["livenessProbe"] = dict(probe)
     worker = {"containers": [idle], **pods.pop("worker", {})}
-    policy = {"backoffLimit": retries}
-    return submit(
-        namespace, name, image, (*before, *command_of(longrun.source())), worker=worker, runPolicy=policy, **pods
-    )
+    command = (*before, *command_of(program or longrun.source(), image=image))
+    run = {"backoffLimit": retries, **(policy or {})}
+    return submit(namespace, name, image, command, worker=worker, runPolicy=run, **pods)
 
 
 def wait_until_ranks_run(job: MpiJob) -> None:

@@ -72,13 +72,23 @@ def running(controller: Deployed) -> Iterator[Victims]:
         controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
+def impatient() -> dict[str, Any]:
+    """What of a pod's spec has it leave a lost node soon."""
+    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+    tolerated = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED}
+        for key in taints
+    ]
+    return {"tolerations": tolerated, "terminationGracePeriodSeconds": 1}
+
+
 def suspend_and_resume(one: Story) -> None:
     one.job.change(runPolicy={"suspend": True})
     one.until("Suspended")
     one.job.change(runPolicy={"suspend": False})
 
 
-def _rather_apart(job: str) -> dict[str, Any]:
+def rather_apart(job: str) -> dict[str, Any]:
     """Workers on both nodes as long as there are two; what had to hold would leave one of them without a place."""
     labels = {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": "worker"}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
@@ -94,7 +104,7 @@ def _rather_apart(job: str) -> dict[str, Any]:
 
 def _spread(controller: Deployed, name: str, *, retries: int, **worker: Any) -> MpiJob:
     """A job that has a worker on each node, and its launcher on the one that is kept."""
-    workers = {**_rather_apart(name), **worker}
+    workers = {**rather_apart(name), **worker}
     return losing.start(controller.namespace, name, retries=retries, worker=workers, launcher=on(KEPT))
 
 
@@ -106,12 +116,7 @@ def _starting_on(node: str, image: str) -> dict[str, Any]:
         "command": ["sh", "-c", f'[ "$NODE" != {node} ] || sleep 3600'],
         "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
     }
-    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
-    tolerated = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED}
-        for key in taints
-    ]
-    return {"initContainers": [first], "tolerations": tolerated, "terminationGracePeriodSeconds": 1}
+    return {"initContainers": [first], **impatient()}
 
 
 def _is_starting(node: str, job: MpiJob) -> bool:

@@ -1,0 +1,199 @@
+"""
+Games of an adversary against a controller that looks at all namespaces.
+
+Owns: the arena, and the course of a game. What it has to come to is for the test to say.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from mpirt.controller.model import kinds
+from tests.api import attendance, bystanders, controllers
+from tests.api.adversary import SILENT, Adversary
+from tests.api.attendance import Seen
+from tests.api.controllers import Controller, Replica
+from tests.api.gputasks import gpu_plane, ground_of
+from tests.api.straight import Straight
+from tests.api.victims import Took, Victim
+from tests.e2e import ground
+from tests.e2e.ground import Ground, Namespace
+from tests.kube.paths import PROJECT
+from tests.kube.wait import until
+from tests.plane import nodes
+from tests.plane.plane import Plane
+
+_ADVERSARY = "adversary"
+_SILENT_NODE = "silent"
+_FIRST = 3
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long a game is, and how much an adversary may have."""
+
+    jobs: int
+    """The other tenant's."""
+    moves: int
+    before: int
+    """How many of them come before the other tenant's jobs."""
+    rate: float
+    """His requests in a second."""
+    crowd: int
+    """How many objects he makes when he makes many."""
+    pods: int
+    """His quota, as no cluster gives a tenant all of it."""
+    within: float
+    """What the other tenant's jobs have to end within, so that the game ends."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """What it came to."""
+
+    seed: str
+    took: Took
+    seen: Seen
+    answers: Mapping[str, Counter[int]]
+    """What the API server has answered to each of the adversary's moves."""
+    touched: list[str]
+    """What somebody has touched that is none of the controller's."""
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The controller, and the tenant who was there alone before."""
+
+    plane: Plane
+    cluster: Ground
+    folder: Path
+    replica: Replica
+    victim: Victim
+    alone: Took
+
+    def play(self, seed: str, rules: Rules) -> Game:
+        beside, hostile = self._fresh(), self._fresh()
+        bystanders.put_beside(beside, "victim-0")
+        before = bystanders.state(beside)
+        who = self._adversary(hostile, seed, rules)
+        who.open()
+        silent = who.path("TrainingJob", SILENT)
+        until(
+            lambda: self._phase(silent) == "Running", within=rules.within, what="a job whose workers never answer"
+        )
+        begun = threading.Event()
+
+        def go_on() -> None:
+            try:
+                for number, _ in enumerate(who.play(rules.moves)):
+                    if number == rules.before:
+                        begun.set()
+            finally:
+                begun.set()
+
+        with attendance.looking(self.replica) as seen, ThreadPoolExecutor(1) as aside:
+            playing = aside.submit(go_on)
+            begun.wait()
+            took = self.victim.run(hostile.name, rules.jobs, within=rules.within)
+            playing.result()
+        touched = [*_changed(before, bystanders.state(beside)), *_moved_out(who)]
+        who.leave()
+        self.cluster.kubectl("delete", "namespace", hostile.name, beside.name, "--wait=false")
+        return Game(seed, took, seen, who.answers, touched)
+
+    def _phase(self, path: str) -> object:
+        return self.victim.way.get(path).get("status", {}).get("phase")
+
+    def _fresh(self) -> Namespace:
+        return ground.fresh_namespace(self.cluster, self.folder)
+
+    def _adversary(self, namespace: Namespace, seed: str, rules: Rules) -> Adversary:
+        everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        namespace.account(_ADVERSARY, rules=[everything])
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": _ADVERSARY}}
+        namespace.kubectl.apply(quota | {"spec": {"hard": {"pods": str(rules.pods)}}})
+        token = namespace.kubectl("create", "token", _ADVERSARY, "--duration=24h").stdout.strip()
+        [other, *_] = self.victim.way.get(self.victim.path("MPIJob"))["items"]
+        return Adversary(
+            Straight(self.plane, token=token),
+            namespace.name,
+            Random(seed),
+            str(other["metadata"]["uid"]),
+            rate=rules.rate,
+            crowd=rules.crowd,
+            silent={**nodes.tolerating(_SILENT_NODE), "nodeSelector": {"kubernetes.io/hostname": _SILENT_NODE}},
+        )
+
+
+@contextmanager
+def arena(folder: Path, rules: Rules) -> Iterator[Arena]:
+    """One whose tenant has just had his jobs run alone."""
+    with gpu_plane(folder) as plane, _silent_node(plane):
+        cluster = ground_of(plane)
+        controller = _for_all_namespaces(plane, cluster, folder)
+        try:
+            victim = Victim(Straight(plane), ground.fresh_namespace(cluster, folder).name)
+            # The first jobs of a controller take longer than all after them.
+            victim.run("first", _FIRST, within=rules.within)
+            alone = victim.run("alone", rules.jobs, within=rules.within)
+            [replica] = controller.replicas
+            yield Arena(plane, cluster, folder, replica, victim, alone)
+        finally:
+            for each in controller.replicas:
+                each.end()
+
+
+def _for_all_namespaces(plane: Plane, cluster: Ground, folder: Path) -> Controller:
+    """A controller with the rights of deploy/cluster."""
+    made = controllers.start(plane, cluster, folder, environment={"MPIRT_NAMESPACE": ""})
+    found = list(yaml.safe_load_all((PROJECT / "deploy/cluster/cluster-role.yaml").read_text()))
+    for each in found:
+        for subject in each.get("subjects", ()):
+            subject["namespace"] = made.namespace.name
+    cluster.kubectl.apply(*found)
+    made.wait_until_ready()
+    return made
+
+
+@contextmanager
+def _silent_node(plane: Plane) -> Iterator[None]:
+    """A node whose kubelet takes connections, and never says a word."""
+    address = plane.site.address
+    with socket.create_server((address, 0)) as kubelet:
+        nodes.add(plane.kubectl, [_SILENT_NODE], alone=True)
+        status = {
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.getsockname()[1]}},
+        }
+        patch = json.dumps({"status": status})
+        plane.kubectl("patch", "node", _SILENT_NODE, "--subresource=status", "--type=merge", f"--patch={patch}")
+        yield
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [f"bystander {what}" for what, body in before.items() if after.get(what) != body]
+
+
+def _moved_out(who: Adversary) -> list[str]:
+    """What he had put in a job's way and is not there any more as he has written it."""
+    touched = []
+    for path, body in who.squatted.items():
+        status, answer = who.way.send("GET", path)
+        found = json.loads(answer) if status == 200 else {"metadata": {}}
+        is_kept = "deletionTimestamp" not in found["metadata"] and "ownerReferences" not in found["metadata"]
+        is_same = body["kind"] != kinds.CONFIG_MAP or found.get("data") == body["data"]
+        if status != 200 or not is_kept or not is_same:
+            touched.append(f"{body['kind']} {body['metadata']['name']} in a job's way")
+    return touched
