@@ -27,13 +27,13 @@ def is_suspended(run: RunPolicy, observed: Observed) -> bool:
     return run.suspended and observed.status.is_true(Type.SUSPENDED)
 
 
-def wants_workers(spec: JobSpec, observed: Observed, end: JobEnd | None) -> bool:
+def wants_workers(spec: JobSpec, observed: Observed) -> bool:
     """
     Whether the job should have workers. They never end by themselves, so cleanPodPolicy Running deletes them all.
 
     A finished job keeps its workers only with cleanPodPolicy None, and never gets new ones.
     """
-    if end is None:
+    if written_end(observed) is None:
         return spec.has_workers and not is_suspended(spec.run, observed)
     has_some = bool(observed.workers) or kinds.STATEFUL_SET in observed.mine
     return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some

@@ -88,7 +88,7 @@ def _plan_of_run(
         return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
     obstacle = obstacle_of(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
-    wants, end = wants_workers(spec, observed, written_end(observed)), job_end(observed) if is_told else None
+    wants, end = wants_workers(spec, observed), job_end(observed) if is_told else None
     members = worker_plan(spec, observed, settings, wants=wants, end=end, now=now)
     if members.first:
         return Plan(members.first)

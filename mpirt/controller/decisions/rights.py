@@ -8,7 +8,7 @@ runs. So a name stays while the job runs, unless the StatefulSet can't create th
 
 from __future__ import annotations
 
-from mpirt.controller.decisions.cleanup import wants_workers
+from mpirt.controller.decisions.cleanup import wants_workers, written_end
 from mpirt.controller.decisions.launching import is_time
 from mpirt.controller.manifests.rbac import role, role_binding
 from mpirt.controller.messages.readiness import Readiness
@@ -17,29 +17,28 @@ from mpirt.controller.model.actions import Manifest
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.digested import named_workers
-from mpirt.controller.observed.facts import JobEnd
 from mpirt.controller.observed.members import is_dead
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pod_events import why_not_created
 
 
-def launcher_rights(spec: JobSpec, observed: Observed, workers: Readiness, end: JobEnd | None) -> list[Manifest]:
+def launcher_rights(spec: JobSpec, observed: Observed, workers: Readiness) -> list[Manifest]:
     """Return the Role and its binding; before the launcher is created, they would change with each worker."""
     is_begun = bool(observed.mine.keys() & {kinds.ROLE, kinds.ROLE_BINDING, kinds.JOB})
     if not (is_begun or not spec.has_workers or is_time(spec, workers)):
         return []
-    return [role(spec, _may_enter(spec, observed, end)), role_binding(spec)]
+    return [role(spec, _may_enter(spec, observed)), role_binding(spec)]
 
 
-def _may_enter(spec: JobSpec, observed: Observed, end: JobEnd | None) -> list[str]:
+def _may_enter(spec: JobSpec, observed: Observed) -> list[str]:
     """Return the names of the pods in which the launcher may start commands."""
-    if not wants_workers(spec, observed, end):
+    if not wants_workers(spec, observed):
         return []
     if spec.workers.bare is not None:
         # Their names are never used again.
         return [pod.name for pod in observed.workers if not is_dead(pod)]
     owned = {pod.name for pod in observed.workers}
-    expected = _expected(spec, observed, owned) if end is None else set()
+    expected = _expected(spec, observed, owned) if written_end(observed) is None else set()
     return sorted(owned | expected, key=worker_number)
 
 

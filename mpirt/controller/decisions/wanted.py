@@ -38,7 +38,7 @@ def wanted_objects(
 ) -> list[Manifest]:
     """Return the desired objects, except for the launcher Job."""
     end = written_end(observed)
-    has_workers = wants_workers(spec, observed, end)
+    has_workers = wants_workers(spec, observed)
     has_set = has_workers and spec.workers.bare is None
     return [
         # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
@@ -48,7 +48,7 @@ def wanted_objects(
         *wanted_budget(spec, end, has_workers=has_workers),
         *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
         *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
-        *launcher_rights(spec, observed, workers, end),
+        *launcher_rights(spec, observed, workers),
     ]
 
 
