@@ -199,6 +199,7 @@ struct process {
     bool is_dead;            /* and not reaped */
     bool is_stuck;           /* waits for something that no signal interrupts */
     bool is_member, is_known, is_told;
+    bool is_spared, was_spared;     /* as a shell that waits */
     bool has_child, has_new_child;
     bool minds;              /* had the signal, and has a handler for it */
     bool is_late;            /* was started after all had it */

@@ -4,6 +4,9 @@
  * Owns: who gets a signal. `command; more` in a shell has to go on with `more` when the command has handled the
  * signal, so a shell that waits for a process which gets it too is spared. What a handler starts, to save something
  * for one, is left to whose handler it is, as long as that one lives.
+ *
+ * A process that was just forked has its parent's handler until it executes its own program. A signal that comes
+ * before that is lost. So one that was started after all had the signal, and has a handler no more, is given it again.
  */
 #include "keeper.h"
 
@@ -48,6 +51,7 @@ static void mark_known(struct table *table, bool anew)
         const struct process *earlier = process_find(&last, process->pid);
         process->is_known = earlier && earlier->is_member && earlier->start == process->start;
         process->is_told = process->is_known && earlier->is_told;
+        process->was_spared = process->is_known && earlier->is_spared;
         process->minds = process->is_known && earlier->minds;
         process->is_late = process->is_known ? earlier->is_late : !anew;
     }
@@ -81,12 +85,15 @@ static void mark_parents(struct table *table)
     }
 }
 
-/* A shell that was spared goes on being so, unless it goes on with something new. */
-static bool is_spared(const struct process *process, int signal)
+static bool has_lost_it(const struct process *process, int signal)
 {
-    if (process->is_known)
-        return !process->has_new_child;
-    return is_waiting_shell(process, signal);
+    return process->is_told && process->is_late && process->minds && !process_handles(process->pid, signal);
+}
+
+/* A shell that was spared goes on being so, unless it goes on with something new. */
+static bool is_to_be_spared(const struct process *process, int signal)
+{
+    return process->was_spared ? !process->has_new_child : is_waiting_shell(process, signal);
 }
 
 void signal_group(int signal)
@@ -134,8 +141,9 @@ int signal_descendants(int signal, bool anew)
         struct process *process = &table.rows[number];
         if (!process->is_member || process->is_dead || process->pid == shares_helper())
             continue;
-        bool is_due = signal == SIGKILL
-            || !(process->is_told || process->is_helper || is_spared(process, signal));
+        process->is_told = process->is_told && !has_lost_it(process, signal);
+        process->is_spared = !process->is_told && !process->is_helper && is_to_be_spared(process, signal);
+        bool is_due = signal == SIGKILL || !(process->is_told || process->is_helper || process->is_spared);
         if (is_due) {
             process->is_told = true;
             process->minds = process_handles(process->pid, signal);

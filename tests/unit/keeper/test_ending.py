@@ -29,6 +29,25 @@ while True:
     time.sleep(1000)
 """
 
+# Its handler starts a program, and ends. The child gets the signal while it still has the handler.
+FORKS = """
+import os, signal, sys, time
+main, told = os.getpid(), []
+def handle(number, frame):
+    if os.getpid() != main:
+        told.append(number)
+        return
+    if os.fork():
+        os._exit(3)
+    while not told:
+        time.sleep(0.01)
+    os.execvp("sleep", ["sleep", "1000"])
+signal.signal(signal.SIGTERM, handle)
+os.write(1, b"ready\\n")
+while True:
+    time.sleep(1000)
+"""
+
 # Away from its session and its parent, as daemon(3) does it.
 DAEMON = """
 import os, sys, time
@@ -144,6 +163,25 @@ def test_what_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent) ->
     agent.end(grace=600_000)
 
     assert agent.until_exit().code == 3
+
+
+def test_what_a_handler_leaves_behind_is_ended_although_it_was_spared_while_the_handler_ran(agent: Agent) -> None:
+    agent.start("/bin/sh", "-c", "trap 'sleep 1000 & sleep 0.5; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    agent.until(Kind.OUT)
+
+    agent.end(grace=600_000)
+
+    assert agent.until_exit().code == 3
+
+
+def test_a_signal_that_a_process_got_between_fork_and_exec_is_given_to_it_again(agent: Agent) -> None:
+    agent.start(sys.executable, "-c", FORKS)
+    agent.until(Kind.OUT)
+
+    agent.end(grace=600_000)
+
+    assert agent.until_exit().code == 3
+    assert agent.out == b"ready\n"
 
 
 def until_child(agent: Agent) -> None:
