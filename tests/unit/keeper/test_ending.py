@@ -166,7 +166,8 @@ def test_what_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent) ->
 
 
 def test_what_a_handler_leaves_behind_is_ended_although_it_was_spared_while_the_handler_ran(agent: Agent) -> None:
-    agent.start("/bin/sh", "-c", "trap 'sleep 1000 & sleep 0.5; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    handler = "sleep 1000 & sleep 0.5; exit 3"
+    agent.start("/bin/sh", "-c", f"trap '{handler}' TERM; echo ready; while :; do sleep 0.05; done")
     agent.until(Kind.OUT)
 
     agent.end(grace=600_000)
