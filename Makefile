@@ -86,13 +86,13 @@ endef
 .PHONY: check
 check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
 	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS) $(SEARCH)) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,$(AGENTS)) $(SEARCH) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest $(AGENTS) $(SHELLS) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,$(SESSIONS)) $(SEARCH) $(PYTEST_ARGS),\
+	  $(BIN)/python -m pytest $(SESSIONS) $(SHELLS) $(PYTEST_ARGS),\
 	  nice $(BIN)/mypy)
 	$(BIN)/coverage report
 
 # What the second and the third share, so that they take the same time.
-AGENTS := $(addprefix tests/protocol/,rsh discover)
+SESSIONS := $(addprefix tests/protocol/,rsh discover)
 # What computes for long, and more so where its branches are counted.
 SEARCH := tests/unit/rsh/test_started_once.py
 SHELLS := $(addprefix tests/unit/rsh/,test_wrapper_in_shells.py test_wrapper_ends_in_shells.py)

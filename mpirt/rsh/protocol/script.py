@@ -280,11 +280,13 @@ mpirt_feed() {
   done
 }
 
-# Whether a process can be what the command left behind: not one of ours, not dead, and not older than the exec.
+# Whether a process can be what the command left behind: not one of ours or about to become their sleep or dd, not
+# dead, and not older than the exec.
 mpirt_is_left() {
   mpirt_stat "$1"
   set -- $mpirt_s
   case "$1 $2" in [ZX]" "* | *" $$") return 1 ;; esac
+  case " $mpirt_others " in *" $2 "*) return 1 ;; esac
   [ "${20:-$mpirt_since}" -ge "$mpirt_since" ]
 }
 
@@ -296,7 +298,7 @@ mpirt_find_open() {
   mpirt_since=${20} mpirt_seen=" /proc/$$ " mpirt_open=open
   for mpirt_p in $mpirt_others; do mpirt_seen="$mpirt_seen/proc/$mpirt_p "; done
   [ -p /proc/self/fd/4 ] && [ -p /proc/self/fd/5 ] || return 0
-  for mpirt_n in 1 2 3 4 5; do
+  for mpirt_n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     mpirt_more=
     for mpirt_p in /proc/[0-9]*; do
       case $mpirt_seen in *" $mpirt_p "*) continue ;; esac
@@ -307,11 +309,13 @@ mpirt_find_open() {
           # Who reads it has the same file open, by another mode.
           mpirt_field flags: "$mpirt_p/fdinfo/${mpirt_f##*/}"
           case $mpirt_s in *0) continue ;; esac
+          mpirt_is_left "$mpirt_p" || break
+          [ ! -e "$mpirt_f" ] || return 0
         else
+          # Closed since, and maybe opened anew: it is looked at again.
           [ ! -e "$mpirt_f" ] || continue
+          mpirt_is_left "$mpirt_p" || break
         fi
-        mpirt_is_left "$mpirt_p" || break
-        [ ! -e "$mpirt_f" ] || return 0
         mpirt_more=1
         # One that has no file open at all is looked at once.
         [ "$mpirt_f" = "$mpirt_p/fd/*" ] && [ -r "$mpirt_p/fd" ] && break
