@@ -47,7 +47,7 @@ class Account:
 
     lost: tuple[Lost, ...] = ()
     silent: tuple[str, ...] = ()
-    """The pods to which the connection was lost, and what has become of the command is not known yet."""
+    """The pods whose command may have ended without its launcher's or mpirt-rsh's knowledge."""
     again: Mapping[str, str] = field(default_factory=dict)
     """The pods that they ran in whose container is younger than the launcher, with the container's identity."""
 

@@ -22,7 +22,8 @@ CAUSE_WITHIN = timedelta(seconds=5)
 # From the end of the last container until its kubelet has reported it and the Job is marked as finished.
 END_WITHIN = timedelta(seconds=15)
 # How long the workers' kubelets have to report what ended together with the launcher; and how long if the launcher
-# had lost a connection right before, to a worker that died, or because the API server was away.
+# had lost a connection right before, to a worker that died, or because the API server was away; or if mpiexec of
+# MPICH has not waited for its proxies.
 WORD_WITHIN = timedelta(seconds=3)
 WORD_OF_UNHEARD = timedelta(seconds=30)
 

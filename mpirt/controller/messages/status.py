@@ -174,7 +174,7 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
 
 
 _RESTARTED = "The launcher had to start again: "
-_LOSES_CODES = "mpirun of Open MPI 5 ends with code 0 if it loses a worker: check the job's results."
+_CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
 
 
 def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended: bool = False) -> JobStatus:
@@ -217,7 +217,7 @@ def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Typ
 def _succeeded(observed: Observed, history: History) -> dict[Type, Said]:
     message = f"{_title(observed)} successfully completed."
     if deaths := causes.before_success(history):
-        message += f" But right before, {deaths}. {_LOSES_CODES}"
+        message += f" But right before, {deaths}. {_CHECK}"
     return {Type.SUCCEEDED: (True, Reason.SUCCEEDED, message), Type.RUNNING: (False, Reason.SUCCEEDED, message)}
 
 

@@ -56,7 +56,7 @@ def losses(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> tuple[
 
 
 def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
-    """Whether the launcher's connection to a worker was lost when it ended, and it did not know why."""
+    """Whether a command in a worker may have ended together with the launcher, without a word of that."""
     return bool(_account(spec, observed, launcher).silent)
 
 

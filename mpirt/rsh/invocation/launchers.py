@@ -2,7 +2,7 @@
 What must be known about the launchers whose daemons are started through us.
 
 Owns: the rules for the commands of Open MPI and PRRTE (orted, prted). A command that isn't theirs passes
-untouched. Hydra's and Horovod's need nothing.
+untouched: Hydra's is known by its program, Horovod's need nothing.
 
 - The daemon checks that the agent it is told of exists in its own pod. The option takes a list, of which the
   first that is found counts, so "AGENT : sh" satisfies it in any image: workers need nothing of ours.
@@ -11,6 +11,9 @@ untouched. Hydra's and Horovod's need nothing.
 - Without tree spawning, the daemon detaches from the session that started it unless it is told not to. Nobody
   would see it die, so the word that tells it to is taken out; with more daemons than the launcher starts at a
   time it has to be told by the variable, for it waits for one to detach before it starts the next.
+
+Hydra's mpiexec ends as soon as the connection of a proxy is closed, whatever that means. After a good end it waits
+for its agents.
 
 Tried with Open MPI 4.1.4 and with 5.0.7, whose daemon is PRRTE's, in workers that have neither ssh nor rsh.
 """
@@ -56,6 +59,8 @@ PRRTE = Daemon(
 )
 DAEMONS = (OPEN_MPI_4, PRRTE)
 
+# MPICH's, and Intel MPI's since 2019.
+_HYDRA = ("hydra_pmi_proxy", "hydra_bstrap_proxy")
 # Children per node of the tree, and daemons that are started at a time, where no parameter says otherwise.
 _RADIX = 64
 _CONCURRENT = 128
@@ -82,6 +87,11 @@ def starts_daemon(words: Sequence[str]) -> bool:
 def is_of_prrte(words: Sequence[str]) -> bool:
     """Whether the command is the daemon of Open MPI 5's launcher."""
     return _daemon(words) is PRRTE
+
+
+def is_of_hydra(words: Sequence[str]) -> bool:
+    """Whether the command is a proxy of the mpiexec of MPICH or Intel MPI."""
+    return any(_starts(word, program) for word in words for program in _HYDRA)
 
 
 def _daemon(words: Sequence[str]) -> Daemon | None:

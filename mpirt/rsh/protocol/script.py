@@ -285,8 +285,7 @@ mpirt_feed() {
 mpirt_is_left() {
   mpirt_stat "$1"
   set -- $mpirt_s
-  case "$1 $2" in [ZX]" "* | *" $$") return 1 ;; esac
-  case " $mpirt_others " in *" $2 "*) return 1 ;; esac
+  case "$1 $$ $mpirt_others " in [ZX]* | *" $2 "*) return 1 ;; esac
   [ "${20:-$mpirt_since}" -ge "$mpirt_since" ]
 }
 
@@ -296,9 +295,8 @@ mpirt_find_open() {
   mpirt_stat "/proc/$$"
   set -- $mpirt_s
   mpirt_since=${20} mpirt_seen=" /proc/$$ " mpirt_open=open
-  for mpirt_p in $mpirt_others; do mpirt_seen="$mpirt_seen/proc/$mpirt_p "; done
   [ -p /proc/self/fd/4 ] && [ -p /proc/self/fd/5 ] || return 0
-  for mpirt_n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  for mpirt_n in 1 2 3 4 5 6 7 8 9; do
     mpirt_more=
     for mpirt_p in /proc/[0-9]*; do
       case $mpirt_seen in *" $mpirt_p "*) continue ;; esac

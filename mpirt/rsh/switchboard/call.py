@@ -114,6 +114,15 @@ class Call:
         wish = self._wish
         return wish is not None and launchers.is_of_prrte(wish.words) and self._has_lost_its_launcher
 
+    def _is_unheard(self, state: State) -> bool:
+        """
+        Whether its launcher may end without a word of its end.
+
+        mpiexec of MPICH ends as soon as the connection of a proxy is closed, before it is known here why.
+        """
+        wish = self._wish
+        return state is State.DETACHED or (wish is not None and launchers.is_of_hydra(wish.words))
+
     def note_if_left(self) -> None:
         """Note that whoever started the agent will not know of its end."""
         if self._wish is not None and self.is_running and self._is_left:
@@ -325,8 +334,9 @@ class Call:
         if not running.phase.awaits_usage:
             self._answered(self)
         code = running.code
-        self._ledger.heard(self, running.phase.pod, is_silent=running.phase.state is State.DETACHED)
-        if code is not None:
+        if code is None:
+            self._ledger.heard(self, running.phase.pod, is_silent=self._is_unheard(running.phase.state))
+        else:
             self.note_if_left()
             self._is_over = True
             self._loop.drop(running)
@@ -334,6 +344,7 @@ class Call:
                 self._turn.leave(self)
             why = running.finish.line if running.finish else ""
             self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
+            self._ledger.heard(self, running.phase.pod, is_silent=False)
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)

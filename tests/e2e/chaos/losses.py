@@ -6,11 +6,13 @@ Owns: which launcher, strike, moment and shell line a job has, and whether what 
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -23,14 +25,16 @@ from tests.e2e.controller.losing import Strike
 from tests.e2e.controller.stories import Story, condition, held, story
 from tests.e2e.lostnode import jobs
 from tests.e2e.manifests import on
-from tests.kube import cluster, faults
+from tests.kube import cluster, faults, network, nodes
 
 LAUNCHERS = ("openmpi4", "openmpi5", "mpich")
 RETRIES = 2
 # How long the ranks of a first run reduce over each other, and how long they go on after MPI_Finalize.
 RUN, TAIL = 20.0, 6.0
-# A node is lost for several jobs at once: none may be over before the last one runs.
+# What befalls a node befalls several jobs at once: none may be over before the last one runs.
 _UNTIL_ALL_RUN = 180.0
+# Longer than a controller waits for word from the nodes where nothing is left unheard, by far.
+_LATE = 10.0
 # mpiexec of MPICH takes no notice of its agents' ends, and waits for its proxy on the lost node for ever.
 _DEADLINE = 180
 # A node has room for nine launchers.
@@ -44,6 +48,7 @@ class Loss(Enum):
     FORCED = "worker deleted by force"
     PROBE = "worker restarted by its probe"
     TERM = "TERM to process 1"
+    LATE = "worker killed, its node reports it late"
     NODE = "node lost"
 
 
@@ -54,6 +59,10 @@ STRIKES: Mapping[Loss, Strike] = {
     Loss.TERM: losing.end_worker,
 }
 """Those that a single job can have."""
+
+
+Befalls = Callable[[Sequence[Story]], AbstractContextManager[None]]
+"""What befalls the node of a worker of each of several jobs."""
 
 
 class Line(Enum):
@@ -80,7 +89,7 @@ class Case:
     line: Line
     retries: int
     moment: float
-    """Seconds from when its ranks run to the strike; a node is lost at the same time for all."""
+    """Seconds from when its ranks run to the strike; what befalls a node befalls all at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +122,11 @@ def drawn(random: Random, loss: Loss, jobs_each: int) -> list[Case]:
 
 
 def play(controller: Deployed, cases: Sequence[Case]) -> list[Outcome]:
-    """Let all of a loss happen, each job at its moment; a node is lost for several at once."""
-    if cases[0].loss is Loss.NODE:
+    """Let all of a loss happen, each job at its moment; what befalls a node befalls several at once."""
+    befalls = _OF_A_NODE.get(cases[0].loss)
+    if befalls is not None:
         batches = [cases[first : first + _AT_ONCE] for first in range(0, len(cases), _AT_ONCE)]
-        return [outcome for batch in batches for outcome in _lose_node(controller, batch)]
+        return [outcome for batch in batches for outcome in _strike_together(controller, batch, befalls)]
     with ThreadPoolExecutor(_AT_ONCE) as side_by_side:
         return list(side_by_side.map(partial(_strike, controller), cases))
 
@@ -129,24 +139,50 @@ def _strike(controller: Deployed, case: Case) -> Outcome:
         return _outcome(case, one)
 
 
-def _lose_node(controller: Deployed, cases: Sequence[Case]) -> list[Outcome]:
+def _strike_together(controller: Deployed, cases: Sequence[Case], befalls: Befalls) -> list[Outcome]:
     assert controller.namespace.ground.is_ours
     with ExitStack() as jobs_run, ThreadPoolExecutor(len(cases)) as side_by_side:
         entered = side_by_side.map(lambda case: jobs_run.enter_context(_running(controller, case)), cases)
         stories = list(entered)
-        faults.node_lost(faults.node_named(jobs.LOST))
-        try:
+        with befalls(stories):
             return list(side_by_side.map(_outcome, cases, stories))
-        finally:
-            cluster.up()
+
+
+@contextmanager
+def _node_lost(_: Sequence[Story]) -> Iterator[None]:
+    faults.node_lost(faults.node_named(jobs.LOST))
+    try:
+        yield
+    finally:
+        cluster.up()
+
+
+@contextmanager
+def _killed_and_reported_late(stories: Sequence[Story]) -> Iterator[None]:
+    node = faults.node_named(jobs.LOST)
+    pods = [pod for one in stories for pod in one.job.pods("worker") if pod["spec"]["nodeName"] == jobs.LOST]
+    assert len(pods) == len(stories)
+    processes = [nodes.main_process_of_pod(node, pod["metadata"]["uid"]) for pod in pods]
+    network.drop(source=str(node.address))
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        # How late it is; nothing tells of it.
+        time.sleep(_LATE)
+    finally:
+        network.undrop()
+    yield
+
+
+_OF_A_NODE: Mapping[Loss, Befalls] = {Loss.NODE: _node_lost, Loss.LATE: _killed_and_reported_late}
 
 
 @contextmanager
 def _running(controller: Deployed, case: Case) -> Iterator[Story]:
     """The job of a case, when its ranks run."""
-    name, is_node = job_name("chaos"), case.loss is Loss.NODE
+    name, is_of_node = job_name("chaos"), case.loss in _OF_A_NODE
     of_node = {
-        "worker": {**jobs.rather_apart(name), **jobs.impatient()},
+        "worker": {**jobs.rather_apart(name), **(jobs.impatient() if case.loss is Loss.NODE else {})},
         "launcher": on(jobs.KEPT),
         "policy": {"activeDeadlineSeconds": _DEADLINE},
     }
@@ -157,8 +193,8 @@ def _running(controller: Deployed, case: Case) -> Iterator[Story]:
         image=case.launcher,
         probe=losing.PROBE if case.loss is Loss.PROBE else None,
         before=_BEFORE[case.line],
-        program=longrun.source(first=_UNTIL_ALL_RUN) if is_node else longrun.source(first=RUN, last=TAIL),
-        **(of_node if is_node else {}),
+        program=longrun.source(first=_UNTIL_ALL_RUN) if is_of_node else longrun.source(first=RUN, last=TAIL),
+        **(of_node if is_of_node else {}),
     )
     with story(job) as told:
         told.until("Running")

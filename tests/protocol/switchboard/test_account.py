@@ -78,3 +78,18 @@ def test_a_loss_of_which_mpirun_of_open_mpi_5_may_not_have_told_stays_one(yard: 
 
     begun(yard, file)
     assert told(file).lost == (Lost("w-0", 246),)
+
+
+def test_a_proxy_of_mpich_is_told_from_its_start_to_its_end_since_mpiexec_may_end_first(
+    yard: Yard, file: Path
+) -> None:
+    proxy = yard.folder / "hydra_pmi_proxy"
+    proxy.write_text('#!/bin/sh\necho begun; while [ ! -e "${0%/*}/over" ]; do sleep 0.1; done\n')
+    proxy.chmod(0o755)
+
+    begun(yard, file, f'"{proxy}"')
+    wait_for(file, Account(silent=("w-0",)))
+
+    (yard.folder / "over").touch()
+    wait_for(file, Account())
+    assert file.read_text() == ""

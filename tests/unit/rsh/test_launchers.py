@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.launchers import is_of_prrte, prepared, starts_daemon
+from mpirt.rsh.invocation.launchers import is_of_hydra, is_of_prrte, prepared, starts_daemon
 
 AGENT = '"mpirt-rsh"'
 LIST = '"mpirt-rsh : sh"'
@@ -86,6 +86,11 @@ class TestTheAgentsName:
     def test_that_of_open_mpi_5_is_told_from_that_of_4(self) -> None:
         assert is_of_prrte(("PRTE_PREFIX=/usr;/usr/bin/prted", "--tree-spawn"))
         assert not is_of_prrte(("/usr/bin/orted",))
+
+    @pytest.mark.parametrize("program", ['"/usr/bin/hydra_pmi_proxy"', "/opt/intel/bin//hydra_bstrap_proxy"])
+    def test_those_of_mpich_and_intel_mpi_are_known(self, program: str) -> None:
+        assert is_of_hydra((program, "--control-port", "launcher:40", "--proxy-id", "0"))
+        assert not is_of_hydra(orted())
 
     def test_a_daemons_command_is_told_from_others(self) -> None:
         assert starts_daemon(orted())
