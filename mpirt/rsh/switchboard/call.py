@@ -118,10 +118,12 @@ class Call:
         """
         Whether its launcher may end without a word of its end.
 
-        mpiexec of MPICH ends as soon as the connection of a proxy is closed, before it is known here why.
+        mpiexec of MPICH ends as soon as the connection of a proxy is closed, before it is known here why; mpirun
+        of Open MPI kills its agents right before it ends for that reason.
         """
         wish = self._wish
-        return state is State.DETACHED or (wish is not None and launchers.is_of_hydra(wish.words))
+        is_of_hydra = wish is not None and launchers.is_of_hydra(wish.words)
+        return is_of_hydra or self._agent.is_gone or state is State.DETACHED
 
     def note_if_left(self) -> None:
         """Note that whoever started the agent will not know of its end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,10 +33,10 @@ def told(file: Path) -> Account:
     return account.read(file.read_text())
 
 
-def begun(yard: Yard, file: Path, script: str = RUNS) -> subprocess.Popen[bytes]:
+def begun(yard: Yard, file: Path, script: str = RUNS, *, grace: int = 1) -> subprocess.Popen[bytes]:
     """A launcher that starts one agent, whose command runs; it ends when its stdin does, and leaves the agent."""
     launcher = ["sh", "-c", '"$@" & read -r line', "sh"]
-    env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": "1"}
+    env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": str(grace)}
     process = yard.real("w-0", script, env=env, before=launcher, stdin=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == BEGUN
@@ -83,13 +85,29 @@ def test_a_loss_of_which_mpirun_of_open_mpi_5_may_not_have_told_stays_one(yard: 
 def test_a_proxy_of_mpich_is_told_from_its_start_to_its_end_since_mpiexec_may_end_first(
     yard: Yard, file: Path
 ) -> None:
-    proxy = yard.folder / "hydra_pmi_proxy"
-    proxy.write_text('#!/bin/sh\necho begun; while [ ! -e "${0%/*}/over" ]; do sleep 0.1; done\n')
+    proxy, over = yard.folder / "hydra_pmi_proxy", yard.folder / "over"
+    proxy.write_text(f"#!/bin/sh\necho begun; while [ ! -e {over} ]; do sleep 0.1; done\n")
     proxy.chmod(0o755)
 
     begun(yard, file, f'"{proxy}"')
     wait_for(file, Account(silent=("w-0",)))
 
-    (yard.folder / "over").touch()
+    over.touch()
     wait_for(file, Account())
     assert file.read_text() == ""
+
+
+def test_a_command_is_told_from_the_kill_of_its_agent_to_its_end_since_mpirun_does_that_before_it_ends(
+    yard: Yard, file: Path
+) -> None:
+    over = yard.folder / "over"
+    stays = f"trap '' TERM HUP; echo begun; while [ ! -e {over} ]; do sleep 0.1; done"
+    launcher = begun(yard, file, stays, grace=600)
+    (agent,) = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    assert file.read_text() == ""
+
+    os.kill(int(agent), signal.SIGKILL)
+    wait_for(file, Account(silent=("w-0",)))
+
+    over.touch()
+    wait_for(file, Account())
