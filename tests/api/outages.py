@@ -97,10 +97,10 @@ def hold_all_up(bed: Bed, names: dict[str, str]) -> dict[str, Hold]:
     return {
         point: hold_up(bed, names[point], where, target)
         for point, where, target in (
-            (LAUNCHER_HAS_ENDED, Where.BEFORE, "PATCH configmaps"),
+            (LAUNCHER_HAS_ENDED, Where.BEFORE, LIFE[RUNNING + 1]),
             (NOTHING_IS_MADE, Where.BEFORE, LIFE[0]),
             (CONFIG_MAP_IS_MADE, Where.AFTER, "POST configmaps"),
-            (WORKERS_START, Where.BEFORE, "POST jobs"),
+            (WORKERS_START, Where.BEFORE, LIFE[len(CREATED)]),
         )
     }
 
