@@ -141,7 +141,8 @@ int signal_descendants(int signal, bool anew)
         struct process *process = &table.rows[number];
         if (!process->is_member || process->is_dead || process->pid == shares_helper())
             continue;
-        process->is_told = process->is_told && !has_lost_it(process, signal);
+        if (has_lost_it(process, signal))
+            process->is_told = false;
         process->is_spared = !process->is_told && !process->is_helper && is_to_be_spared(process, signal);
         bool is_due = signal == SIGKILL || !(process->is_told || process->is_helper || process->is_spared);
         if (is_due) {

@@ -59,7 +59,7 @@ def test_more_workers_join(bed: Bed) -> None:
 
     assert code == 0
     assert lines[0].startswith(f"scaleout {job.name}-scaleout-")
-    # What the workers are meanwhile is told as it is seen, and they may be Ready before it is.
+    assert {f"{job.worker(2)}: is Ready", f"{job.worker(3)}: is Ready"} <= {*lines}
     assert lines[-1] == f"done: added {job.worker(2)}, {job.worker(3)}"
     assert job.replicas() == 4
 

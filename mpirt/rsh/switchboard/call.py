@@ -60,6 +60,7 @@ class _Wish:
     cluster: Cluster
     turn: Turn
     pod: str
+    is_of_hydra: bool
 
     @property
     def namespace(self) -> str:
@@ -121,8 +122,7 @@ class Call:
         mpiexec of MPICH ends as soon as the connection of a proxy is closed, before it is known here why; mpirun
         of Open MPI kills its agents right before it ends for that reason.
         """
-        wish = self._wish
-        is_of_hydra = wish is not None and launchers.is_of_hydra(wish.words)
+        is_of_hydra = self._wish is not None and self._wish.is_of_hydra
         return is_of_hydra or self._agent.is_gone or state is State.DETACHED
 
     def note_if_left(self) -> None:
@@ -234,7 +234,7 @@ class Call:
         if launchers.starts_daemon(words):
             # A daemon without its launcher has nothing to do, and mpirun leaves agents behind when it ends early.
             self._agent.follow_its_parent()
-        self._wish = wish = _Wish(asked, words, cluster, self._turn, asked.pod)
+        self._wish = wish = _Wish(asked, words, cluster, self._turn, asked.pod, launchers.is_of_hydra(words))
         if resumed is not None:
             self._begin(replace(wish, pod=resumed.record.pod), resumed)
         elif asked.is_address:
