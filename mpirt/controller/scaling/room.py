@@ -71,8 +71,9 @@ def _limits(dialect: Dialect, spec: JobSpec, settings: Settings) -> list[tuple[i
     """Return how many workers there can be by each object that holds their names, and what is said of it."""
     one, two = (_with_workers(spec, count) for count in (1, 2))
     data = [_size_of_data(config_map(each, settings.keepers)) for each in (one, two)]
-    # How many workers are needed is in it, too.
-    limits = [(_fitting(data, MOST_DATA - len(str(MOST_WORKERS))), "one ConfigMap holds")]
+    # How many workers are needed is in it, too: a number with more digits than one worker's.
+    more_digits = len(str(_fitting(data, MOST_DATA))) - 1
+    limits = [(_fitting(data, MOST_DATA - more_digits), "one ConfigMap holds")]
     if spec.workers.bare is not None:
         status = [_size(dialect.write_status(_status(each), each.key)) for each in (one, two)]
         limits.append((_fitting(status, MOST_NAMES), "the job's status holds"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -88,14 +89,13 @@ class TestAJobWithTooManyWorkers:
 
 class TestTheLimit:
     @pytest.mark.parametrize("slots", [1, 100_000])
-    def test_of_the_config_map_is_what_is_written(self, slots: int) -> None:
-        keepers = {"keeper-1-amd64": "QUJD" * 100_000, "keeper-1-arm64": "QUI="}
-        settings = Settings(runtime_image="", keepers=keepers)
-        most, _ = limit_of(LONG, settings, slotsPerWorker=slots)
+    def test_of_the_config_map_is_what_is_written_to_the_last_byte(self, slots: int) -> None:
+        most, _ = limit_of(LONG, padded(400_000), slotsPerWorker=slots)
+        room = MOST_DATA - data_of(training(most, slotsPerWorker=slots), padded(400_000))
 
-        fits, too_large = (data_of(training(count, slotsPerWorker=slots), settings) for count in (most, most + 40))
-
-        assert fits <= MOST_DATA < too_large
+        assert room >= 0
+        assert limit_of(LONG, padded(400_000 + room), slotsPerWorker=slots)[0] == most
+        assert limit_of(LONG, padded(400_000 + room + 1), slotsPerWorker=slots)[0] == most - 1
 
     def test_of_the_status_is_what_is_written_of_workers_that_all_leave(self) -> None:
         most, _ = limit_of(LONG)
@@ -104,6 +104,11 @@ class TestTheLimit:
         written = json.dumps([names] * 3, separators=(",", ":"))
 
         assert len(written) < MOST_NAMES < len(written) + 2 * len(names[0]) * 3 + 1500
+
+
+def padded(size: int) -> Settings:
+    """Settings whose files take so many bytes in each ConfigMap."""
+    return Settings(runtime_image="", keepers={"keeper-1-amd64": b64encode(bytes(size)).decode()})
 
 
 def data_of(body: Body, settings: Settings) -> int:
