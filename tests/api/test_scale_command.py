@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.api import trainings
+from tests.api.apiproxy import Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
+from tests.api.scale_words import words
 from tests.api.trainings import Training
 from tests.e2e.controller.mpijobs import submit as submit_mpi_job
 from tests.e2e.ground import Ground
@@ -54,13 +56,25 @@ def running(bed: Bed, *, workers: int = 2, **fields: object) -> Training:
 
 def test_more_workers_join(bed: Bed) -> None:
     job = running(bed)
+    # It looks once a second: without this it may see the end together with the workers, or before they are hosts.
+    success = "PATCH scaleouts/status ScaleSucceeded"
+    hold = bed.proxy.hold(Where.BEFORE, lambda write: job.name in write.name and words(write) == success)
+    command = started(bed, job.name, "+2")
+    assert command.stdout is not None
+    awaited, lines = {f"{job.worker(2)}: is Ready", f"{job.worker(3)}: is Ready"}, []
+    for line in command.stdout:
+        lines.append(line.rstrip())
+        awaited.discard(lines[-1])
+        if not awaited:
+            break
+    hold.release()
 
-    code, lines, _ = ended(started(bed, job.name, "+2"))
+    code, rest, _ = ended(command)
 
-    assert code == 0
+    assert (code, awaited) == (0, set())
     assert lines[0].startswith(f"scaleout {job.name}-scaleout-")
-    assert {f"{job.worker(2)}: is Ready", f"{job.worker(3)}: is Ready"} <= {*lines}
-    assert lines[-1] == f"done: added {job.worker(2)}, {job.worker(3)}"
+    assert not any("is no host any more" in line for line in (*lines, *rest))
+    assert rest[-1] == f"done: added {job.worker(2)}, {job.worker(3)}"
     assert job.replicas() == 4
 
 

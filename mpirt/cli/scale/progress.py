@@ -29,14 +29,21 @@ class Outcome:
 
 
 class Steps:
-    """The last step of each worker that was told of."""
+    """
+    The last step of each worker that was told of.
+
+    A worker that joins has the mark of one that leaves, until it is a host: of such a worker it says nothing.
+    """
 
     def __init__(self, pods: Iterable[Body]) -> None:
         self._last = dict(map(step_of, pods))
+        self._hosts = {*self._last}
 
     def news(self, pods: Iterable[Body]) -> Iterator[str]:
         """Yield a line for each worker whose step is another one now."""
-        now = dict(map(step_of, pods))
+        pods = list(pods)
+        self._hosts.update(_name(pod) for pod in pods if not _is_marked(pod))
+        now = dict(step_of(pod, joins=_name(pod) not in self._hosts) for pod in pods)
         for name in sorted({*now, *self._last}):
             step = now.get(name, _GONE)
             if step != self._last.get(name):
@@ -44,17 +51,24 @@ class Steps:
         self._last = now
 
 
-def step_of(pod: Body) -> tuple[str, str]:
-    """Return the worker's name, and where it is on its way."""
-    metadata, status = table(pod, "metadata"), table(pod, "status")
-    return text(metadata, "name"), _step(metadata, status)
+def step_of(pod: Body, *, joins: bool = False) -> tuple[str, str]:
+    """Return the worker's name, and where it is on its way; `joins`: on its way to be a host."""
+    if table(pod, "metadata").get("deletionTimestamp"):
+        return _name(pod), "is told to end"
+    if _is_marked(pod) and not joins:
+        return _name(pod), "is no host any more; waits until no command runs in it"
+    return _name(pod), _state(table(pod, "status"))
 
 
-def _step(metadata: Body, status: Body) -> str:
-    if metadata.get("deletionTimestamp"):
-        return "is told to end"
-    if podobjects.annotation(metadata, names.DRAINING_ANNOTATION):
-        return "is no host any more; waits until no command runs in it"
+def _name(pod: Body) -> str:
+    return text(table(pod, "metadata"), "name")
+
+
+def _is_marked(pod: Body) -> bool:
+    return podobjects.annotation(table(pod, "metadata"), names.DRAINING_ANNOTATION) != ""
+
+
+def _state(status: Body) -> str:
     conditions = {text(row, "type"): row for row in rows(status, "conditions")}
     if text(conditions.get("Ready", {}), "status") == "True":
         return "is Ready"

@@ -108,6 +108,20 @@ class TestTheWayOfAWorker:
             ["w-0: gone", "w-1: gone"],
         ]
 
+    def test_to_be_a_host_is_none_of_one_that_leaves_though_it_has_the_mark_of_that(self) -> None:
+        steps = Steps([])
+        marked: dict[str, Any] = {"annotations": {"mpirt.dev/draining": "ScaleOut"}}
+
+        told = [
+            list(steps.news([one]))
+            for one in (pod("w-1", **marked), pod("w-1", ready=True, **marked), pod("w-1", ready=True))
+        ]
+
+        assert told == [["w-1: starts"], ["w-1: is Ready"], []]
+        assert list(steps.news([pod("w-1", ready=True, **marked)])) == [
+            "w-1: is no host any more; waits until no command runs in it"
+        ]
+
     @pytest.mark.parametrize(
         ("pods", "count", "done"),
         [
