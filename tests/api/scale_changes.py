@@ -17,6 +17,8 @@ from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import Kubectl
 from tests.plane import nodes
 
+# A controller that is killed comes back while the change has time, however busy the machine is.
+PATIENCE = 900
 TAINT = "aws-node-termination-handler/spot-itn"
 
 
@@ -39,7 +41,7 @@ class Change:
 
 
 SCALE_OUT = Change(
-    ask=lambda job: job.scale_out(f"{job.name}-asks", 2),
+    ask=lambda job: job.scale_out(f"{job.name}-asks", 2, timeout=PATIENCE),
     hosts=(0, 1, 2, 3, 4),
     replicas=5,
     highest=4,
@@ -64,7 +66,7 @@ SCALE_OUT = Change(
     ),
 )
 SCALE_IN = Change(
-    ask=lambda job: job.scale_in(f"{job.name}-asks", toDelete={"podNames": [job.worker(1)]}),
+    ask=lambda job: job.scale_in(f"{job.name}-asks", toDelete={"podNames": [job.worker(1)]}, timeout=PATIENCE),
     hosts=(0, 2),
     replicas=2,
     highest=2,

@@ -59,7 +59,9 @@ def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_t
     large.wait_for("Suspended")
 
     made = {write.name for write in bed.proxy.writes() if write.kind == "pods" and write.made_it}
-    assert {name for name in made if name.startswith(large.name)} == {large.worker(number) for number in range(11)}
+    # Whoever waits for the answer about the one that is held up may have given up.
+    others = {name for name in made if name.startswith(large.name)} - {large.worker(10)}
+    assert others == {large.worker(number) for number in range(10)}
 
 
 class TestTheScaleSubresource:
