@@ -18,7 +18,7 @@ from mpirt import names
 from mpirt.cli.scale.changes import Change, How, read_change, scaler
 from mpirt.cli.scale.cluster import MPI_JOB, Cluster, Job
 from mpirt.cli.scale.following import Following, Look, look_at_job, look_at_scaler
-from mpirt.cli.scale.progress import Steps, end_of, refusal, step_of
+from mpirt.cli.scale.progress import Steps, end_of, name_of, refusal
 from mpirt.errors import NoPod, UsageError
 from mpirt.kubeapi.answers import Rejected
 
@@ -97,7 +97,7 @@ def _check(cluster: Cluster, job: Job, change: Change) -> None:
             "a certain worker of an MPIJob can't be removed: they are numbered without gaps; remove the"
             f" highest one instead: {names.MPIRT} scale {job.name} -1"
         )
-    workers = [name for name, _ in map(step_of, cluster.workers(job))]
+    workers = list(map(name_of, cluster.workers(job)))
     for pod in change.pods:
         if pod not in workers:
             raise NoPod(

@@ -6,7 +6,7 @@ Owns: the words for each step of a pod, and reading the status of jobs, ScaleIns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,20 +30,19 @@ class Outcome:
 
 class Steps:
     """
-    The last step of each worker that was told of.
+    The step of each worker that was reported last.
 
-    A worker that joins has the mark of one that leaves, until it is a host: of such a worker it says nothing.
+    A worker that joins carries the annotation of one that leaves until it is a host; that is not reported.
     """
 
     def __init__(self, pods: Iterable[Body]) -> None:
-        self._last = dict(map(step_of, pods))
+        self._last = {name_of(pod): step_of(pod) for pod in pods}
         self._hosts = {*self._last}
 
-    def news(self, pods: Iterable[Body]) -> Iterator[str]:
+    def news(self, pods: Sequence[Body]) -> Iterator[str]:
         """Yield a line for each worker whose step is another one now."""
-        pods = list(pods)
-        self._hosts.update(_name(pod) for pod in pods if not _is_marked(pod))
-        now = dict(step_of(pod, joins=_name(pod) not in self._hosts) for pod in pods)
+        self._hosts.update(name_of(pod) for pod in pods if not _is_draining(pod))
+        now = {name_of(pod): step_of(pod, joins=name_of(pod) not in self._hosts) for pod in pods}
         for name in sorted({*now, *self._last}):
             step = now.get(name, _GONE)
             if step != self._last.get(name):
@@ -51,21 +50,22 @@ class Steps:
         self._last = now
 
 
-def step_of(pod: Body, *, joins: bool = False) -> tuple[str, str]:
-    """Return the worker's name, and where it is on its way; `joins`: on its way to be a host."""
-    if table(pod, "metadata").get("deletionTimestamp"):
-        return _name(pod), "is told to end"
-    if _is_marked(pod) and not joins:
-        return _name(pod), "is no host any more; waits until no command runs in it"
-    return _name(pod), _state(table(pod, "status"))
-
-
-def _name(pod: Body) -> str:
+def name_of(pod: Body) -> str:
+    """Return the worker's name."""
     return text(table(pod, "metadata"), "name")
 
 
-def _is_marked(pod: Body) -> bool:
-    return podobjects.annotation(table(pod, "metadata"), names.DRAINING_ANNOTATION) != ""
+def step_of(pod: Body, *, joins: bool = False) -> str:
+    """Return where a worker is on its way; `joins`: it has not been a host yet."""
+    if table(pod, "metadata").get("deletionTimestamp"):
+        return "is told to end"
+    if _is_draining(pod) and not joins:
+        return "is no host any more; waits until no command runs in it"
+    return _state(table(pod, "status"))
+
+
+def _is_draining(pod: Body) -> bool:
+    return bool(podobjects.annotation(table(pod, "metadata"), names.DRAINING_ANNOTATION))
 
 
 def _state(status: Body) -> str:
@@ -113,7 +113,7 @@ def aims_at(job: Body, workers: int) -> bool:
 
 def has_workers(pods: Iterable[Body], count: int) -> bool:
     """Whether there are exactly so many workers, all of them Ready, and none on its way out."""
-    steps = [step for _, step in map(step_of, pods)]
+    steps = list(map(step_of, pods))
     return len(steps) == count and set(steps) <= {"is Ready"}
 
 

@@ -108,17 +108,17 @@ class TestTheWayOfAWorker:
             ["w-0: gone", "w-1: gone"],
         ]
 
-    def test_to_be_a_host_is_none_of_one_that_leaves_though_it_has_the_mark_of_that(self) -> None:
+    def test_in_does_not_mention_leaving_though_the_worker_carries_that_annotation(self) -> None:
         steps = Steps([])
-        marked: dict[str, Any] = {"annotations": {"mpirt.dev/draining": "ScaleOut"}}
+        annotated: dict[str, Any] = {"annotations": {"mpirt.dev/draining": "ScaleOut"}}
 
         told = [
             list(steps.news([one]))
-            for one in (pod("w-1", **marked), pod("w-1", ready=True, **marked), pod("w-1", ready=True))
+            for one in (pod("w-1", **annotated), pod("w-1", ready=True, **annotated), pod("w-1", ready=True))
         ]
 
         assert told == [["w-1: starts"], ["w-1: is Ready"], []]
-        assert list(steps.news([pod("w-1", ready=True, **marked)])) == [
+        assert list(steps.news([pod("w-1", ready=True, **annotated)])) == [
             "w-1: is no host any more; waits until no command runs in it"
         ]
 
