@@ -179,7 +179,7 @@ class TestWhoEndedIt:
     def test_is_the_command_itself_if_only_what_it_left_had_to_be_ended(self, agent: Agent) -> None:
         agent.start("/bin/sh", "-c", "sleep 1000 & echo ready; kill -KILL $$")
         agent.until(Kind.OUT)
-        # Nothing is told of that while its output is open.
+        # The keeper reports no end of a command while its output is open.
         while Path(f"/proc/{agent.seen_pid()}").exists():
             agent.send(agent.frame(Kind.BEAT))
             agent.until(Kind.BEAT_BACK)
