@@ -67,8 +67,9 @@ def create(
     """
     folder = made.folder
     folder.mkdir(parents=True, mode=0o700)
+    # Python 3.13 is strict: it wants to be told what each key is for, and whose.
     _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", _DAYS, "-subj", "/CN=mpirt-kube-ca",
-             "-keyout", folder / "ca.key", "-out", made.ca)  # fmt: skip
+             "-addext", "keyUsage=critical,keyCertSign", "-keyout", folder / "ca.key", "-out", made.ca)  # fmt: skip
     alternatives = [f"DNS:{name}" for name in names] + [f"IP:{address}" for address in addresses]
     _create_server_certificate(made, ",".join(alternatives))
     _openssl("genrsa", "-out", made.accounts_key, "2048")
@@ -79,7 +80,9 @@ def create(
 def _create_server_certificate(made: Secrets, alternatives: str) -> None:
     request = made.folder / "apiserver.csr"
     extensions = made.folder / "apiserver.ext"
-    extensions.write_text(f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth\n")
+    extensions.write_text(
+        f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\n"
+    )
     _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kube-apiserver",
              "-keyout", made.api_key, "-out", request)  # fmt: skip
     _openssl("x509", "-req", "-in", request, "-CA", made.ca, "-CAkey", made.folder / "ca.key", "-CAcreateserial",
