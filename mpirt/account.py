@@ -5,7 +5,7 @@ Owns: its form in the termination message of the launcher's container. The switc
 reads it: one line of JSON, and before it what mpirt-rsh said of each loss. Other lines are by other programs.
 
 There is one only if there is something to tell. A container without a termination message that fails has its last
-lines of output there, which tell more about a failure.
+lines of output there, which tell more about a failure. That everything is told is told after a success only.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Account:
     """The pods whose command may have ended without its launcher's or mpirt-rsh's knowledge."""
     again: Mapping[str, str] = field(default_factory=dict)
     """The pods that they ran in whose container is younger than the launcher, with the container's identity."""
+    is_settled: bool = False
+    """Whether the launcher has ended with 0, and nothing more will be known of its commands."""
 
 
 def write(account: Account) -> str:
@@ -57,8 +59,10 @@ def write(account: Account) -> str:
     lost = [{"pod": one.pod, "code": one.code} for one in account.lost[:_MOST]]
     silent, again = list(account.silent[:_MOST]), dict(islice(account.again.items(), _MOST_AGAIN))
     words = [f"{SAYS}{one.why}" for one in account.lost[:_TOLD] if one.why]
-    while lost or silent or again:
-        data = json.dumps({_MARK: {"lost": lost, "silent": silent, "again": again}}, separators=(",", ":"))
+    settled = {"settled": True} if account.is_settled else {}
+    while lost or silent or again or settled:
+        told = {"lost": lost, "silent": silent, "again": again, **settled}
+        data = json.dumps({_MARK: told}, separators=(",", ":"))
         lines = "".join(f"{line}\n" for line in (*words, data))
         if len(lines.encode()) <= _LONGEST:
             return lines
@@ -72,7 +76,7 @@ def read(message: str) -> Account:
         if line.startswith(_BEGINS) and (told := _table(line)):
             lost = tuple(Lost(text(row, "pod"), number(row, "code")) for row in rows(told, "lost"))
             again = {pod: text(table(told, "again"), pod) for pod in table(told, "again")}
-            return Account(lost, texts(told, "silent"), again)
+            return Account(lost, texts(told, "silent"), again, is_settled=told.get("settled") is True)
     return Account()
 
 

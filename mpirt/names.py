@@ -12,6 +12,8 @@ MPIRT = "mpirt"
 RSH = "mpirt-rsh"
 DISCOVER = "mpirt-discover"
 CONTROLLER = "mpirt-controller"
+# The first process of a launcher.
+INIT = "mpirt-init"
 
 # The one agent besides ssh that horovodrun knows, by exactly this path.
 KUBEXEC_PATH = "/etc/mpi/kubexec.sh"

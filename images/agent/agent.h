@@ -42,8 +42,8 @@ enum {
 };
 
 enum frame_type {
-    WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW,
-    HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN,
+    WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW, SETTLED = 13,
+    HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN, SETTLED_REQUEST = 73,
 };
 
 /* text.c: what stdio would have done. */
@@ -185,11 +185,13 @@ bool place_open(int number, bool makes, struct place *place);
 void problem_note(int weight, const char *path, const char *what);
 const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
+bool connect_if_there(int number, int *fd);
 const char *last_log(void);
 bool board_start(const struct place *place, int listener);
 
 /* launch.c: which programs run. environment.c: what they see of ours. */
 void launch_find(int argc, char **argv, char **environment);
+bool launch_is_init(void);
 bool launch_may_use_switchboard(void);
 bool launch_wants_log(void);
 _Noreturn void launch_direct(void);
@@ -198,5 +200,8 @@ void *launch_memory(size_t size);
 char *launch_joined(const char *one, const char *two, const char *three);
 char **environment_for_python(bool is_pip);
 char **environment_for_board(bool is_pip, char *own);
+
+/* init.c: the first process of a launcher's container. */
+_Noreturn void init_run(char **words);
 
 #endif

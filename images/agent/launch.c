@@ -26,6 +26,7 @@
 #define USUAL_PLACE "/opt/mpirt"
 
 #define BOARD "mpirt-switchboard"
+#define INIT "mpirt-init"
 
 /* Not the folder that the command runs in: a module of Python's name may lie there. */
 #define BEGIN "import sys;sys.path=[sys.argv[1]]+[p for p in sys.path if p];sys.argv[:]=sys.argv[2:];"
@@ -102,6 +103,12 @@ static size_t count_of(char **list)
     return count;
 }
 
+/* It needs nothing of the folder but itself. */
+bool launch_is_init(void)
+{
+    return strcmp(launch.name, INIT) == 0;
+}
+
 /* What the program is called, where it is, and its words, which may come from pip's console script. */
 void launch_find(int argc, char **argv, char **environment)
 {
@@ -123,7 +130,7 @@ void launch_find(int argc, char **argv, char **environment)
         session.words = argv + 5;
         launch.root = argv[3];
         prctl(PR_SET_NAME, last_part(argv[4]));
-    } else {
+    } else if (!launch_is_init()) {
         find_runtime(own_path);
     }
     session.word_count = count_of(session.words);

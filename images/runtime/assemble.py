@@ -57,6 +57,8 @@ _AGENTS = ("ssh", "kubexec.sh")
 _DIRECT = "mpirt.rsh.direct:main"
 # What agents start, and nobody else.
 _SWITCHBOARD = ("mpirt-switchboard", "mpirt.rsh.switchboard.main:main")
+# The agent's file by itself, without Python.
+_INIT = "mpirt-init"
 _INSTALLER = "mpirt-runtime-install"
 
 _PROGRAM = """\
@@ -104,6 +106,7 @@ def add_mpirt(folder: Path, project: Path) -> None:
         _write_program(programs / f"{name}.pyc", entry)
         # Links take no place in the image, and are files of their own once they are copied: 50 kB each.
         (folder / "bin" / name).hardlink_to(lib / "agent")
+    (folder / "bin" / _INIT).hardlink_to(lib / "agent")
     _write_program(programs / f"{_SWITCHBOARD[0]}.pyc", _SWITCHBOARD[1])
     _make_readable(folder)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mpirt.account import Account, Lost, of_others, read, without_data, write
@@ -26,6 +28,11 @@ def test_it_is_found_among_lines_of_others() -> None:
 )
 def test_what_is_none_is_none(message: str) -> None:
     assert read(message) == Account()
+
+
+def test_that_all_is_told_is_told_even_if_it_is_nothing() -> None:
+    assert read(write(Account(is_settled=True))) == Account(is_settled=True)
+    assert read(write(replace(TOLD, is_settled=True))).lost == TOLD.lost
 
 
 def test_nothing_to_tell_is_no_line() -> None:

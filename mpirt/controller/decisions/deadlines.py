@@ -14,16 +14,16 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
-from mpirt.controller.observed.losses import are_unheard
+from mpirt.controller.observed.losses import are_settled, are_unheard
 from mpirt.controller.observed.observe import Observed
 
 # A Job and its pod arrive by separate watches, in any order. An end is reported once, together with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
 # From the end of the last container until its kubelet has reported it and the Job is marked as finished.
 END_WITHIN = timedelta(seconds=15)
-# How long the workers' kubelets have to report what ended together with the launcher; and how long if the launcher
-# had lost a connection right before, to a worker that died, or because the API server was away; or if mpiexec of
-# MPICH has not waited for its proxies.
+# How long the workers' kubelets have to report what ended together with a launcher that has not told how its
+# commands have ended; and how long if it had lost a connection right before, to a worker that died, or because the
+# API server was away; or if mpiexec of MPICH has not waited for its proxies.
 WORD_WITHIN = timedelta(seconds=3)
 WORD_OF_UNHEARD = timedelta(seconds=30)
 
@@ -78,7 +78,7 @@ def _believed_at(spec: JobSpec, observed: Observed, end: JobEnd) -> datetime | N
         return None
     last = observed.launchers[-1] if observed.launchers else None
     since = end.at if last is None or last.ended is None else last.ended
-    if since is None:
+    if since is None or (last is not None and are_settled(spec, observed, last.name)):
         return None
     if last is None or not are_unheard(spec, observed, last.name):
         return since + WORD_WITHIN

@@ -117,7 +117,20 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     mounts = [*folders.mounts(spec), *_runtime_mount(settings)]
     container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
-    return {**container, "terminationMessagePolicy": container.get("terminationMessagePolicy") or _LAST_LINES}
+    return {
+        **container,
+        **_under_init(spec, settings, container),
+        "terminationMessagePolicy": container.get("terminationMessagePolicy") or _LAST_LINES,
+    }
+
+
+def _under_init(spec: JobSpec, settings: Settings, container: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the command under mpirt-init, by which the account is whole when the launcher has ended."""
+    command = container.get("command")
+    # What an image starts by itself is not known here.
+    if not (command and settings.runtime_image and spec.needs_every_worker):
+        return {}
+    return {"command": [f"{names.RUNTIME_PATH}/bin/{names.INIT}", *command]}
 
 
 def environment(spec: JobSpec) -> dict[str, str]:

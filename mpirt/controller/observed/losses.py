@@ -60,6 +60,11 @@ def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
     return bool(_account(spec, observed, launcher).silent)
 
 
+def are_settled(spec: JobSpec, observed: Observed, launcher: str) -> bool:
+    """Whether the launcher has told how all its commands have ended: their nodes have nothing to add."""
+    return _account(spec, observed, launcher).is_settled
+
+
 def _have_changed(spec: JobSpec, observed: Observed, attempt: Attempt) -> bool:
     count = _count(attempt)
     return count > 0 and _digest(spec, observed, count) != attempt.workers

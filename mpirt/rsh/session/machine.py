@@ -87,6 +87,9 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
 }
 
 
+_BEGUN = frozenset({State.GO, State.RUNNING, State.TERMINATING, State.DETACHED})
+
+
 class Entered(Value):
     """How the pod was entered, for the phase that goes on from there."""
 
@@ -101,10 +104,12 @@ class Entered(Value):
 class Machine:
     """A phase: events go in, actions come out."""
 
-    __slots__ = ("_actions", "_task", "_watch_at", "_watching", "state")
+    __slots__ = ("_actions", "_task", "_watch_at", "_watching", "end_is_unknown", "state")
 
     def __init__(self, task: Task, state: State, *, watching: bool = False) -> None:
         self.state = state
+        self.end_is_unknown = False
+        """Whether it is over, and the command, which may have been started, has not told how it ended."""
         self._task = task
         self._actions: list[events.Action] = []
         self._watching = watching
@@ -167,6 +172,7 @@ class Machine:
         self.state = following
 
     def _finish(self, code: int, line: str = "") -> None:
+        self.end_is_unknown = self.state in _BEGUN
         self._step(Step.FINISH)
         if line and self._task.host:
             line = f"host {self._task.host}: {line}"

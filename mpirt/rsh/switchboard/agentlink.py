@@ -121,7 +121,7 @@ class AgentLink:
         self.say(line)
 
     def answer(self, kind: Kind, document: bytes) -> None:
-        """STATUS or PODS, for who has asked."""
+        """STATUS, PODS or SETTLED, for who has asked."""
         self._is_owed = False
         self._say(frames.answer(kind, document))
 
@@ -253,7 +253,7 @@ class AgentLink:
 
     def _is_question(self, kind: Kind) -> bool:
         """Whether it asks something. Who does so does nothing else, and takes each answer first."""
-        is_question = kind in (Kind.STATUS_REQUEST, Kind.PODS_REQUEST)
+        is_question = kind in (Kind.STATUS_REQUEST, Kind.PODS_REQUEST, Kind.SETTLED_REQUEST)
         is_early = self._has_handed_over or self._is_owed or self._outbox.unsent
         if is_early if is_question else self._is_viewer:
             raise PeerError(f"{kind.name} out of turn from an agent")

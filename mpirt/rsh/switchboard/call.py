@@ -115,7 +115,7 @@ class Call:
         wish = self._wish
         return wish is not None and launchers.is_of_prrte(wish.words) and self._has_lost_its_launcher
 
-    def _is_unheard(self, state: State) -> bool:
+    def _is_unheard(self, state: State | None) -> bool:
         """
         Whether its launcher may end without a word of its end.
 
@@ -124,6 +124,12 @@ class Call:
         """
         is_of_hydra = self._wish is not None and self._wish.is_of_hydra
         return is_of_hydra or self._agent.is_gone or state is State.DETACHED
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has ended, and how is known; or it goes on, whatever becomes of its launcher."""
+        state = None if self._running is None else self._running.phase.state
+        return self._is_over or not (self.is_ending or self._is_unheard(state))
 
     def note_if_left(self) -> None:
         """Note that whoever started the agent will not know of its end."""
@@ -345,8 +351,10 @@ class Call:
             if self._turn is not None:
                 self._turn.leave(self)
             why = running.finish.line if running.finish else ""
-            self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
-            self._ledger.heard(self, running.phase.pod, is_silent=False)
+            is_lost = self._ledger.ended(running.phase.pod, code, why, is_left=self._is_left)
+            # Who has told the agent to end, and is there, knows that its code says nothing of the command.
+            is_silent = running.phase.end_is_unknown and self._has_lost_its_launcher and not is_lost
+            self._ledger.heard(self, running.phase.pod, is_silent=is_silent)
             self._agent.finish(code)
             if self._agent.is_gone:
                 self._over(self._agent)

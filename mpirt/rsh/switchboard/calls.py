@@ -43,6 +43,7 @@ class Calls:
         self._survey = Survey(loop)
         self._ledger = Ledger()
         self._calls: dict[AgentLink, Call] = {}
+        self._settled: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -68,6 +69,19 @@ class Calls:
     def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
         """Give the pods that somebody asks for, or why they aren't known, now or later."""
         self._clusters.ask(question, hear)
+
+    def settle(self, done: Callable[[], None]) -> None:
+        """The launcher has ended with 0: note in its account once that can be believed, then call `done`."""
+        self._settled.append(done)
+
+    def settle_if_heard(self) -> None:
+        """Do so if no command is about to end."""
+        if not self._settled or not all(call.is_settled for call in self._calls.values()):
+            return
+        self._ledger.settle()
+        waiting, self._settled = self._settled, []
+        for done in waiting:
+            done()
 
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)

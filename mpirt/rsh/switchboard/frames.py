@@ -44,6 +44,7 @@ class Kind(IntEnum):
     FOLLOW = 10
     STATUS = protocol.STATUS
     PODS = protocol.PODS
+    SETTLED = 13
 
     HANDOVER = 65
     STDIN = 66
@@ -53,6 +54,7 @@ class Kind(IntEnum):
     BROKEN = 70
     STATUS_REQUEST = protocol.STATUS_REQUEST
     PODS_REQUEST = protocol.PODS_REQUEST
+    SETTLED_REQUEST = 73
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def finish(code: int) -> bytes:
 
 
 def answer(kind: Kind, document: bytes) -> bytes:
-    """STATUS and PODS: as many frames as it takes, and an empty one."""
+    """STATUS, PODS and SETTLED: as many frames as it takes, and an empty one."""
     largest = protocol.LARGEST_ANSWER
     pieces = (document[at : at + largest] for at in range(0, len(document), largest))
     return b"".join(frame(kind, piece) for piece in (*pieces, b""))
@@ -116,7 +118,7 @@ class FrameReader:
                 return
             payload = bytes(held[HEADER_SIZE : HEADER_SIZE + length])
             del held[: HEADER_SIZE + length]
-            if not Kind.HANDOVER <= number <= Kind.PODS_REQUEST:
+            if not Kind.HANDOVER <= number <= Kind.SETTLED_REQUEST:
                 raise PeerError(f"a frame of type {number} from an agent")
             # Only the first one is that large.
             self._limit = LARGEST

@@ -39,6 +39,8 @@ class Ledger:
         self._path: Path | None = None
         self._written = ""
         self._launched = ""
+        # Another switchboard may have known of commands whose agents are gone.
+        self._is_whole = self._is_settled = False
         self.is_again = False
         """Whether there was a run before this one."""
         # Of this run: who has failed, who can't be heard, and in which containers the commands ran, by pod.
@@ -52,6 +54,7 @@ class Ledger:
 
     def open(self, environ: Mapping[str, str], *, is_resumed: bool) -> None:
         """A command has come, maybe from a switchboard that was killed."""
+        self._is_whole = self._is_whole and not is_resumed
         path = environ.get(names.ACCOUNT_VARIABLE, "")
         if self._path is not None or not path or not Path(path).is_file():
             return
@@ -70,6 +73,7 @@ class Ledger:
         self.is_again = self.is_again or bool(self._used or self._lost)
         for told in (self._lost, self._silent, self._used, self._younger):
             told.clear()
+        self._is_whole, self._is_settled = True, False
         self._write()
 
     def seen(self, who: object, pod: str, container: Container, *, is_first: bool) -> None:
@@ -104,13 +108,18 @@ class Ledger:
             del self._silent[who]
         self._write()
 
-    def ended(self, pod: str, code: int, why: str, *, is_left: bool) -> None:
-        """A command has ended, and mpirt-rsh has said why; without a reason, by itself. `is_left`: see left()."""
+    def ended(self, pod: str, code: int, why: str, *, is_left: bool) -> bool:
+        """
+        A command has ended, and mpirt-rsh has said why; without a reason, by itself. `is_left`: see left().
+
+        Return whether it counts as lost.
+        """
         if self._path is None or not why or code not in _OWN_CODES:
-            return
+            return False
         lost = self._lost_for_good if is_left else self._lost
         lost[pod] = Lost(pod, code, why)
         self._write()
+        return True
 
     def left(self, who: object, pod: str) -> None:
         """Whoever has started this daemon of PRRTE is gone, and its end is not known yet."""
@@ -118,10 +127,15 @@ class Ledger:
         if identity is not None:
             self._doubtful[pod] = identity
 
+    def settle(self) -> None:
+        """The launcher has ended with 0, and all is known that will be of how its commands have ended."""
+        self._is_settled = self._is_whole and not self._silent
+        self._write()
+
     def _write(self) -> None:
         lost = {**self._lost, **self._lost_for_good}
         silent = tuple(dict.fromkeys(self._silent.values()))
-        lines = account.write(Account(tuple(lost.values()), silent, self._younger))
+        lines = account.write(Account(tuple(lost.values()), silent, self._younger, is_settled=self._is_settled))
         if lines == self._written or self._path is None:
             return
         self._written = lines

@@ -91,6 +91,7 @@ class Switchboard:
         before = None
         while not self._door.is_closed or self._newcomers or self._agents or self._calls:
             self._loop.turn()
+            self._calls.settle_if_heard()
             # Turns come by the thousand while output flows; few of them change anything for the door.
             if (present := (self._count(), self._is_full())) != before:
                 before = present
@@ -128,8 +129,10 @@ class Switchboard:
         self._viewers.add(viewer)
         if kind is Kind.PODS_REQUEST:
             self._calls.ask(read_question(payload), lambda pods: viewer.answer(Kind.PODS, pods))
-            return
-        self._calls.look(lambda: self._answer(viewer))
+        elif kind is Kind.SETTLED_REQUEST:
+            self._calls.settle(lambda: viewer.answer(Kind.SETTLED, b""))
+        else:
+            self._calls.look(lambda: self._answer(viewer))
 
     def _answer(self, viewer: AgentLink) -> None:
         try:

@@ -28,8 +28,6 @@ from tests.e2e.manifests import on
 from tests.kube import cluster, faults, network, nodes
 
 LAUNCHERS = ("openmpi4", "openmpi5", "mpich")
-# mpirun of Open MPI 5 ends before its pod can note why, 3 times of 18 (docs/mpijob.md, Lost workers).
-_HEARD_LATE = ("openmpi4", "mpich")
 RETRIES = 2
 # How long the ranks of a first run reduce over each other, and how long they go on after MPI_Finalize.
 RUN, TAIL = 20.0, 6.0
@@ -119,7 +117,7 @@ def drawn(random: Random, loss: Loss, jobs_each: int) -> list[Case]:
             launcher, loss, list(Line)[n % len(Line)], random.choice((0, RETRIES)), random.uniform(0.0, RUN + TAIL)
         )
         for n in range(jobs_each)
-        for launcher in (_HEARD_LATE if loss is Loss.LATE else LAUNCHERS)
+        for launcher in LAUNCHERS
     ]
 
 

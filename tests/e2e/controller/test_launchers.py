@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from mpirt import account
+from mpirt.account import Account
 from tests.e2e.controller import first_users
 from tests.e2e.controller.deployed import Deployed, job_name
+from tests.e2e.controller.losing import last_messages
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Ground, Namespace
 
@@ -80,6 +83,7 @@ def test_each_rank_runs_on_a_worker_of_its_own(
         f"{job.name}-worker-{n}" for n in (0, 1)
     ]
     assert len({pod["spec"]["nodeName"] for pod in job.pods("worker")}) == 2
+    assert [account.read(message) for message in last_messages(job)] == [Account(is_settled=True)]
 
 
 def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mpirt import account
+from mpirt import account, agent
 from mpirt.account import Account, Lost
 from tests.apiserver.pods import pod
 from tests.kube.wait import until
-from tests.protocol.switchboard.yard import Yard
+from tests.protocol.switchboard.agents import PATIENCE
+from tests.protocol.switchboard.yard import ARCHITECTURE, Yard
 
 RUNS = "echo begun; while :; do sleep 0.1; done"
 BEGUN = b"begun\n"
@@ -37,6 +39,23 @@ def begun(yard: Yard, file: Path, script: str = RUNS, *, grace: int = 1) -> subp
     """A launcher that starts one agent, whose command runs; it ends when its stdin does, and leaves the agent."""
     launcher = ["sh", "-c", '"$@" & read -r line', "sh"]
     env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": str(grace)}
+    process = yard.real("w-0", script, env=env, before=launcher, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == BEGUN
+    return process
+
+
+def begun_by_the_first_process(yard: Yard, file: Path, script: str) -> subprocess.Popen[bytes]:
+    """
+    The same of a launcher that runs under mpirt-init, and kills its agent at its end.
+
+    As mpirun of Open MPI 5 does if it has lost a daemon: it has ended with 0 then, before anybody knows of it.
+    """
+    program = agent.path(ARCHITECTURE)
+    assert program is not None, "make programs"
+    first = str(shutil.copy(program, yard.folder / "mpirt-init"))
+    launcher = [first, "sh", "-c", '"$@" & read -r line; kill -KILL $!; exit 0', "sh"]
+    env = {"MPIRT_ACCOUNT": str(file), "MPIRT_GRACE": "600"}
     process = yard.real("w-0", script, env=env, before=launcher, stdin=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == BEGUN
@@ -111,3 +130,42 @@ def test_a_command_is_told_from_the_kill_of_its_agent_to_its_end_since_mpirun_do
 
     over.touch()
     wait_for(file, Account())
+
+
+def test_a_launcher_ends_when_it_is_told_how_a_command_has_ended_whose_end_it_did_not_wait_for(
+    yard: Yard, file: Path
+) -> None:
+    over = yard.folder / "over"
+    stays = f"trap '' TERM HUP; echo begun; while [ ! -e {over} ]; do sleep 0.1; done"
+    launcher = begun_by_the_first_process(yard, file, stays)
+    assert launcher.stdin is not None
+    launcher.stdin.close()
+    wait_for(file, Account(silent=("w-0",)))
+    assert launcher.poll() is None
+
+    over.touch()
+
+    assert launcher.wait(PATIENCE) == 0
+    assert told(file) == Account(is_settled=True)
+
+
+def test_a_command_whose_end_nobody_can_tell_is_never_settled(yard: Yard, file: Path) -> None:
+    launcher = begun_by_the_first_process(yard, file, f"trap '' TERM HUP; {RUNS}")
+    yard.server.wait_for("watch")
+    assert launcher.stdin is not None
+    launcher.stdin.close()
+    wait_for(file, Account(silent=("w-0",)))
+
+    replaced(yard)
+
+    assert launcher.wait(PATIENCE) == 0
+    assert told(file) == Account(silent=("w-0",))
+
+
+def test_a_launcher_that_has_waited_for_its_commands_ends_at_once(yard: Yard, file: Path) -> None:
+    launcher = begun_by_the_first_process(yard, file, "echo begun")
+
+    launcher.communicate(timeout=PATIENCE)
+
+    assert launcher.returncode == 0
+    assert told(file) == Account(is_settled=True)

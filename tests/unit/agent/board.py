@@ -41,12 +41,14 @@ class Kind(IntEnum):
     TAKEN = 8
     FINISH = 9
     FOLLOW = 10
+    SETTLED = 13
     HANDOVER = 65
     STDIN = 66
     STDIN_BROKEN = 67
     SIGNAL = 68
     WRITTEN = 69
     BROKEN = 70
+    SETTLED_REQUEST = 73
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,31 @@ def test_a_connection_that_is_lost_is_told_until_it_is_there_again(ledger: Ledge
     assert file.read_text() == ""
 
 
+def test_a_success_is_settled_until_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
+    ledger.settle()
+    assert told(file) == Account(is_settled=True)
+
+    ledger.begin_run()
+
+    assert file.read_text() == ""
+
+
+def test_one_of_whose_commands_another_switchboard_has_known_is_not(ledger: Ledger, file: Path) -> None:
+    opened(ledger, file, is_resumed=True)
+
+    ledger.settle()
+
+    assert file.read_text() == ""
+
+
+def test_one_with_a_command_that_can_not_be_heard_is_not(ledger: Ledger, file: Path) -> None:
+    ledger.heard("a", "w-0", is_silent=True)
+
+    ledger.settle()
+
+    assert told(file) == Account(silent=("w-0",))
+
+
 def test_it_is_forgotten_when_the_launcher_begins_anew(ledger: Ledger, file: Path) -> None:
     ledger.ended("w-0", 250, "why", is_left=False)
 

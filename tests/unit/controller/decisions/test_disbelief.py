@@ -193,6 +193,14 @@ class TestALauncherIsBelieved:
 
         assert world.state() == "Succeeded"
 
+    def test_at_once_if_it_has_told_that_all_its_commands_have_ended(self) -> None:
+        world = running()
+
+        ends(world, message=write(Account(is_settled=True)))
+        world.settle()
+
+        assert world.state() == "Succeeded"
+
     def test_later_if_it_had_lost_a_connection_and_did_not_know_why(self) -> None:
         world = running()
         ends(world, message=write(Account(silent=("train-worker-1",))))

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.launcher import launcher_job, launcher_template
 from mpirt.controller.model.spec import Settings
-from tests.unit.controller.jobs import SETTINGS, container, parsed, template
+from tests.unit.controller.jobs import SETTINGS, container, mpi_job, parsed, template
 
 
 def pod(*, settings: Settings = SETTINGS, **job: Any) -> dict[str, Any]:
@@ -85,6 +86,28 @@ class TestThePod:
             {"name": "mpirt-runtime", "mountPath": "/opt/mpirt"},
         ]
         assert made["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+    def test_its_command_runs_under_a_first_process_of_ours(self) -> None:
+        given = template(container("mpi", command=["mpirun", "-n", "2"], args=["train"]))
+
+        made = main(launcher=given)
+
+        assert made["command"] == ["/opt/mpirt/bin/mpirt-init", "mpirun", "-n", "2"]
+        assert made["args"] == ["train"]
+
+    def test_a_command_is_left_alone_that_only_the_image_knows_or_without_the_runtime_folder(self) -> None:
+        assert "command" not in main(launcher=template(container("mpi")))
+
+        made = pod(settings=Settings(runtime_image=""))["containers"][0]
+        assert made["command"] == ["mpirun", "-n", "2", "/pi"]
+
+    def test_so_is_that_of_a_job_that_copes_with_losses(self) -> None:
+        job = mpi_job()
+        job["metadata"]["annotations"] = {"mpirt.dev/tolerates-lost-workers": "true"}
+
+        made = launcher_template(MPI_JOB.parse(job), SETTINGS)["spec"]["containers"][0]
+
+        assert made["command"] == ["mpirun", "-n", "2", "/pi"]
 
     def test_a_policy_of_the_users_for_last_words_stays(self) -> None:
         assert (

@@ -102,7 +102,7 @@ class TestMpirt:
         programs = {path.name: path.read_bytes() for path in (folder / "bin").iterdir()}
         architecture = build.architecture()
 
-        assert sorted(programs) == sorted(programs_of(SCRIPTS))
+        assert sorted(programs) == sorted([*programs_of(SCRIPTS), "mpirt-init"])
         assert set(programs.values()) == {(PROJECT / "mpirt/agent" / agent.file_name(architecture)).read_bytes()}
 
     def test_agents_start_the_switchboard_and_nobody_else_does(self, folder: Path) -> None:

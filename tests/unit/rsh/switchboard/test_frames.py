@@ -65,7 +65,7 @@ class TestTheAgents:
             pytest.param(struct.pack("<IB", 8 * MIB + 1, 65), "8388608 are the most", id="first"),
             pytest.param(framed(65) + struct.pack("<IB", 65537, 66), "65536 are the most", id="later"),
             pytest.param(framed(64), "a frame of type 64", id="unknown"),
-            pytest.param(framed(73), "a frame of type 73", id="unknown, too"),
+            pytest.param(framed(74), "a frame of type 74", id="unknown, too"),
             pytest.param(framed(4, b"out"), "a frame of type 4", id="the switchboard's"),
         ],
     )

@@ -1,0 +1,164 @@
+/*
+ * mpirt-init COMMAND [ARG]...: the first process of a launcher's container. It runs the launcher's command, passes
+ * signals on to it, and ends with its code.
+ *
+ * It outlives the command, because mpirun may end with 0 when it loses a worker, before anybody else can know of
+ * that. So after a 0 it waits until the switchboard knows how the commands in the workers have ended, and has noted
+ * in the launcher's account that this 0 is all there is to tell. Without a switchboard, or with one that does not
+ * answer in time, the account does not say so, and the controller waits for word of the workers itself.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long the controller waits for such a word; tests have less time. */
+#ifndef SETTLING_PATIENCE
+#define SETTLING_PATIENCE 30000
+#endif
+
+#define NAME "mpirt-init"
+
+enum { USAGE = 240, NOT_RUN = 126, NOT_FOUND = 127, WELCOME_LENGTH = 8 };
+
+static sigset_t mask_at_start;
+static pid_t command;
+
+static _Noreturn void become(char **words)
+{
+    sigprocmask(SIG_SETMASK, &mask_at_start, NULL);
+    execvp(*words, words);
+    int error = errno;
+    static struct text why;
+    text_begin(&why, ": ");
+    text_add(&why, strerror(error));
+    say_at_once(NAME, "can't start ", *words, why.bytes);
+    _exit(error == ENOENT ? NOT_FOUND : NOT_RUN);
+}
+
+static void start(char **words)
+{
+    command = fork();
+    if (command == 0)
+        become(words);
+    if (command > 0)
+        return;
+    say_at_once(NAME, "can't start ", *words, launch_joined(": ", strerror(errno), ""));
+    _exit(NOT_RUN);
+}
+
+/* Whatever else has lost its parent, too. False: the command runs. */
+static bool has_ended(int *code)
+{
+    int status;
+    pid_t ended;
+    while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+        if (ended == command) {
+            *code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            return true;
+        }
+    return false;
+}
+
+/* What a terminal sends goes to all processes in the foreground by itself. */
+static void pass_on(int number, const siginfo_t *told)
+{
+    if (number > 0 && number != SIGCHLD && told->si_code != SI_KERNEL)
+        kill(command, number);
+}
+
+static int see_through(void)
+{
+    int code;
+    sigset_t all;
+    sigfillset(&all);
+    while (!has_ended(&code)) {
+        siginfo_t told;
+        pass_on(sigwaitinfo(&all, &told), &told);
+    }
+    return code;
+}
+
+static bool receive(int fd, u8 *to, size_t length, i64 until)
+{
+    for (size_t count = 0; count < length;) {
+        watch_clear();
+        watch(fd, POLLIN);
+        i64 now = clock_now();
+        if (now >= until)
+            return false;
+        watch_wait(now, until, &mask_at_start);
+        ssize_t come = recv(fd, to + count, length - count, MSG_DONTWAIT);
+        if (come == 0 || (come < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        count += come > 0 ? (size_t)come : 0;
+    }
+    return true;
+}
+
+/* Its answer says nothing but that everything is noted. */
+static void ask(int fd, i64 until)
+{
+    u8 frame[HEADER + WELCOME_LENGTH];
+    if (!receive(fd, frame, sizeof frame, until) || get32(frame) != WELCOME_LENGTH || frame[4] != WELCOME
+        || get32(frame + HEADER) != PROTOCOL)
+        return;
+    put32(frame, 0);
+    frame[4] = SETTLED_REQUEST;
+    if (send(fd, frame, HEADER, MSG_NOSIGNAL) == HEADER)
+        receive(fd, frame, HEADER, until);
+}
+
+static void end_now(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+/* The container is being ended: the command has ended well before. */
+static void heed_signals(void)
+{
+    static const int ends[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    struct sigaction action = {.sa_handler = end_now};
+    for (size_t each = 0; each < sizeof ends / sizeof *ends; each++) {
+        sigaction(ends[each], &action, NULL);
+        sigdelset(&mask_at_start, ends[each]);
+    }
+}
+
+static void settle(void)
+{
+    i64 until = clock_now() + SETTLING_PATIENCE;
+    heed_signals();
+    for (int number = 0; number < PLACES; number++) {
+        int fd;
+        if (!connect_if_there(number, &fd))
+            continue;
+        ask(fd, until);
+        close(fd);
+    }
+}
+
+_Noreturn void init_run(char **words)
+{
+    if (!*words) {
+        say_at_once(NAME, "needs a command: ", NAME, " COMMAND [ARG]...");
+        _exit(USAGE);
+    }
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask_at_start);
+    signal(SIGCHLD, SIG_DFL);
+    /* Where containers of a pod share their processes, the first one is another. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    start(words);
+    int code = see_through();
+    if (code == 0)
+        settle();
+    _exit(code);
+}
