@@ -173,6 +173,7 @@ def _complete_nodes(members: Sequence[Node], found: Binaries) -> None:
         lambda: admin.ready_nodes() >= {node.name for node in members},
         within=_NODE_READY_WITHIN,
         what="all nodes to be Ready",
+        instead=admin.readiness_of_nodes,
         remedy=f"see the kubelets' logs in {paths.LOGS}, and: python -m tests.kube status",
     )
     for node in members:

@@ -47,8 +47,17 @@ class Kubectl:
     def ready_nodes(self) -> set[str]:
         return {node["metadata"]["name"] for node in self.get("nodes") if is_ready(node)}
 
+    def readiness_of_nodes(self) -> str:
+        """What each node's kubelet says of it."""
+        said = {node["metadata"]["name"]: _ready_condition(node).get("message") for node in self.get("nodes")}
+        return ", ".join(f"{name} ({message})" for name, message in said.items()) or "no node"
+
 
 def is_ready(item: Manifest) -> bool:
     """Whether a node or a pod has a true Ready condition."""
+    return _ready_condition(item).get("status") == "True"
+
+
+def _ready_condition(item: Manifest) -> Manifest:
     conditions = item.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return next((each for each in conditions if each["type"] == "Ready"), {})

@@ -69,7 +69,8 @@ def create(
     folder.mkdir(parents=True, mode=0o700)
     # Python 3.13 is strict: it wants to be told what each key is for, and whose.
     _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", _DAYS, "-subj", "/CN=mpirt-kube-ca",
-             "-addext", "keyUsage=critical,keyCertSign", "-keyout", folder / "ca.key", "-out", made.ca)  # fmt: skip
+             "-addext", "keyUsage=critical,keyCertSign",
+             "-keyout", folder / "ca.key", "-out", made.ca)  # fmt: skip
     alternatives = [f"DNS:{name}" for name in names] + [f"IP:{address}" for address in addresses]
     _create_server_certificate(made, ",".join(alternatives))
     _openssl("genrsa", "-out", made.accounts_key, "2048")
