@@ -1,7 +1,6 @@
 /*
- * The agent: one remote command, which a switchboard runs; and every program in the runtime folder's bin/, which
- * it starts in Python;
- * and the first process of a launcher's container.
+ * The agent: one remote command, which a switchboard runs; every program in the runtime folder's bin/, which it
+ * starts in Python; and the first process of a launcher's container.
  */
 #include "agent.h"
 
