@@ -56,8 +56,8 @@ All writes of an undisturbed job's life, in their order. The lease is no matter 
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
 ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
 
-# Several times what a life and a change of leaders take.
-_COMES_WITHIN = 180.0
+# A machine that is busy with other tests takes minutes for what else takes seconds.
+_COMES_WITHIN = 600.0
 
 
 def words(write: Write) -> str:

@@ -25,8 +25,8 @@ from tests.api.scale_words import words
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
 
-# Several times what it takes until a job runs, and until the state in peace is known.
-_COMES_WITHIN = 180.0
+# A machine that is busy with other tests takes minutes for what else takes seconds.
+_COMES_WITHIN = 600.0
 _WORKERS = 3
 
 

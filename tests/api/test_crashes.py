@@ -5,7 +5,7 @@ Crash consistency: wherever in a job's life the controller is killed, the job co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -14,24 +14,26 @@ from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 
+# All lives are begun at once, and the first test waits for the first of them.
+pytestmark = pytest.mark.timeout(1800)
+
 # Each has its own controller, and a life is mostly waiting: for a lease to run out.
 SIDE_BY_SIDE = 6
 PEACE = "no kill"
 
+Courses = dict[str, Future[Course]]
+
 
 @pytest.fixture(scope="module")
-def courses(
-    plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Course]]:
-    """A job's life for every kill, and one without."""
+def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
+    """A job's life for every kill, and one without. One that goes wrong fails its own tests."""
     with (
         beds(plane, cluster, tmp_path_factory.mktemp("crashes"), SIDE_BY_SIDE) as made,
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
         free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
-        lives |= {write: pool.submit(disturbed, free, peace, write) for write in LIFE}
-        yield {what: life.result() for what, life in lives.items()}
+        yield lives | {write: pool.submit(disturbed, free, peace, write) for write in LIFE}
 
 
 def peaceful(free: FreeBeds, peace: Peace) -> Course:
@@ -44,22 +46,21 @@ def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
         return live_disturbed(bed, peace, write)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("write", LIFE)
-def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: dict[str, Course], write: str) -> None:
-    course = courses[write]
+def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, write: str) -> None:
+    course = courses[write].result()
 
     assert not course.while_running, course.while_running
     assert not (at_the_end := course.at_the_end()), at_the_end
 
 
 @pytest.mark.parametrize("write", LIFE)
-def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: dict[str, Course], write: str) -> None:
-    course = courses[write]
+def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: Courses, write: str) -> None:
+    course = courses[write].result()
 
     assert course.made_twice() == []
     assert course.runs() == ["Succeeded"]
 
 
-def test_the_life_of_a_job_is_these_writes(courses: dict[str, Course]) -> None:
-    assert tuple(courses[PEACE].life()) == LIFE
+def test_the_life_of_a_job_is_these_writes(courses: Courses) -> None:
+    assert tuple(courses[PEACE].result().life()) == LIFE

@@ -20,19 +20,22 @@ from tests.api.straight import Straight
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 
+# All lives are begun at once, and the first test waits for the first of them.
+pytestmark = pytest.mark.timeout(1800)
+
 # Each has its own controller, and a life is mostly waiting: for a lease to run out.
-SIDE_BY_SIDE = 12
+SIDE_BY_SIDE = 8
 PEACE = ""
 REFRESH = "PATCH pods launcher"
 
-Courses = dict[tuple[str, str], Course]
+Courses = dict[tuple[str, str], Future[Course]]
 IN_PEACE = CHANGES | IN_PEACE_ONLY
 KILLS = [(what, write) for what, change in CHANGES.items() for write in change.writes]
 
 
 @pytest.fixture(scope="module")
 def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
-    """A change for every kill, and one of each kind without."""
+    """A change for every kill, and one of each kind without. One that goes wrong fails its own tests."""
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp("scaling")
         made = stack.enter_context(beds(plane, cluster, folder, SIDE_BY_SIDE, sees_nodes=True))
@@ -41,11 +44,10 @@ def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFact
         pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
         peace = {what: Future[State]() for what in IN_PEACE}
         wanted = [*((what, PEACE) for what in IN_PEACE), *KILLS]
-        lives = {
+        yield {
             (what, write): pool.submit(in_a_bed, free, recorders, IN_PEACE[what], peace[what], write)
             for what, write in wanted
         }
-        yield {which: life.result() for which, life in lives.items()}
 
 
 def in_a_bed(
@@ -55,19 +57,18 @@ def in_a_bed(
         return live(bed, recorders[bed.namespace.name], change, peace, write)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("what", "write"), KILLS)
 def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
     courses: Courses, what: str, write: str
 ) -> None:
-    course = courses[what, write]
+    course = courses[what, write].result()
 
     assert not course.difference, course.difference
 
 
 @pytest.mark.parametrize(("what", "write"), KILLS)
 def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what: str, write: str) -> None:
-    course, change = courses[what, write], CHANGES[what]
+    course, change = courses[what, write].result(), CHANGES[what]
 
     assert course.made_twice() == []
     assert course.pods() == {course.job.worker(number): 1 for number in range(change.highest + 1)}
@@ -75,7 +76,7 @@ def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what
 
 @pytest.mark.parametrize(("what", "write"), KILLS)
 def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str) -> None:
-    course, change = courses[what, write], CHANGES[what]
+    course, change = courses[what, write].result(), CHANGES[what]
     worker = course.job.worker
 
     assert course.wanted() == [
@@ -86,7 +87,7 @@ def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str)
 
 @pytest.mark.parametrize("what", IN_PEACE)
 def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
-    course, change = courses[what, PEACE], IN_PEACE[what]
+    course, change = courses[what, PEACE].result(), IN_PEACE[what]
     job = course.job
     workers = [job.worker(number) for number in change.hosts]
 
@@ -99,7 +100,7 @@ def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> N
 
 @pytest.mark.parametrize("what", IN_PEACE)
 def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
-    done, expected = courses[what, PEACE].writes(), IN_PEACE[what].writes
+    done, expected = courses[what, PEACE].result().writes(), IN_PEACE[what].writes
 
     assert [write for write in done if write != REFRESH] == [write for write in expected if write != REFRESH]
     # It follows the hosts as soon as they are seen, which may be a turn later.

@@ -44,7 +44,7 @@ from tests.kube.wait import until
 DEFAULT_NODES = 2
 
 _LOCK_FILE = Path("/run/lock/mpirt-kube")
-_NODE_READY_WITHIN = 90.0
+_NODE_READY_WITHIN = 300.0
 
 # The modules whose text decides what a cluster is like; the rest only drives it.
 _RECIPE = ("cgroups", "commandlines", "controlplane", "dns", "kubeconfig", "layout", "network", "nodes", "pki")

@@ -7,12 +7,13 @@ Trainer and JobSet are real ones, and so are the pods. mpirt's controller has no
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e import horovod
-from tests.e2e.controller import trainjobs
+from tests.e2e.controller import longrun, trainjobs
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.trainjobs import TrainJob
 from tests.e2e.ground import Ground, Namespace, passing_namespace
@@ -104,9 +105,10 @@ def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(
 
 
 def test_mpich_fails_when_a_node_is_deleted(jobs: Namespace) -> None:
-    job = start(jobs, "mpich", WAITS)
+    # Shells won't do: mpiexec goes on without a rank that has ended and has no MPI in it.
+    job = start(jobs, "mpich", f"exec python3 -c {shlex.quote(longrun.source(first=600.0))}")
 
-    lose_a_node(job)
+    lose_a_node(job, when="runs first")
 
     assert job.ends() == "Failed"
 
@@ -128,9 +130,9 @@ def start(jobs: Namespace, image: str, script: str, *, runtime: str = "", **trai
     return trainjobs.submit(jobs, job_name("ranks"), runtime, FILES[image], args=args, **trainer)
 
 
-def lose_a_node(job: TrainJob) -> str:
-    """Delete the pod of a node when the ranks run on all of them. Return the pod's name."""
-    job.wait_until_said("begun", times=len(job.hosts))
+def lose_a_node(job: TrainJob, *, when: str = "begun") -> str:
+    """Delete the pod of a node when the ranks on all of them have said so. Return the pod's name."""
+    job.wait_until_said(when, times=len(job.hosts))
     lost = job.node(1)
     job.namespace.kubectl("delete", "pod", lost, "--wait=false")
     return lost
