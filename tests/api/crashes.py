@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.api.apiproxy import Hold, Where, Write
-from tests.api.beds import Bed
+from tests.api.beds import COMES_WITHIN, Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
 from tests.api.likeness import lasting_difference, state_when
@@ -55,9 +55,6 @@ All writes of an undisturbed job's life, in their order. The lease is no matter 
 
 RUNNING = LIFE.index("PATCH mpijobs/status Running")
 ENDED = LIFE.index("PATCH mpijobs/status Succeeded")
-
-# A machine that is busy with other tests takes minutes for what else takes seconds.
-_COMES_WITHIN = 600.0
 
 
 def words(write: Write) -> str:
@@ -152,13 +149,13 @@ class Course:
     def _wait_for(self, *any_of: str) -> None:
         until(
             lambda: {*any_of} & {*self.life()},
-            within=_COMES_WITHIN,
+            within=COMES_WITHIN,
             what=" or ".join(any_of),
             instead=lambda: f"{self.life()}: {self.job.body()}",
         )
 
     def _difference(self, peace: Future[State]) -> str:
-        return lasting_difference(peace.result(_COMES_WITHIN), self._state, all_is_told=self.all_is_told)
+        return lasting_difference(peace.result(COMES_WITHIN), self._state, all_is_told=self.all_is_told)
 
     def _state(self) -> State:
         return state(self.bed.namespace, self.job.name)
@@ -200,7 +197,7 @@ def live_disturbed(bed: Bed, peace: Peace, target: str) -> Course:
     hold = hold_up(bed, name, Where.AFTER, target)
     course = start(bed, peace, name)
     with ThreadPoolExecutor(1) as aside:
-        killed = aside.submit(bed.kill_at, hold, within=_COMES_WITHIN)
+        killed = aside.submit(bed.kill_at, hold)
         course.live()
         killed.result()
     return course

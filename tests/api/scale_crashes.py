@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from tests.api import trainings
 from tests.api.apiproxy import Where, Write
-from tests.api.beds import Bed
+from tests.api.beds import COMES_WITHIN, Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
 from tests.api.likeness import lasting_difference, state_when
@@ -25,8 +25,6 @@ from tests.api.scale_words import words
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
 
-# A machine that is busy with other tests takes minutes for what else takes seconds.
-_COMES_WITHIN = 600.0
 _WORKERS = 3
 
 
@@ -80,9 +78,9 @@ class Course:
             return
         hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
         self.change.ask(self.job)
-        self.bed.kill_at(hold, within=_COMES_WITHIN)
+        self.bed.kill_at(hold)
         self._rest(*self.change.hosts)
-        self.difference = lasting_difference(peace.result(_COMES_WITHIN), self._state)
+        self.difference = lasting_difference(peace.result(COMES_WITHIN), self._state)
 
     def _rest(self, *numbers: int) -> None:
         """Wait until the job has these workers, nothing is under way, and all that is said."""
@@ -92,7 +90,7 @@ class Course:
             return _is_at_rest((self.recorder.now("TrainingJob", self.job.name) or {}).get("status", {}), names)
 
         self.recorder.wait(
-            self.job.name, is_at_rest, within=_COMES_WITHIN, what=" ".join(names), instead=self.job.around
+            self.job.name, is_at_rest, within=COMES_WITHIN, what=" ".join(names), instead=self.job.around
         )
 
     def _is(self, write: Write, target: str) -> bool:

@@ -8,18 +8,16 @@ task is changed while it waits, is evicted while it runs, and succeeds: it has t
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import Queue
 from typing import Any
 
 import pytest
 
-from tests.api.apiproxy import Hold, Where, Write
-from tests.api.beds import Bed, beds
+from tests.api.apiproxy import Where, Write
+from tests.api.beds import Bed, FreeBeds, beds
 from tests.api.controllers import job_name
 from tests.api.gputasks import Task, gpu_plane, ground_of, manifest
 
@@ -53,11 +51,6 @@ LIFE = (
 
 HELD_BACK = {"spec": {"schedulingGates": [{"name": "mpirt-test/held-back"}]}}
 """A template whose pod is known to be unschedulable as soon as it is there."""
-
-# A machine that is busy with other tests takes minutes for what else takes seconds.
-_COMES_WITHIN = 600.0
-# A controller waits for an answer for as long.
-_GIVEN_UP_AFTER = 5.0
 
 
 def words() -> Callable[[Write], str]:
@@ -114,27 +107,23 @@ def courses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
         beds(own, ground_of(own), folder, SIDE_BY_SIDE) as made,
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
-        free: Queue[Bed] = Queue()
-        for bed in made:
-            free.put(bed)
+        free = FreeBeds(made)
         yield {target: pool.submit(live, free, target) for target in (PEACE, *LIFE)}
 
 
-def live(free: Queue[Bed], target: str) -> Course:
+def live(free: FreeBeds, target: str) -> Course:
     """A life in which the controller is killed at a write; in that called PEACE, at none."""
-    bed, name = free.get(), job_name("crash")
-    word = words()
-    try:
+    name, word = job_name("crash"), words()
+    with free.one() as bed, ThreadPoolExecutor(1) as aside:
         hold = bed.proxy.hold(Where.AFTER, lambda write: name in write.name and word(write) == target)
-        with ThreadPoolExecutor(1) as aside:
-            killed = aside.submit(kill_at, bed, hold) if target != PEACE else None
+        try:
+            killed = aside.submit(bed.kill_at, hold) if target != PEACE else None
             course = see_through(bed, name)
             if killed is not None:
                 killed.result()
-        return course
-    finally:
-        hold.release()
-        free.put(bed)
+            return course
+        finally:
+            hold.release()
 
 
 def see_through(bed: Bed, name: str) -> Course:
@@ -156,15 +145,6 @@ def evict(task: Task) -> None:
     status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
     patch = json.dumps({"status": status})
     task.namespace.kubectl("patch", "pod", task.name, "--subresource=status", "--type=merge", f"--patch={patch}")
-
-
-def kill_at(bed: Bed, hold: Hold) -> None:
-    """Kill the controller when its write is held up."""
-    write = hold.wait(_COMES_WITHIN)
-    bed.controller.replica(write.sender).process.kill()
-    # It would have given the write up by itself after a while.
-    assert time.monotonic() - write.at < _GIVEN_UP_AFTER, "the kill came too late"
-    hold.release()
 
 
 def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
