@@ -58,7 +58,7 @@ def name_of(pod: Body) -> str:
 def step_of(pod: Body, *, joins: bool = False) -> str:
     """Return where a worker is on its way; `joins`: it has not been a host yet."""
     if table(pod, "metadata").get("deletionTimestamp"):
-        return "is told to end"
+        return "is being deleted"
     if _is_draining(pod) and not joins:
         return "is no host any more; waits until no command runs in it"
     return _state(table(pod, "status"))

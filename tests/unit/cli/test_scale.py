@@ -104,7 +104,7 @@ class TestTheWayOfAWorker:
             ["w-1: waits for a node: 0/2 nodes"],
             ["w-1: starts"],
             ["w-0: is no host any more; waits until no command runs in it", "w-1: is Ready"],
-            ["w-0: is told to end", "w-1: has ended: Failed"],
+            ["w-0: is being deleted", "w-1: has ended: Failed"],
             ["w-0: gone", "w-1: gone"],
         ]
 
