@@ -5,7 +5,7 @@ Owns: its form in the termination message of the launcher's container. The switc
 reads it: one line of JSON, and before it what mpirt-rsh said of each loss. Other lines are by other programs.
 
 There is one only if there is something to tell. A container without a termination message that fails has its last
-lines of output there, which tell more about a failure. That everything is told is told after a success only.
+lines of output there, which tell more about a failure. Whether it is complete is written after a success only.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ static enum reached try_here(int *fd)
     return reached;
 }
 
-/* Where nobody listens, nobody is started. */
+/* To the switchboard of a place. If none listens there, none is started. */
 bool connect_if_there(int number, int *fd)
 {
     if (!place_open(number, false, &place))

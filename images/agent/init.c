@@ -29,16 +29,17 @@ enum { USAGE = 240, NOT_RUN = 126, NOT_FOUND = 127, WELCOME_LENGTH = 8 };
 static sigset_t mask_at_start;
 static pid_t command;
 
+static _Noreturn void give_up(const char *word, int error, int code)
+{
+    say_at_once(NAME, "can't start ", word, launch_joined(": ", strerror(error), ""));
+    _exit(code);
+}
+
 static _Noreturn void become(char **words)
 {
     sigprocmask(SIG_SETMASK, &mask_at_start, NULL);
     execvp(*words, words);
-    int error = errno;
-    static struct text why;
-    text_begin(&why, ": ");
-    text_add(&why, strerror(error));
-    say_at_once(NAME, "can't start ", *words, why.bytes);
-    _exit(error == ENOENT ? NOT_FOUND : NOT_RUN);
+    give_up(*words, errno, errno == ENOENT ? NOT_FOUND : NOT_RUN);
 }
 
 static void start(char **words)
@@ -46,10 +47,8 @@ static void start(char **words)
     command = fork();
     if (command == 0)
         become(words);
-    if (command > 0)
-        return;
-    say_at_once(NAME, "can't start ", *words, launch_joined(": ", strerror(errno), ""));
-    _exit(NOT_RUN);
+    if (command < 0)
+        give_up(*words, errno, NOT_RUN);
 }
 
 /* Whatever else has lost its parent, too. False: the command runs. */

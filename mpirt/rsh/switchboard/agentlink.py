@@ -121,7 +121,7 @@ class AgentLink:
         self.say(line)
 
     def answer(self, kind: Kind, document: bytes) -> None:
-        """STATUS, PODS or SETTLED, for who has asked."""
+        """Send STATUS, PODS or SETTLED to the client that has asked."""
         self._is_owed = False
         self._say(frames.answer(kind, document))
 
