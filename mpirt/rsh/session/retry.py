@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 5.0
-# A controller may be replacing the pod, and somebody log in; a mistyped name should not take longer.
+# A controller may be replacing the pod, the right to enter a new worker comes after it, and somebody may log in; a
+# mistyped name or a wrong Role should not take longer.
 BRIEFLY_SECONDS = 5.0
-# An API server that has just begun listens before it knows the Roles, and refuses service accounts for a moment
-# (kubernetes#121635). Only one that was away can have just begun: a wrong Role is told at once.
+# An API server that has just begun listens before it knows the Roles, and refuses service accounts for a while
+# (kubernetes#121635). Only one that was away can have just begun.
 REFUSALS_PASS_SECONDS = 10.0
 # An attempt that had no more time than this was cut short: that it got no answer says nothing about the server.
 _CUT_SHORT_SECONDS = 2.0
@@ -45,7 +46,7 @@ class Next(Enum):
     WAIT = "wait"
     """Wait for the pod, which is on its way."""
     BRIEFLY = "briefly"
-    """Try again, but not for long: there is no such pod, or no credentials."""
+    """Try again, but not for long: there is no such pod, no right to enter it, or no credentials."""
     OTHER_PROTOCOL = "other protocol"
     """Try again at once, with the other sub-protocol."""
     CHOOSE = "choose"
@@ -129,7 +130,7 @@ def advice(error: MpirtError) -> Row:
     """The line of the table for what went wrong."""
     if isinstance(error, ProtocolRefused):
         return _REFUSED_PROTOCOL
-    if isinstance(error, PluginFailed):
+    if isinstance(error, PluginFailed | Forbidden):
         return _MAY_PASS
     if isinstance(error, ConfigError | Refused | NoShell):
         return _HOPELESS
@@ -254,7 +255,7 @@ class Attempts:
         return was_away and isinstance(error, Forbidden)
 
     def _remember(self, error: MpirtError, row: Row, now: float) -> None:
-        """Since when there is no pod, or no credentials, and nothing else; and when the API server was away."""
+        """Since when there is no pod, no right or no credentials, and nothing else; when the API server was away."""
         if row.next is not Next.BRIEFLY:
             self._brief_since = None
         elif self._brief_since is None:

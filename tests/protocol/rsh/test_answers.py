@@ -39,6 +39,7 @@ NO_SUCH = 'pods "w-0" not found'
 NOT_IN_POD = "pod does not exist"
 UNSCHEDULED = "pod w-0 does not have a host assigned"
 COMPLETED = "cannot exec into a container in a completed pod; current phase is Succeeded"
+FORBIDDEN = 'pods "w-0" is forbidden: cannot get resource "pods/exec"'
 NO_CONTAINER = 'container not found ("worker")'
 CREATED = "failed to exec in container: container is in CONTAINER_CREATED state"
 DIALING = "error dialing backend: dial tcp 10.0.0.9:10250: connect: connection refused"
@@ -77,12 +78,12 @@ STAYS = [
     Case("401", always(Status(401, "Unauthorized", "Unauthorized")), 242,
          ('exec into pod "w-0" in namespace "ml"', "does not accept the credentials of", "have they expired?")),
     Case("401 without a body", always(Bare(401)), 242, ('pod "w-0"', "have they expired?")),
-    Case("403 without get", rules(), 242,
-         ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec', 'cannot get resource')),
-    Case("403 without create", rules(("get", "pods/exec")), 242,
-         ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec')),
-    Case("403 in plain text", always(Text(403, "the proxy does not like you")), 242,
-         ("the Role", "the proxy does not like you")),
+    lasting("403 without get", rules(), 242,
+            ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec', 'cannot get resource')),
+    lasting("403 without create", rules(("get", "pods/exec")), 242,
+            ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec')),
+    lasting("403 in plain text", always(Text(403, "the proxy does not like you")), 242,
+            ("the Role", "the proxy does not like you", "gave up after")),
     # what we speak
     Case("403 without a body", always(Bare(403)), 245, ('pod "w-0"', "(403 without a reason)"), execs=2),
     Case("400 without a body", always(Bare(400)), 245, ('pod "w-0"', "(400)"), execs=2),
@@ -161,6 +162,7 @@ GOES = [
     Case("reset once", once(Hangup(Then.RESET)), 0),
     Case("half an answer once", once(Raw(b"HTTP/1.1 503 Serv")), 0),
     Case("unauthorized by a node once", once(Bare(403)), 0),
+    Case("403 once, before the Role names a new worker", once(Status(403, "Forbidden", FORBIDDEN)), 0),
     Case("byte by byte once", once(ByteByByte(Answer(503, b"no"))), 0),
 ]
 ONE_AFTER_THE_OTHER = Case(
@@ -202,8 +204,7 @@ class TestAnswersOneAfterTheOther:
         assert (len(outcome.execs), outcome.runs) == (7, 1)
 
     def test_may_end_with_a_refusal_that_passes(self, ground: Ground) -> None:
-        forbidden = Status(403, "Forbidden", 'pods "w-0" is forbidden: cannot get resource "pods/exec"')
-        ground.server.on("exec", Status(503), forbidden)
+        ground.server.on("exec", Status(503), Status(403, "Forbidden", FORBIDDEN))
 
         ended = ground.run("w-0", "printf out")
 

@@ -63,7 +63,7 @@ class TestTheTable:
             pytest.param(PluginFailed("failed with code 1"), Next.BRIEFLY, id="a credential plugin that failed"),
             pytest.param(PeerError("not HTTP"), Next.GIVE_UP, id="not HTTP"),
             pytest.param(answer(Unauthorized, 401), Next.GIVE_UP, id="401 after another look at the token"),
-            pytest.param(answer(Forbidden, 403, "forbidden"), Next.GIVE_UP, id="403 with a reason"),
+            pytest.param(answer(Forbidden, 403, "forbidden"), Next.BRIEFLY, id="403 with a reason"),
             pytest.param(answer(ProtocolRefused, 403), Next.OTHER_PROTOCOL, id="403 without one"),
             pytest.param(answer(Rejected, 400, "Upgrade request required"), Next.OTHER_PROTOCOL, id="400"),
             pytest.param(
@@ -255,7 +255,8 @@ class TestWhatARuntimeCannotDo:
     def test_by_the_api_server_is_a_refusal(self) -> None:
         refusal = answer(Forbidden, 403, 'admission webhook "x.example" denied the request: permission denied')
 
-        assert attempts().failed(refusal, 0.0) == GiveUp(refusal)
+        assert advice(refusal).next is Next.BRIEFLY
+        assert isinstance(give_up(attempts(limit=1), refusal), Refused)
 
 
 class TestWhatItIsCalled:
@@ -484,12 +485,6 @@ class TestTheEnd:
 
         assert str(error) == "refused; gave up after 1 attempt in 0 s"
 
-    def test_a_refusal_keeps_its_name_too(self) -> None:
-        refusal = answer(Forbidden, 403, "forbidden")
-
-        assert give_up(attempts(), refusal) is refusal
-        assert isinstance(refusal, Refused)
-
 
 FORBIDDEN = answer(Forbidden, 403, "forbidden")
 
@@ -516,13 +511,15 @@ class TestARefusal:
         tries.failed(ConnectionLost("refused"), 20.0)
         tries.failed(FORBIDDEN, 29.0)
 
-        assert tries.failed(FORBIDDEN, 30.0) == GiveUp(FORBIDDEN)
+        assert tries.failed(FORBIDDEN, 30.0) == Again(31.0, V4)
+        assert isinstance(tries.failed(FORBIDDEN, 35.0), GiveUp)
 
-    def test_is_believed_at_once_where_the_api_server_was_there(self) -> None:
+    def test_may_pass_as_a_role_names_a_new_worker_after_it_is_made(self) -> None:
         tries = attempts()
-        tries.failed(answer(NotFound, 404), 0.0)
 
-        assert tries.failed(FORBIDDEN, 1.0) == GiveUp(FORBIDDEN)
+        assert tries.failed(FORBIDDEN, 0.0) == Again(0.25, V4)
+        assert tries.failed(FORBIDDEN, 4.0) == Again(4.5, V4)
+        assert isinstance(tries.failed(FORBIDDEN, 5.0), GiveUp)
 
     def test_of_a_credential_plugin_keeps_its_name_when_the_time_is_over(self) -> None:
         plan = attempts(seconds=2.0).failed(PluginFailed("it failed"), 2.0)

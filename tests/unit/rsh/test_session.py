@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, Forbidden, ProtocolRefused, Rejected
+from mpirt.kubeapi.answers import ConnectionLost, Failure, ProtocolRefused, Rejected, Unauthorized
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import Pace
@@ -128,7 +128,7 @@ class TestBeforeGo:
     def test_a_refusal_is_the_end(self) -> None:
         run = Run()
         run.feed(Tick())
-        error = Forbidden("may not", Failure(403, "", "", None, is_status=True))
+        error = Unauthorized("may not", Failure(401, "", "", None, is_status=True))
 
         assert run.feed(NotOpened(error)) == [HangUp(), Finish(ExitCode.REFUSED, "may not")]
 
