@@ -169,15 +169,29 @@ def _start_kubelets(members: Sequence[Node], found: Binaries) -> None:
 
 def _complete_nodes(members: Sequence[Node], found: Binaries) -> None:
     admin = _admin(found)
+
+    def are_ready() -> bool:
+        # kubelet ends at once while containerd still reads what it had before. Elsewhere systemd starts it again.
+        for node in members:
+            nodes.start_kubelet(node, found)
+        return admin.ready_nodes() >= {node.name for node in members}
+
     until(
-        lambda: admin.ready_nodes() >= {node.name for node in members},
+        are_ready,
         within=_NODE_READY_WITHIN,
         what="all nodes to be Ready",
-        instead=admin.readiness_of_nodes,
+        instead=lambda: f"{admin.readiness_of_nodes()}; {_last_words(members, admin)}",
         remedy=f"see the kubelets' logs in {paths.LOGS}, and: python -m tests.kube status",
     )
     for node in members:
         nodes.start_router(node, found)
+
+
+def _last_words(members: Sequence[Node], admin: Kubectl) -> str:
+    """The last line that each kubelet has logged whose node is not Ready."""
+    ready = admin.ready_nodes()
+    said = {node.kubelet: daemons.last_line(node.kubelet) for node in members if node.name not in ready}
+    return ", ".join(f"{name} said: {line}" for name, line in said.items())
 
 
 def _admin(found: Binaries) -> Kubectl:

@@ -36,7 +36,7 @@ class Daemon:
 
     @property
     def log(self) -> Path:
-        return paths.LOGS / f"{self.name}.log"
+        return _log(self.name)
 
 
 def start(daemon: Daemon) -> int:
@@ -76,6 +76,12 @@ def pid_or_fail(name: str) -> int:
     if pid is None:
         raise ClusterError(f"{name} is not running", remedy="start it: python -m tests.kube up")
     return pid
+
+
+def last_line(name: str) -> str:
+    """What a daemon has logged last."""
+    lines = _log(name).read_text(errors="replace").splitlines()
+    return lines[-1] if lines else "nothing"
 
 
 def is_frozen(name: str) -> bool:
@@ -174,6 +180,10 @@ def _began(pid: int) -> str:
     with suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""
+
+
+def _log(name: str) -> Path:
+    return paths.LOGS / f"{name}.log"
 
 
 def _records() -> Path:
