@@ -255,7 +255,7 @@ class Attempts:
         return was_away and isinstance(error, Forbidden)
 
     def _remember(self, error: MpirtError, row: Row, now: float) -> None:
-        """Since when there is no pod, no right or no credentials, and nothing else; when the API server was away."""
+        """Since when there is no pod, right or credentials, and nothing else; and when the API server was away."""
         if row.next is not Next.BRIEFLY:
             self._brief_since = None
         elif self._brief_since is None:

@@ -40,6 +40,7 @@ NOT_IN_POD = "pod does not exist"
 UNSCHEDULED = "pod w-0 does not have a host assigned"
 COMPLETED = "cannot exec into a container in a completed pod; current phase is Succeeded"
 FORBIDDEN = 'pods "w-0" is forbidden: cannot get resource "pods/exec"'
+NEEDED = 'the Role in namespace "ml" must hold get and create on pods/exec'
 NO_CONTAINER = 'container not found ("worker")'
 CREATED = "failed to exec in container: container is in CONTAINER_CREATED state"
 DIALING = "error dialing backend: dial tcp 10.0.0.9:10250: connect: connection refused"
@@ -79,9 +80,8 @@ STAYS = [
          ('exec into pod "w-0" in namespace "ml"', "does not accept the credentials of", "have they expired?")),
     Case("401 without a body", always(Bare(401)), 242, ('pod "w-0"', "have they expired?")),
     lasting("403 without get", rules(), 242,
-            ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec', 'cannot get resource')),
-    lasting("403 without create", rules(("get", "pods/exec")), 242,
-            ('pod "w-0"', 'the Role in namespace "ml" must hold get and create on pods/exec')),
+            ('pod "w-0"', NEEDED, 'cannot get resource')),
+    lasting("403 without create", rules(("get", "pods/exec")), 242, ('pod "w-0"', NEEDED)),
     lasting("403 in plain text", always(Text(403, "the proxy does not like you")), 242,
             ("the Role", "the proxy does not like you", "gave up after")),
     # what we speak
