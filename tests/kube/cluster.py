@@ -140,7 +140,7 @@ def _replace(present: State | None, found: Binaries, wanted: State) -> None:
         _on_all(members, lambda node: nodes.create(node, found))
         pause = [images.pause(found.pause)]
         _on_all(members, lambda node: _load(node, found, pause))
-        _start_kubelets(members, found)
+        _complete_nodes(members, found)
     state.write(replace(wanted, phase="running"))
 
 
@@ -155,25 +155,18 @@ def _heal(present: State, found: Binaries) -> None:
         return
     for node in present.members:
         nodes.start_containerd(node, found)
-        nodes.start_kubelet(node, found)
-        nodes.start_proxy(node, found)
     _complete_nodes(present.members, found)
 
 
-def _start_kubelets(members: Sequence[Node], found: Binaries) -> None:
-    for node in members:
-        nodes.start_kubelet(node, found)
-        nodes.start_proxy(node, found)
-    _complete_nodes(members, found)
-
-
 def _complete_nodes(members: Sequence[Node], found: Binaries) -> None:
+    """Start what else runs on nodes that have a containerd."""
     admin = _admin(found)
 
     def are_ready() -> bool:
         # kubelet ends at once while containerd still reads what it had before. Elsewhere systemd starts it again.
         for node in members:
             nodes.start_kubelet(node, found)
+            nodes.start_proxy(node, found)
         return admin.ready_nodes() >= {node.name for node in members}
 
     until(
