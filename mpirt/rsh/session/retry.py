@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 5.0
-# A controller may be replacing the pod, the right to enter a new worker comes after it, and somebody may log in; a
+# For a pod that is being replaced, a Role that does not name a new worker yet, a user who is about to log in. A
 # mistyped name or a wrong Role should not take longer.
 BRIEFLY_SECONDS = 5.0
 # An API server that has just begun listens before it knows the Roles, and refuses service accounts for a while
@@ -216,7 +216,7 @@ class Attempts:
 
     def failed(self, error: MpirtError, now: float) -> Again | GiveUp:
         """One has failed."""
-        row = _HOPEFUL if self._may_pass(error, now) else advice(error)
+        row = _HOPEFUL if self._may_not_know_roles(error, now) else advice(error)
         if row.next is Next.GIVE_UP:
             return GiveUp(_named(error, row))
         if row.next is Next.OTHER_PROTOCOL:
@@ -249,7 +249,7 @@ class Attempts:
             return self.deadline
         return min(self.deadline, self._brief_since + BRIEFLY_SECONDS)
 
-    def _may_pass(self, error: MpirtError, now: float) -> bool:
+    def _may_not_know_roles(self, error: MpirtError, now: float) -> bool:
         """Whether this is a refusal by an API server that was away a moment ago."""
         was_away = self._away_at is not None and now - self._away_at < REFUSALS_PASS_SECONDS
         return was_away and isinstance(error, Forbidden)
