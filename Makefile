@@ -48,19 +48,23 @@ help: ## list these targets
 # test that fails is run once more, and what all of them come to is said at the end.
 RUN := check $(if $(MPIRT_TEST_KUBECONFIG),e2e,neighbours cluster api-and-e2e)
 
-.PHONY: test ci soak
-test: ## everything: what this machine lacks, then all checks and tests, the cluster's too (root)
-ci: ## the same, and then some of the cluster's tests on the oldest Kubernetes (root)
-ci: RUN += $(if $(MPIRT_TEST_KUBECONFIG),,oldest)
-test ci: may-test
+.PHONY: test test-full ci soak
+test: HOW := --tier merge
+test: ## what a change must pass: what this machine lacks, then checks and tests, the cluster's too (root)
+test-full: HOW := --keep
+test-full: RUN += $(if $(MPIRT_TEST_KUBECONFIG),,oldest)
+test-full: ## everything, also on the oldest Kubernetes; hours (root)
+ci: HOW := --tier merge $(if $(MPIRT_TEST_KUBECONFIG),,--slice)
+ci: ## `make test`, and a slice of what only `make test-full` has (root)
+test test-full ci: may-test
 	@rm -f $(STAGES)
 	+@$(call stage,system)
 	+@$(call stage,venv)
-	+@$(BIN)/python -m tests.run test $(RUN)
+	+@$(BIN)/python -m tests.run test $(HOW) $(RUN)
 
 N ?= 5
 soak: may-test system venv ## `make test` N times (5), without second chances: what failed how often (root)
-	+@$(BIN)/python -m tests.run soak --times $(N) $(RUN)
+	+@$(BIN)/python -m tests.run soak --tier merge --times $(N) $(RUN)
 
 # Where a seed is named, its rounds are played again.
 .PHONY: chaos
@@ -84,12 +88,16 @@ echo "<== make $(1): $$took s, exit code $$code"; exit $$code
 endef
 
 .PHONY: check
+# The run says which tier it wants; a person wants what a change must pass.
+check: export TEST_RUN_TIER ?= merge
 check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
-	@$(call side-by-side,$(BIN)/coverage run -m pytest tests/unit $(patsubst %,--ignore=%,$(SHELLS) $(SEARCH)) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest tests/protocol $(patsubst %,--ignore=%,$(SESSIONS)) $(SEARCH) $(PYTEST_ARGS),\
-	  $(BIN)/python -m pytest $(SESSIONS) $(SHELLS) $(PYTEST_ARGS),\
+	@$(call side-by-side,$(BIN)/coverage run -m $(TIERED) tests/unit $(patsubst %,--ignore=%,$(SHELLS) $(SEARCH)) $(PYTEST_ARGS),\
+	  $(BIN)/python -m $(TIERED) tests/protocol $(patsubst %,--ignore=%,$(SESSIONS)) $(SEARCH) $(PYTEST_ARGS),\
+	  $(BIN)/python -m $(TIERED) $(SESSIONS) $(SHELLS) $(PYTEST_ARGS),\
 	  nice $(BIN)/mypy)
 	$(BIN)/coverage report
+
+TIERED := pytest -p tests.run.selection
 
 # What the second and the third share, so that they take the same time.
 SESSIONS := $(addprefix tests/protocol/,rsh discover)
@@ -137,6 +145,13 @@ e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_
 # What of e2e runs alone waits half of its time.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
+
+# Of what the tier leaves out, which is TEST_RUN_TIER.
+.PHONY: rest
+rest: venv programs
+	@$(BIN)/python -m tests.run layer tests/unit
+	@$(BIN)/python -m tests.run layer tests/protocol
+	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

@@ -13,13 +13,28 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from tests.run import processes, recorder, rounds, sidebyside, summary
+from tests.run import (
+    budgets,
+    commits,
+    lastfull,
+    processes,
+    recorder,
+    rounds,
+    selection,
+    sidebyside,
+    sightings,
+    slices,
+    summary,
+)
+from tests.run.records import NO_TESTS, OK
 from tests.run.rounds import Round
 from tests.run.summary import FAILED, FLAKY, log_folder
+from tests.run.tiers import Choice, Tier, are_tools_changed
 from tests.run.verdict import Stage, chances, closing_line, judge
 
 BUILD = Path("build")
@@ -27,6 +42,7 @@ STAGES = BUILD / "stages"
 """A line for each target: its name, its seconds, its exit code. .ci/run adds its own."""
 RUN, SOAK = BUILD / "run", BUILD / "soak"
 
+_FULL = "full"
 _FOR_PYTEST = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -37,15 +53,27 @@ def cli() -> None:
 
     \b
     Examples:
-      python -m tests.run test check cluster e2e             these targets, with second chances
-      python -m tests.run soak --times 5 check cluster e2e   five times, without, and what failed how often
-      python -m tests.run layer tests/e2e -k mpirun -x       one folder: side by side, then alone
+      python -m tests.run test --tier merge check cluster e2e   these targets, with second chances
+      python -m tests.run soak --times 5 check cluster e2e      five times, without, and what failed how often
+      python -m tests.run layer tests/e2e -k mpirun -x          one folder: side by side, then alone
     """
 
 
+_TIER = click.option(
+    "--tier",
+    type=click.Choice([Tier.MERGE.value, _FULL]),
+    default=_FULL,
+    show_default=True,
+    help="What a change must pass, or everything.",
+)
+
+
 @cli.command()
+@_TIER
+@click.option("--slice", "with_slice", is_flag=True, help="Then the next slice of what the tier leaves out.")
+@click.option("--keep", is_flag=True, help=f"Note in {lastfull.FILE} that this commit is green, and all times.")
 @click.argument("targets", nargs=-1, required=True)
-def test(targets: tuple[str, ...]) -> None:
+def test(tier: str, targets: tuple[str, ...], *, with_slice: bool, keep: bool) -> None:
     """
     Make TARGETS, one after the other, until one is red.
 
@@ -53,23 +81,32 @@ def test(targets: tuple[str, ...]) -> None:
     """
     for folder in (RUN, BUILD / FLAKY, BUILD / FAILED):
         shutil.rmtree(folder, ignore_errors=True)
+    choice = _choice(tier)
+    plan = [(target, choice) for target in targets]
+    if with_slice and choice is not None:
+        plan.append(slices.following(commits.count_since(lastfull.read().commit), choice))
     stages: list[Stage] = []
-    for target in targets:
-        stages.append(_with_second_chances(_stage(target)))
+    for target, of in plan:
+        stages.append(_with_second_chances(_stage(target, of)))
         if judge(stages, is_over=False).is_red:
             break
-    sys.exit(_finish(stages, RUN, BUILD))
+    code = _finish(stages, RUN, BUILD, budgets.lines(stages, lastfull.read().seconds, is_full=choice is None))
+    if keep and code == 0:
+        lastfull.write(lastfull.of(stages, commits.head(), datetime.now(UTC).date()))
+    sys.exit(code)
 
 
 @cli.command()
 @click.option("--times", type=click.IntRange(1), default=5, show_default=True, help="How many rounds.")
+@_TIER
 @click.argument("targets", nargs=-1, required=True)
-def soak(times: int, targets: tuple[str, ...]) -> None:
+def soak(times: int, tier: str, targets: tuple[str, ...]) -> None:
     """Make TARGETS several times. No test has a second chance, and no failure ends it."""
     shutil.rmtree(SOAK, ignore_errors=True)
+    choice = _choice(tier)
     done: list[Round] = []
     for number in range(1, times + 1):
-        done.append(_round(number, times, targets))
+        done.append(_round(number, times, targets, choice))
         # It takes hours, so what is known is kept after each round.
         _keep(SOAK / "summary.json", rounds.data(done, SOAK))
     _print(["", *rounds.lines(done, SOAK)])
@@ -95,7 +132,9 @@ def layer(at_once: int, meanwhile: str, folder: str, words: tuple[str, ...]) -> 
     Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
     """
     if recorder.FOLDER in os.environ:
-        sys.exit(sidebyside.run(folder, words, {}, at_once=at_once, meanwhile=meanwhile))
+        code = sidebyside.run(folder, words, {}, at_once=at_once, meanwhile=meanwhile)
+        # A tier may have nothing of a folder.
+        sys.exit(OK if code == NO_TESTS and os.environ.get(selection.TIER) else code)
     build = BUILD / Path(folder).name
     shutil.rmtree(build, ignore_errors=True)
     records = build / "records"
@@ -108,9 +147,17 @@ def layer(at_once: int, meanwhile: str, folder: str, words: tuple[str, ...]) -> 
     sys.exit(_finish([made], build, build))
 
 
-def _stage(target: str) -> Stage:
-    _print([f"==> make {target}"])
-    made = processes.make(target, RUN / target)
+def _choice(tier: str) -> Choice | None:
+    """The merge tier of this commit; None for everything."""
+    if tier == _FULL:
+        return None
+    changed = commits.changed_since(lastfull.read().commit)
+    return Choice(Tier.MERGE, commits.head(), with_tools=are_tools_changed(changed))
+
+
+def _stage(target: str, choice: Choice | None) -> Stage:
+    _print([f"==> make {target}" + (f", tier {choice}, {selection.SEED}={choice.seed}" if choice else "")])
+    made = processes.make(target, RUN / target, choice)
     BUILD.mkdir(exist_ok=True)
     with STAGES.open("a", encoding="utf-8") as stages:
         stages.write(f"{target} {made.seconds:.0f} {made.code}\n")
@@ -119,11 +166,16 @@ def _stage(target: str) -> Stage:
 
 
 def _with_second_chances(made: Stage) -> Stage:
-    worth_it = chances(made)
+    seen = sightings.read()
+    worth_it = chances(made, seen)
     passed_again = set()
     for test in made.failed:
         folder = BUILD / FAILED / log_folder(test.name)
         processes.keep_log(test, folder)
+        if test.name in seen:
+            _print(
+                [f"==> no second chance: {test.name} was flaky on {seen[test.name].seen}: {seen[test.name].cause}"]
+            )
         if test not in worth_it:
             continue
         _print([f"==> once more: {test.name}"])
@@ -135,13 +187,13 @@ def _with_second_chances(made: Stage) -> Stage:
     return replace(made, passed_again=frozenset(passed_again))
 
 
-def _round(number: int, times: int, targets: Iterable[str]) -> Round:
+def _round(number: int, times: int, targets: Iterable[str], choice: Choice | None) -> Round:
     one = Round(number, ())
     for target in targets:
         log = rounds.log_of(one, target, SOAK)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as file:
-            made = processes.make(target, log.parent / target, log=file)
+            made = processes.make(target, log.parent / target, choice, log=file)
         one = replace(one, stages=(*one.stages, made))
         for test in made.failed:
             processes.keep_log(test, rounds.folder_of(one, SOAK) / FAILED / log_folder(test.name))
@@ -151,12 +203,12 @@ def _round(number: int, times: int, targets: Iterable[str]) -> Round:
     return one
 
 
-def _finish(stages: Sequence[Stage], folder: Path, logs: Path) -> int:
+def _finish(stages: Sequence[Stage], folder: Path, logs: Path, spent: Iterable[str] = ()) -> int:
     """Print the summary, keep it in the folder, and return the exit code."""
     verdict = judge(stages, is_over=True)
     _keep(folder / "summary.json", summary.data(stages, verdict, logs))
     (folder / "closing").write_text(closing_line([verdict]) + "\n", encoding="utf-8")
-    _print(summary.lines(stages, verdict, logs))
+    _print(summary.lines(stages, verdict, logs, tuple(spent)))
     return int(verdict.is_red)
 
 

@@ -19,16 +19,18 @@ from typing import IO
 
 from tests.run import recorder, selection
 from tests.run.summary import FIRST, SECOND
+from tests.run.tiers import Choice
 from tests.run.verdict import Outcome, Result, Stage
 
 # No workers, whatever the options of the first run say; and what a test prints is shown even if it passes.
 _BY_ITSELF = ("-n0", "-rA")
 
 
-def make(target: str, folder: Path, *, log: IO[bytes] | None = None) -> Stage:
-    """Make a target. Its pytest processes leave their records in the folder, its output in the log."""
+def make(target: str, folder: Path, choice: Choice | None, *, log: IO[bytes] | None = None) -> Stage:
+    """Make a target in a tier. Its pytest processes leave their records in the folder, its output in the log."""
     began = time.monotonic()
-    code = call(["make", "--no-print-directory", target], recorder.variables(folder, os.environ), log)
+    variables = {**recorder.variables(folder, os.environ), **selection.variables(choice)}
+    code = call(["make", "--no-print-directory", target], variables, log)
     return Stage(target, time.monotonic() - began, code, recorder.read_all(folder))
 
 
@@ -37,7 +39,8 @@ def run_again(test: Result, folder: Path) -> bool:
     records = folder / "records"
     argv = [sys.executable, "-m", "pytest", *test.options, *_BY_ITSELF, test.name]
     with (folder / SECOND).open("wb") as log:
-        code = call(argv, {**recorder.variables(records, os.environ), selection.PART: ""}, log)
+        variables = {**recorder.variables(records, os.environ), **selection.variables(None), selection.PART: ""}
+        code = call(argv, variables, log)
     stage = Stage(test.name, 0.0, code, recorder.read_all(records))
     passed = [result.outcome for result in stage.results if result.name == test.name] == [Outcome.PASSED]
     return passed and not stage.problems

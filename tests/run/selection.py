@@ -1,21 +1,31 @@
 """
-A pytest plugin that leaves out the tests of the other part of a layer.
+A pytest plugin that leaves out the tests of another tier, and of the other part of a layer.
 
-A test that is marked `alone` needs the cluster for itself. TEST_RUN_PART names the part whose tests are run;
-without it all are.
+A test that is marked `alone` needs the cluster for itself. TEST_RUN_PART names the part whose tests are run, and
+TEST_RUN_TIER the tier; without them all are. TEST_RUN_SEED draws the samples; it is the commit if nothing is said.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from enum import Enum
 
 import pytest
 
+from tests.run import commits, lastfull
+from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen
+
 MODULE = __name__
 PART = "TEST_RUN_PART"
+TIER, SEED, TOOLS = "TEST_RUN_TIER", "TEST_RUN_SEED", "TEST_RUN_TOOLS"
 MARK = "alone"
+FULL, SAMPLE = "full", "sample"
+
+_WITH_TOOLS, _WITHOUT_TOOLS = "changed", "unchanged"
+_REST = re.compile(r"rest (\d+)/(\d+)")
+_KEPT = pytest.StashKey[str]()
 
 
 class Part(Enum):
@@ -31,11 +41,57 @@ def part_of(environ: Mapping[str, str]) -> Part | None:
     return Part(name) if name else None
 
 
+def choice_of(environ: Mapping[str, str]) -> Choice | None:
+    """The tier that is asked for; None if that is all there is."""
+    name = environ.get(TIER)
+    if not name:
+        return None
+    seed, with_tools = environ.get(SEED, ""), environ.get(TOOLS) != _WITHOUT_TOOLS
+    if rest := _REST.fullmatch(name):
+        return Choice(Tier.REST, seed, with_tools, int(rest[1]), int(rest[2]))
+    return Choice(Tier(name), seed, with_tools)
+
+
+def variables(choice: Choice | None) -> dict[str, str]:
+    """What makes every pytest below this process run that tier; of None, all."""
+    if choice is None:
+        return {TIER: ""}
+    return {TIER: str(choice), SEED: choice.seed, TOOLS: _WITH_TOOLS if choice.with_tools else _WITHOUT_TOOLS}
+
+
+def pytest_configure() -> None:
+    # Workers of pytest-xdist inherit it, so that all of them draw the same.
+    if os.environ.get(TIER):
+        os.environ.setdefault(SEED, commits.head())
+        if TOOLS not in os.environ:
+            is_changed = are_tools_changed(commits.changed_since(lastfull.read().commit))
+            os.environ[TOOLS] = _WITH_TOOLS if is_changed else _WITHOUT_TOOLS
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    part = part_of(os.environ)
+    part, choice = part_of(os.environ), choice_of(os.environ)
+    kept = items[:]
     if part is not None:
-        alone = [item for item in items if item.get_closest_marker(MARK) is not None]
-        others = [item for item in items if item not in alone]
-        items[:], left = (alone, others) if part is Part.ALONE else (others, alone)
-        config.hook.pytest_deselected(items=left)
+        kept = [item for item in kept if (item.get_closest_marker(MARK) is not None) is (part is Part.ALONE)]
+    if choice is not None:
+        names = chosen([_case(item) for item in kept], choice, lastfull.read().seconds)
+        config.stash[_KEPT] = f"tier: {choice}, {len(names)} of {len(kept)} tests, drawn by {SEED}={choice.seed}"
+        kept = [item for item in kept if item.nodeid in names]
+    left = set(items) - set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = kept
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    said = config.stash.get(_KEPT, "")
+    return [said] if said else []
+
+
+def _case(item: pytest.Item) -> Case:
+    sample = item.get_closest_marker(SAMPLE)
+    return Case(
+        item.nodeid,
+        only_full=item.get_closest_marker(FULL) is not None,
+        sample=None if sample is None else int(sample.args[0]),
+    )

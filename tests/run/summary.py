@@ -29,12 +29,15 @@ def log_folder(test: str) -> str:
     return f"{readable}-{hashlib.sha256(test.encode()).hexdigest()[:6]}"
 
 
-def lines(stages: Sequence[Stage], verdict: Verdict, logs: Path) -> Iterator[str]:
+def lines(stages: Sequence[Stage], verdict: Verdict, logs: Path, spent: Sequence[str] = ()) -> Iterator[str]:
     """The whole text. Its last line is pytest's closing line, which CI systems look for."""
     yield from ["", *_slowest_tests(stages), "", *_times(stages), ""]
+    if spent:
+        yield from [f"{'SECONDS':>9}  BUDGETS", *spent, ""]
     for test in verdict.flaky:
         yield f"flaky: {test}"
         yield f"       failed, and passed when it was run once more: {logs / FLAKY / log_folder(test)}"
+        yield "       find the cause, and note it in tests/flaky.toml; it gets no second chance again"
     for test in verdict.broken:
         yield f"failed: {test}"
         yield f"        {logs / FAILED / log_folder(test)}"

@@ -6,7 +6,7 @@ Owns: which tests get a second chance, what is flaky, what is red, what is count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -79,10 +79,12 @@ class Stage:
         return found or ([] if ended_well else [f"{self.name} ended with exit code {self.code}"])
 
 
-def chances(stage: Stage) -> list[Result]:
-    """The tests that are run once more; none where the run is red whatever they do."""
+def chances(stage: Stage, seen: Container[str]) -> list[Result]:
+    """The tests that are run once more: none that was flaky before, none where the run is red whatever they do."""
     failed = stage.failed
-    return [] if stage.problems or len(failed) > MOST_CHANCES else failed
+    if stage.problems or len(failed) > MOST_CHANCES or any(test.name in seen for test in failed):
+        return []
+    return failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,150 @@
+"""
+Which tests a tier has: those that every change must pass, or a share of the rest. Without a tier, all.
+
+Owns: how a sample is drawn, which tests are about the tests' own tools, how the rest is shared out. Reads nothing.
+The same seed draws the same tests, on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+
+TOOLS = (
+    ".ci/", "Makefile", "benchmarks/", "tests/apiserver/", "tests/kube/", "tests/neighbours/", "tests/plane/",
+    "tests/run/",
+)  # fmt: skip
+"""What the tests are made with. Where nothing of it has changed, its own tests prove nothing new."""
+
+TESTS_OF_TOOLS = (
+    "tests/api/test_plane.py", "tests/e2e/rsh/test_benchmark.py", "tests/e2e/test_faults.py",
+    "tests/e2e/test_up_and_down.py", "tests/protocol/test_apiserver.py", "tests/protocol/test_fleet",
+    "tests/unit/api/", "tests/unit/e2e/", "tests/unit/kube/", "tests/unit/run/", "tests/unit/test_ci.py",
+    "tests/unit/test_makefile.py",
+)  # fmt: skip
+
+# What a file is taken to last of which nothing is known.
+_UNKNOWN = 5.0
+
+
+class Tier(Enum):
+    """Which tests of a folder are run."""
+
+    MERGE = "merge"
+    """What every change must pass: each promise once, and a sample of what repeats it."""
+    REST = "rest"
+    """A share of what the merge tier leaves out."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A tier, and what decides which tests it has."""
+
+    tier: Tier
+    seed: str
+    with_tools: bool = True
+    """Whether the tests of our own tools are in the merge tier."""
+    share: int = 1
+    shares: int = 1
+    """The share of the rest, counted from 1."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.share <= self.shares:
+            raise ValueError(f"there is no share {self.share} of {self.shares}")
+
+    def __str__(self) -> str:
+        return f"rest {self.share}/{self.shares}" if self.tier is Tier.REST else self.tier.value
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test as it was collected."""
+
+    name: str
+    """What pytest calls it."""
+    only_full: bool = False
+    """Another test, of the merge tier, proves the same."""
+    sample: int | None = None
+    """How many of its function's cases are in the merge tier; None for all."""
+
+    @property
+    def file(self) -> str:
+        return file_of(self.name)
+
+    @property
+    def function(self) -> str:
+        return self.name.partition("[")[0]
+
+    @property
+    def is_of_tools(self) -> bool:
+        return self.name.startswith(TESTS_OF_TOOLS)
+
+
+def file_of(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def are_tools_changed(changed: Iterable[str]) -> bool:
+    """Whether one of these files is a tool, or a test of one."""
+    return any(file.startswith((*TOOLS, *TESTS_OF_TOOLS)) for file in changed)
+
+
+def chosen(cases: Sequence[Case], choice: Choice, seconds: Mapping[str, float]) -> set[str]:
+    """The names of the tests that are run. `seconds` says what each of them took the last time."""
+    merged = _merged(cases, choice)
+    if choice.tier is Tier.MERGE:
+        return merged
+    left = [case for case in cases if case.name not in merged]
+    files = _shared_out(left, choice.shares, seconds)[choice.share - 1]
+    return {case.name for case in left if case.file in files}
+
+
+def longest_first(names: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
+    """
+    The files of these tests, those that last longest at the beginning.
+
+    Folders stay together, for their files may share a fixture.
+    """
+    total = _by_file(names, seconds)
+    folders: dict[str, float] = {}
+    for file, took in total.items():
+        folders[_folder_of(file)] = folders.get(_folder_of(file), 0.0) + took
+    return sorted(total, key=lambda file: (-folders[_folder_of(file)], _folder_of(file), -total[file], file))
+
+
+def _merged(cases: Iterable[Case], choice: Choice) -> set[str]:
+    wanted = [case for case in cases if not case.only_full and (choice.with_tools or not case.is_of_tools)]
+    found = {case.name for case in wanted if case.sample is None}
+    drawn = sorted((case for case in wanted if case.sample is not None), key=lambda case: case.function)
+    for _, group in groupby(drawn, key=lambda case: case.function):
+        by_lot = sorted(group, key=lambda case: _lot(choice.seed, case.name))
+        found.update(case.name for case in by_lot[: by_lot[0].sample])
+    return found
+
+
+def _shared_out(cases: Iterable[Case], shares: int, seconds: Mapping[str, float]) -> list[set[str]]:
+    """Files for each share, so that all of them last about as long: each is put where there is least so far."""
+    names = [case.name for case in cases]
+    total = _by_file(names, seconds)
+    found: list[set[str]] = [set() for _ in range(shares)]
+    for file in sorted(total, key=lambda file: (-total[file], file)):
+        min(found, key=lambda share: sum(total[each] for each in share)).add(file)
+    return found
+
+
+def _by_file(names: Iterable[str], seconds: Mapping[str, float]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for name in names:
+        total[file_of(name)] = total.get(file_of(name), 0.0) + seconds.get(name, 0.0)
+    return {file: known or _UNKNOWN for file, known in total.items()}
+
+
+def _folder_of(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _lot(seed: str, name: str) -> str:
+    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
