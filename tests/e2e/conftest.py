@@ -31,7 +31,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "fault" in _fixtures_of(item):
             item.add_marker(pytest.mark.alone)
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
     if not os.environ.get(ground.OWN_CLUSTER):
         return
     breaking = [item for item in items if {"fault", "own_cluster"} & _fixtures_of(item)]

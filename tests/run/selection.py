@@ -15,17 +15,16 @@ from enum import Enum
 import pytest
 
 from tests.run import commits, lastfull
-from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen
+from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, file_of, longest_first
 
 MODULE = __name__
 PART = "TEST_RUN_PART"
 TIER, SEED, TOOLS = "TEST_RUN_TIER", "TEST_RUN_SEED", "TEST_RUN_TOOLS"
 MARK = "alone"
-FULL, SAMPLE = "full", "sample"
+FULL, SAMPLE, LAST = "full", "sample", "last"
 
 _WITH_TOOLS, _WITHOUT_TOOLS = "changed", "unchanged"
 _REST = re.compile(r"rest (\d+)/(\d+)")
-_KEPT = pytest.StashKey[str]()
 
 
 class Part(Enum):
@@ -71,21 +70,22 @@ def pytest_configure() -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     part, choice = part_of(os.environ), choice_of(os.environ)
-    kept = items[:]
+    kept, took = items[:], lastfull.read().seconds
     if part is not None:
         kept = [item for item in kept if (item.get_closest_marker(MARK) is not None) is (part is Part.ALONE)]
     if choice is not None:
-        names = chosen([_case(item) for item in kept], choice, lastfull.read().seconds)
-        config.stash[_KEPT] = f"tier: {choice}, {len(names)} of {len(kept)} tests, drawn by {SEED}={choice.seed}"
+        names = chosen([_case(item) for item in kept], choice, took)
         kept = [item for item in kept if item.nodeid in names]
+    order = {file: place for place, file in enumerate(longest_first((item.nodeid for item in kept), took))}
+    kept.sort(key=lambda item: (item.get_closest_marker(LAST) is not None, order[file_of(item.nodeid)]))
     left = set(items) - set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = kept
 
 
-def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    said = config.stash.get(_KEPT, "")
-    return [said] if said else []
+def pytest_report_header() -> list[str]:
+    choice = choice_of(os.environ)
+    return [f"tier: {choice}, drawn by {SEED}={choice.seed}"] if choice is not None else []
 
 
 def _case(item: pytest.Item) -> Case:

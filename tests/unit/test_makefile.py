@@ -49,14 +49,46 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls() == ["id -u", "python -m tests.run test check neighbours cluster api-and-e2e"]
+        assert checkout.calls() == [
+            "id -u",
+            "python -m tests.run test --tier merge check neighbours cluster api-and-e2e",
+        ]
 
-    def test_continuous_integration_tries_the_oldest_kubernetes_too(self, checkout: Checkout) -> None:
+    def test_everything_of_the_full_tier_has_the_oldest_kubernetes_too_and_is_kept(
+        self, checkout: Checkout
+    ) -> None:
+        checkout.run("make", "test-full")
+
+        assert checkout.calls() == [
+            "id -u",
+            "python -m tests.run test --keep check neighbours cluster api-and-e2e oldest",
+        ]
+
+    def test_continuous_integration_adds_a_slice_of_the_full_tier(self, checkout: Checkout) -> None:
         checkout.run("make", "ci")
 
         assert checkout.calls() == [
             "id -u",
-            "python -m tests.run test check neighbours cluster api-and-e2e oldest",
+            "python -m tests.run test --tier merge --slice check neighbours cluster api-and-e2e",
+        ]
+
+    @pytest.mark.parametrize(
+        ("asked", "tier"), [({}, "merge"), ({"TEST_RUN_TIER": ""}, ""), ({"TEST_RUN_TIER": "merge"}, "merge")]
+    )
+    def test_the_checks_are_those_of_the_merge_tier_unless_the_run_wants_all(
+        self, checkout: Checkout, asked: dict[str, str], tier: str
+    ) -> None:
+        checkout.stub(".venv/bin/coverage", 'echo "tier: $TEST_RUN_TIER."')
+
+        assert f"tier: {tier}." in checkout.run("make", "check", **asked).stdout.splitlines()
+
+    def test_a_slice_is_of_every_layer(self, checkout: Checkout) -> None:
+        checkout.run("make", "rest")
+
+        assert checkout.calls() == [
+            "python -m tests.run layer tests/unit",
+            "python -m tests.run layer tests/protocol",
+            "python -m tests.run layer --meanwhile tests/api tests/e2e",
         ]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
@@ -80,14 +112,14 @@ class TestWhatIsStarted:
         done = checkout.run("make", "test", MPIRT_TEST_KUBECONFIG="config")
 
         assert (done.returncode, done.stderr) == (0, "")
-        assert checkout.calls() == ["python -m tests.run test check e2e"]
+        assert checkout.calls() == ["python -m tests.run test --tier merge check e2e"]
 
     def test_everything_several_times(self, checkout: Checkout) -> None:
         checkout.run("make", "soak", "N=2")
 
         assert checkout.calls() == [
             "id -u",
-            "python -m tests.run soak --times 2 check neighbours cluster api-and-e2e",
+            "python -m tests.run soak --tier merge --times 2 check neighbours cluster api-and-e2e",
         ]
 
     def test_a_red_run_is_a_failure(self, checkout: Checkout) -> None:

@@ -31,6 +31,8 @@ one: ; $(PYTEST) one.py
 two: ; $(PYTEST) two.py
 first: ; $(PYTEST) -x one.py
 layer: ; {python} -m tests.run layer --at-once $(WORKERS) cases
+rest: ; {python} -m tests.run layer --at-once 1 left
+oldest: ; $(PYTEST) oldest.py
 both: ; {python} -m tests.run layer --at-once 1 --meanwhile others cases
 other: ; exit 3
 """
@@ -80,7 +82,9 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "Makefile").write_text(MAKEFILE.format(python=sys.executable), encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone: needs all\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n  alone: needs all\n  full(why): left out\n  sample(n): some\n", encoding="utf-8"
+    )
     return Checkout(tmp_path)
 
 
@@ -130,6 +134,87 @@ def test_three_flaky_tests_in_a_run_are_red(checkout: Checkout) -> None:
     assert (done.returncode, last_line(done)) == (1, "1 passed, 3 failed")
     assert done.stdout.count("\nflaky: ") == 3
     assert checkout.logs("flaky") == ["first.log"] * 3 + ["second.log"] * 3
+
+
+def test_a_test_that_was_flaky_before_gets_no_second_chance(checkout: Checkout) -> None:
+    checkout.write("one.py", FLAKY.format(name="race"))
+    (checkout.root / "tests").mkdir()
+    (checkout.root / "tests/flaky.toml").write_text(
+        '[[flaky]]\ntest = "one.py::test_race"\nseen = 2026-11-27\ncause = "the tide"\n', encoding="utf-8"
+    )
+
+    done = checkout.run("test", "one")
+
+    assert (done.returncode, last_line(done)) == (1, "0 passed, 1 failed")
+    assert "\n==> no second chance: one.py::test_race was flaky on 2026-11-27: the tide\n" in done.stdout
+    assert not checkout.was_run_again()
+
+
+TIERED = """
+@pytest.mark.full("test_good proves it")
+def test_long(): pass
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("place", range(7))
+def test_places(place): pass
+"""
+
+
+def test_the_merge_tier_has_a_sample_and_not_what_is_for_the_full_tier(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PASSING, TIERED)
+
+    merged = checkout.run("test", "--tier", "merge", "layer", WORKERS="2")
+    everything = checkout.run("test", "layer", WORKERS="2")
+
+    assert (last_line(merged), last_line(everything)) == ("3 passed, 0 failed", "9 passed, 0 failed")
+    assert "\ntier: merge, drawn by TEST_RUN_SEED=unknown\n" in merged.stdout
+
+
+def test_a_test_of_a_tier_that_failed_is_run_once_more_whatever_its_mark(checkout: Checkout) -> None:
+    race = FLAKY.format(name="race")
+    checkout.write("cases/test_a.py", PASSING, "@pytest.mark.sample(1)", race)
+
+    done = checkout.run("test", "--tier", "merge", "layer", WORKERS="1")
+
+    assert (done.returncode, last_line(done)) == (0, "2 passed, 0 failed")
+
+
+def test_after_a_green_merge_tier_a_run_goes_on_with_a_slice_of_the_rest(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PASSING)
+    checkout.write("left/test_b.py", PASSING, '@pytest.mark.full("test_a")', FLAKY.format(name="race"))
+
+    done = checkout.run("test", "--tier", "merge", "--slice", "layer", WORKERS="1")
+
+    assert (done.returncode, last_line(done)) == (0, "2 passed, 0 failed")
+    assert "\n==> make rest, tier rest 1/4, TEST_RUN_SEED=unknown\n" in done.stdout
+    assert "\nflaky: left/test_b.py::test_race\n" in done.stdout
+
+
+def test_a_slice_may_have_no_tests_of_a_folder(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PASSING)
+    checkout.write("left/test_b.py", PASSING)
+
+    done = checkout.run("test", "--tier", "merge", "--slice", "layer", WORKERS="1")
+
+    assert (done.returncode, last_line(done)) == (0, "1 passed, 0 failed")
+
+
+def test_a_full_run_that_is_green_is_noted_with_the_time_of_each_longer_test(checkout: Checkout) -> None:
+    (checkout.root / "tests/run").mkdir(parents=True)
+    checkout.write("one.py", PASSING)
+
+    done = checkout.run("test", "--keep", "one")
+
+    kept = json.loads((checkout.root / "tests/run/lastfull.json").read_text())
+    assert done.returncode == 0
+    assert (kept["commit"], kept["seconds"]) == ("unknown", {})
+
+
+def test_a_full_run_that_is_red_leaves_what_was_noted(checkout: Checkout) -> None:
+    (checkout.root / "tests/run").mkdir(parents=True)
+    checkout.write("one.py", ALWAYS)
+
+    assert checkout.run("test", "--keep", "one").returncode == 1
+    assert not (checkout.root / "tests/run/lastfull.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ TEXT = """
 
 flaky: unit.py::test_b[1 s]
        failed, and passed when it was run once more: build/flaky/unit.py-test_b-1-s-887bd7
+       find the cause, and note it in tests/flaky.toml; it gets no second chance again
 failed: e2e.py::test_c
         build/failed/e2e.py-test_c-c37c0d
 2 passed, 1 failed

@@ -49,21 +49,24 @@ class TestResults:
 
 class TestSecondChances:
     def test_tests_that_failed_get_one(self) -> None:
-        assert names(chances(stage(TWO_FAILED))) == ["a", "b"]
+        assert names(chances(stage(TWO_FAILED), ())) == ["a", "b"]
+
+    def test_none_does_where_one_of_them_was_flaky_before(self) -> None:
+        assert chances(stage(TWO_FAILED), {"b"}) == []
 
     def test_they_do_not_where_something_else_is_wrong(self) -> None:
-        assert chances(stage(TWO_FAILED, code=2)) == []
+        assert chances(stage(TWO_FAILED, code=2), ()) == []
 
     def test_they_do_not_where_a_process_crashed(self) -> None:
         crashed = Record("unit", (), ("x",))
 
-        assert chances(Stage("check", 1.0, 2, (record(TWO_FAILED), crashed))) == []
+        assert chances(Stage("check", 1.0, 2, (record(TWO_FAILED), crashed)), ()) == []
 
     def test_five_that_failed_get_one_and_six_do_not(self) -> None:
         failed = {str(number): "failed" for number in range(6)}
 
-        assert len(chances(stage(dict(list(failed.items())[:5])))) == 5
-        assert chances(stage(failed)) == []
+        assert len(chances(stage(dict(list(failed.items())[:5])), ())) == 5
+        assert chances(stage(failed), ()) == []
 
 
 class TestVerdicts:

@@ -1,0 +1,100 @@
+"""Which tests a tier has, by their marks, the seed, and what has changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.run import slices
+from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, longest_first
+
+MERGE = Choice(Tier.MERGE, "1f")
+PLACES = [Case(f"e2e/test_b.py::test_place[{place}]", sample=2) for place in "abcdefgh"]
+CASES = [Case("unit/test_a.py::test_one"), Case("unit/test_a.py::test_many", only_full=True), *PLACES]
+
+
+def rest(share: int, shares: int, *, seed: str = "1f") -> Choice:
+    return Choice(Tier.REST, seed, share=share, shares=shares)
+
+
+class TestTheMergeTier:
+    def test_has_what_is_not_marked_and_not_what_belongs_to_the_full_tier(self) -> None:
+        assert chosen(CASES[:2], MERGE, {}) == {"unit/test_a.py::test_one"}
+
+    def test_has_as_many_cases_of_a_sampled_function_as_it_says(self) -> None:
+        assert len(chosen(PLACES, MERGE, {})) == 2
+
+    def test_has_a_case_of_each_function_of_a_sampled_file(self) -> None:
+        cases = [Case(f"a.py::test_{name}[{shell}]", sample=1) for name in "xyz" for shell in ("dash", "bash")]
+
+        assert {name.partition("[")[0] for name in chosen(cases, MERGE, {})} == {
+            f"a.py::test_{name}" for name in "xyz"
+        }
+
+    def test_is_drawn_alike_by_the_same_seed_whatever_the_order(self) -> None:
+        assert chosen(PLACES, MERGE, {}) == chosen(PLACES[::-1], MERGE, {})
+
+    def test_every_case_is_drawn_by_some_seed(self) -> None:
+        drawn = [chosen(PLACES, Choice(Tier.MERGE, str(seed)), {}) for seed in range(50)]
+
+        assert set().union(*drawn) == {case.name for case in PLACES}
+
+    def test_has_the_tests_of_our_own_tools_only_where_a_tool_has_changed(self) -> None:
+        case = Case("tests/unit/kube/test_wait.py::test_one")
+
+        assert chosen([case], MERGE, {}) == {case.name}
+        assert chosen([case], Choice(Tier.MERGE, "1f", with_tools=False), {}) == set()
+
+
+class TestTheRest:
+    def test_all_shares_together_are_what_the_merge_tier_leaves_out(self) -> None:
+        cases = [*CASES, *(Case(f"api/test_{n}.py::test_it", only_full=True) for n in range(9))]
+
+        shares = [chosen(cases, rest(share, 4), {}) for share in (1, 2, 3, 4)]
+
+        assert set().union(*shares) == {case.name for case in cases} - chosen(cases, MERGE, {})
+        assert sum(len(share) for share in shares) == len(set().union(*shares))
+
+    def test_shares_last_about_as_long_and_files_stay_whole(self) -> None:
+        cases = [Case(f"test_{name}.py::test_{part}", only_full=True) for name in "abcd" for part in "xy"]
+        took = {
+            "test_a.py::test_x": 300.0,
+            "test_b.py::test_y": 150.0,
+            "test_c.py::test_x": 100.0,
+            "test_d.py::test_x": 60.0,
+        }
+
+        files = [{name.partition("::")[0] for name in chosen(cases, rest(share, 2), took)} for share in (1, 2)]
+
+        assert files == [{"test_a.py"}, {"test_b.py", "test_c.py", "test_d.py"}]
+
+    def test_there_is_no_share_beyond_the_last(self) -> None:
+        with pytest.raises(ValueError, match="there is no share 5 of 4"):
+            rest(5, 4)
+
+
+def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() -> None:
+    found = [slices.following(number, MERGE) for number in range(6)]
+
+    assert [(target, str(choice)) for target, choice in found] == [
+        ("rest", "rest 1/4"),
+        ("rest", "rest 2/4"),
+        ("rest", "rest 3/4"),
+        ("rest", "rest 4/4"),
+        ("oldest", "None"),
+        ("rest", "rest 1/4"),
+    ]
+
+
+@pytest.mark.parametrize("file", ["tests/kube/faults.py", "tests/unit/run/test_tiers.py", "Makefile"])
+def test_a_tool_has_changed_if_it_or_a_test_of_it_has(file: str) -> None:
+    assert are_tools_changed(["README.md", file])
+
+
+def test_no_tool_has_changed_if_something_else_has() -> None:
+    assert not are_tools_changed(["mpirt/rsh/main.py", "tests/e2e/rsh/test_streams.py"])
+
+
+def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
+    took = {"x/b.py::t": 9.0, "y/a.py::t": 50.0, "x/a.py::t": 40.0, "x/a.py::u": 20.0}
+
+    assert longest_first(took, took) == ["x/a.py", "x/b.py", "y/a.py"]
