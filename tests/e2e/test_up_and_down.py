@@ -1,4 +1,4 @@
-"""The cluster comes, stays as it is, and goes without a trace. Times are printed, and checked against promises."""
+"""The cluster comes, stays as it is, and goes without a trace. Times are printed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ from tests.kube.shell import output
 # These tests take the cluster away.
 pytestmark = pytest.mark.alone
 
-# What the README promises, on two cores.
-_LATER_UP = 45.0
-_UNCHANGED_UP = 3.0
-_DOWN = 20.0
-
 _STARTERS = {"kube-proxy", "kube-router"}
 _OF_A_RUN = "/pytest-of-"
 
@@ -38,9 +33,6 @@ def test_down_leaves_nothing_of_what_up_made(own_cluster: Ground) -> None:
 
     print("\n" + ", ".join(f"{what}: {seconds:.1f} s" for what, seconds in times.items()))
     assert after == before
-    assert times["up"] < _LATER_UP
-    assert times["up again"] < _UNCHANGED_UP
-    assert times["down"] < _DOWN
 
 
 @pytest.mark.timeout(300)

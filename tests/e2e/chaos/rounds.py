@@ -31,6 +31,7 @@ from tests.kube.wait import until
 
 # Far beyond a round's outages and the patience of an agent, so that what has not ended by then hangs.
 _ENDS_WITHIN = 240.0
+_KILLED = "killed"
 _RUNS = "/tmp/runs"
 # A volume, so that what a command left outlives its container; not its pod.
 _VOLUME: Manifest = {
@@ -145,7 +146,9 @@ class _Command:
         self._name = f"{folder.name}-{plan.number}"
         self._folder = folder / str(plan.number)
         self._folder.mkdir()
+        self._is_tried = False
         self._is_dead = False
+        """Both are of its death. It may have happened though the answer was lost: then it has left something."""
 
     def run(self) -> int | None:
         """See it through. Returns its agent's code, None if that does not end."""
@@ -173,24 +176,27 @@ class _Command:
     def end(self, code: int | None) -> End:
         """What came of it, when everything is well again."""
         item = _when_ready(self._namespace, self._place.pod)
+        is_replaced = item["metadata"]["uid"] != self._place.uid
+        left = self._left()
         return End(
             self._plan,
             code,
             (self._folder / "output").read_bytes(),
             (self._folder / "errors").read_text(errors="replace"),
-            runs=self._runs(),
-            is_dead=self._is_dead,
-            is_replaced=item["metadata"]["uid"] != self._place.uid,
+            runs=sum(line.isdigit() for line in left),
+            is_dead=self._is_dead or (self._is_tried and (is_replaced or _KILLED in left)),
+            is_replaced=is_replaced,
         )
 
-    def _runs(self) -> int:
-        """How often it has begun. A kubelet that has just been started may know nothing of the pod yet."""
+    def _left(self) -> list[str]:
+        """A line for each start, and one if it was killed. A kubelet that has just begun may know no pod."""
+        runs = f"{_RUNS}/{self._name}"
 
         def left() -> list[str]:
-            words = ("exec", self._place.pod, "--", "sh", "-c", f"echo left; cat {_RUNS}/{self._name}; true")
+            words = ("exec", self._place.pod, "--", "sh", "-c", f"echo left; cat {runs} {runs}.{_KILLED}; true")
             return self._namespace.kubectl(*words, check=False).stdout.splitlines()
 
-        return len(until(left, within=60, what=f"what {self._name} left")) - 1
+        return until(left, within=60, what=f"what {self._name} left")
 
     def _argv(self) -> list[str]:
         runs = f"{_RUNS}/{self._name}"
@@ -229,9 +235,10 @@ class _Command:
         return b"\n" in (self._folder / "output").read_bytes()
 
     def _kill(self, death: Death | None, process: subprocess.Popen[bytes]) -> bool:
-        """Whether it has happened. Meanwhile it may be that the API server does not answer."""
+        """Whether it has happened for sure. Meanwhile it may be that the API server does not answer."""
         kubectl, pod = self._namespace.kubectl, self._place.pod
-        self._is_dead = True
+        runs = f"{_RUNS}/{self._name}"
+        self._is_tried = True
         try:
             match death:
                 case Death.MAIN_PROCESS:
@@ -241,9 +248,11 @@ class _Command:
                 case Death.DELETE:
                     kubectl("delete", "pod", pod, "--wait=false", timeout=20)
                 case Death.COMMAND:
-                    kubectl.execute(pod, "sh", "-c", f"kill -9 $(cat {_RUNS}/{self._name})", timeout=20)
+                    strike = f"kill -9 $(cat {runs}) && echo {_KILLED} > {runs}.{_KILLED}"
+                    kubectl.execute(pod, "sh", "-c", strike, timeout=20)
                 case _:
                     process.terminate()
         except (ClusterError, subprocess.TimeoutExpired):
             return False
+        self._is_dead = True
         return True

@@ -78,7 +78,8 @@ def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
         assert len(seen.switchboards) == 1
         # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
         all_there = {count: times for count, times in seen.connections.items() if count > _WORKERS}
-        assert max(all_there, key=lambda count: all_there[count], default=_WORKERS + 1) == _WORKERS + 1
+        assert all_there, seen
+        assert max(all_there, key=lambda count: all_there[count]) == _WORKERS + 1
 
 
 def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
