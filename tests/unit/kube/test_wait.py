@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.kube.errors import ClusterError
-from tests.kube.wait import until
+from tests.kube.wait import Moment, Stopwatch, until
 
 
 def test_the_error_names_what_was_waited_for_and_what_to_do() -> None:
@@ -24,3 +24,19 @@ def test_it_tells_what_there_is_instead_when_time_is_up() -> None:
         until(lambda: next(levels) > 100, within=0, what="the tide", instead=lambda: f"a level of {next(levels)}")
 
     assert re.fullmatch("waited 0 s for the tide; there is a level of [1-9]", str(caught.value))
+
+
+class TestTheStopwatch:
+    def test_counts_no_second_in_which_somebody_waited_for_a_processor(self) -> None:
+        assert Moment(100.0, 40.0).until(Moment(110.0, 44.0)) == 6.0
+
+    def test_counts_a_quarter_where_somebody_always_does(self) -> None:
+        assert Moment(100.0, 40.0).until(Moment(110.0, 50.0)) == 2.5
+
+    def test_is_a_clock_where_nobody_does(self) -> None:
+        assert Moment(100.0, 0.0).until(Moment(110.0, 0.0)) == 10.0
+
+    def test_runs(self) -> None:
+        watch = Stopwatch()
+
+        until(lambda: watch.seconds() > 0, within=10, what="the next moment")
