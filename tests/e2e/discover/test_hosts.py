@@ -1,18 +1,11 @@
-"""Which pods of a real StatefulSet are hosts, through everything that happens to pods."""
+"""Which pods of a real StatefulSet are hosts as its kubelet tells of them; all else of hosts is in tests/api."""
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
-from tests.e2e import manifests
-from tests.e2e.discover.program import LEAST, Ended, run
+from tests.e2e.discover.program import LEAST, run
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 
-# Answers TERM with nothing, so that the pod stays for its whole grace period.
-STUBBORN = {"command": ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]}
 # Ready as long as nobody says otherwise.
 PROBED = {
     "readinessProbe": {
@@ -23,133 +16,15 @@ PROBED = {
 }
 
 
-@pytest.fixture
-def account(namespace: Namespace) -> str:
-    """May get and list pods, and nothing else."""
-    return namespace.account("looker", rules=[LEAST])
+def test_a_pod_that_is_not_ready_is_no_host_until_it_is(namespace: Namespace) -> None:
+    account = namespace.account("looker", rules=[LEAST])
 
+    def hosts() -> list[str]:
+        return run(namespace, "--statefulset", "worker", account=account).hosts
 
-def look(namespace: Namespace, account: str, *words: str) -> Ended:
-    return run(namespace, "--statefulset", "worker", *words, account=account)
-
-
-def test_of_twelve_workers_all_are_in_the_order_of_their_numbers(namespace: Namespace, account: str) -> None:
-    namespace.workers(12, "busybox")
-
-    assert look(namespace, account).hosts == [f"worker-{number}:1" for number in range(12)]
-    assert look(namespace, account, "--format", "hostfile", "--slots", "4").hosts == [
-        f"worker-{number} slots=4" for number in range(12)
-    ]
-
-
-def test_slots_come_from_the_pod(namespace: Namespace, account: str) -> None:
-    namespace.workers(2, "busybox")
-    namespace.kubectl("annotate", "pod", "worker-1", "mpirt.dev/slots=4")
-
-    assert look(namespace, account).hosts == ["worker-0:1", "worker-1:4"]
-
-    namespace.kubectl("annotate", "--overwrite", "pod", "worker-1", "mpirt.dev/slots=four")
-    ended = look(namespace, account)
-
-    assert (ended.code, ended.output) == (241, "")
-    assert "pod worker-1: annotation mpirt.dev/slots: " in ended.errors
-
-
-def test_a_pod_that_is_not_ready_is_no_host_until_it_is(namespace: Namespace, account: str) -> None:
     namespace.workers(2, "busybox", container=PROBED)
 
     namespace.kubectl.execute("worker-0", "touch", "/tmp/busy")
-    until(lambda: look(namespace, account).hosts == ["worker-1:1"], within=30, what="worker-0 to leave the list")
+    until(lambda: hosts() == ["worker-1:1"], within=30, what="worker-0 to leave the list")
     namespace.kubectl.execute("worker-0", "rm", "/tmp/busy")
-    until(lambda: len(look(namespace, account).hosts) == 2, within=30, what="worker-0 to come back")
-
-
-def test_a_pod_is_no_host_from_the_moment_that_somebody_deletes_it(namespace: Namespace, account: str) -> None:
-    namespace.workers(3, "busybox", container=STUBBORN, terminationGracePeriodSeconds=60)
-
-    namespace.kubectl("delete", "pod", "worker-1", "--wait=false")
-
-    ended = look(namespace, account, "--verbose")
-    assert ended.hosts == ["worker-0:1", "worker-2:1"]
-    assert "left out: worker-1: being deleted" in ended.errors
-
-    namespace.kubectl("delete", "pod", "worker-1", "--force", "--grace-period=0", "--wait=false")
-    until(lambda: len(look(namespace, account).hosts) == 3, within=60, what="another worker-1 to be Ready")
-
-
-def test_a_pod_that_is_marked_is_no_host(namespace: Namespace, account: str) -> None:
-    namespace.workers(2, "busybox")
-
-    namespace.kubectl("annotate", "pod", "worker-0", "mpirt.dev/draining=true")
-    assert look(namespace, account).hosts == ["worker-1:1"]
-
-    namespace.kubectl("annotate", "pod", "worker-0", "mpirt.dev/draining-")
-    assert look(namespace, account).hosts == ["worker-0:1", "worker-1:1"]
-
-
-def test_the_revision_that_was_asked_for_is_the_only_one(namespace: Namespace, account: str) -> None:
-    namespace.workers(2, "busybox")
-    old = namespace.kubectl.get("pod", "worker-0")["metadata"]["labels"]["controller-revision-hash"]
-    # One pod of the new revision; the other stays what it was.
-    template = {"metadata": {"annotations": {"a": "b"}}}
-    change = {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}, "template": template}}
-    namespace.kubectl("patch", "statefulset", "worker", f"--patch={json.dumps(change)}")
-    until(lambda: _revision(namespace, "worker-1") not in ("", old), within=60, what="worker-1 to be replaced")
-    until(lambda: len(look(namespace, account).hosts) == 2, within=60, what="worker-1 to be Ready again")
-
-    assert look(namespace, account, "--revision", old).hosts == ["worker-0:1"]
-    assert look(namespace, account, "--revision", _revision(namespace, "worker-1")).hosts == ["worker-1:1"]
-
-
-def test_no_hosts_are_an_answer_and_no_job_is_none(namespace: Namespace, account: str) -> None:
-    namespace.kubectl.apply(
-        manifests.workers(
-            "worker", replicas=1, image=namespace.ground.image("busybox"), nodeSelector={"mpirt-test": "none"}
-        )
-    )
-    until(lambda: namespace.kubectl.get("pods"), within=30, what="the pod to be created")
-
-    assert look(namespace, account).hosts == []
-
-    ended = run(namespace, "--statefulset", "other", account=account)
-    assert (ended.code, ended.output) == (243, "")
-
-
-def test_two_stateful_sets_are_two_jobs(namespace: Namespace, account: str) -> None:
-    image = namespace.ground.image("busybox")
-    for name in ("worker", "other"):
-        made = manifests.workers(name, replicas=1, image=image)
-        made["spec"]["template"]["metadata"]["labels"]["mpirt.dev/job"] = "train"
-        namespace.kubectl.apply(made)
-    for name in ("worker", "other"):
-        namespace.kubectl("rollout", "status", f"statefulset/{name}", "--timeout=120s", timeout=180)
-
-    ended = run(namespace, "--job", "train", account=account)
-
-    assert (ended.code, ended.output) == (241, "")
-    assert "two jobs match: StatefulSet other's pod other-0 and StatefulSet worker's pod worker-0" in ended.errors
-    assert look(namespace, account).hosts == ["worker-0:1"]
-
-
-def test_a_permission_that_is_withdrawn_is_no_empty_list(namespace: Namespace, account: str) -> None:
-    namespace.workers(2, "busybox")
-    assert len(look(namespace, account).hosts) == 2
-
-    namespace.kubectl("delete", "rolebinding", account)
-    until(lambda: look(namespace, account).code != 0, within=30, what="the permission to be gone")
-    ended = look(namespace, account)
-
-    assert (ended.code, ended.output) == (242, "")
-    assert f'the Role in namespace "{namespace.name}" must hold list on pods' in ended.errors
-
-    namespace.account(account, rules=[LEAST])
-    until(lambda: look(namespace, account).code == 0, within=30, what="the permission to be back")
-
-
-def _revision(namespace: Namespace, pod: str) -> str:
-    """Empty while there is no such pod."""
-    found = namespace.kubectl("get", "pod", pod, "--output=json", "--ignore-not-found").stdout
-    if not found:
-        return ""
-    label: str = json.loads(found)["metadata"]["labels"]["controller-revision-hash"]
-    return label
+    until(lambda: len(hosts()) == 2, within=30, what="worker-0 to come back")

@@ -1,4 +1,8 @@
-"""ScaleIns that can't be carried out: nothing is lost, each says why, and the training goes on."""
+"""
+A ScaleIn of a worker that does not get free: it stays, and the training goes on.
+
+ScaleIns that are refused at once need no training: see tests/unit/controller/scaling and tests/api.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -25,42 +28,23 @@ pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(600)]
 
 @dataclass(frozen=True)
 class Refused:
-    """A job of two workers whose ScaleIns were all refused."""
+    """A job of two workers, one of which was to leave while something ran on in it."""
 
     job: Job
     run: Training
-    outcomes: dict[str, tuple[str, str]]
-    after: list[str]
-    """The workers after all of these."""
     in_use: tuple[str, str]
-    """The outcome of one about a worker in which something runs on."""
+    """The outcome."""
     meanwhile: list[str]
-    """The hosts while that one waited."""
+    """The hosts while it was waited for."""
     hosts: list[str]
     """The hosts afterwards."""
     code: int
-
-
-ASKED: dict[str, dict[str, Any]] = {
-    "unknown": {"podNames": ["no-such-worker"]},
-    "empty": {"podNames": []},
-    "all": {"podNames": ["{0}", "{1}"]},
-    "below-min": {"count": 2},
-    "both": {"count": 1, "podNames": ["{1}"]},
-    "neither": {},
-}
 
 
 @pytest.fixture(scope="module")
 def refused(controller: Deployed) -> Iterator[Refused]:
     job = jobs.submit(controller.namespace, job_name("refuses"))
     with jobs.trains(job, size=2) as run:
-        outcomes = {}
-        for name, asked in ASKED.items():
-            pods = [word.format(job.worker(0), job.worker(1)) for word in asked.get("podNames", [])]
-            given = {**asked, **({"podNames": pods} if "podNames" in asked else {})}
-            outcomes[name] = job.scale_in(name, **given).outcome(within=WITHIN)
-        after = job.workers()
         with Sleeping(job, job.worker(1)):
             scaler = job.scale_in("in-use", timeout=TIMEOUT, podNames=[job.worker(1)])
             until(lambda: len(job.hosts()) == 1, within=WITHIN, what="a host less", instead=job.surroundings)
@@ -72,7 +56,7 @@ def refused(controller: Deployed) -> Iterator[Refused]:
         run.finish(job.worker(0))
         code = run.exit_code(within=60)
     print(run.tail())
-    yield Refused(job, run, outcomes, after, in_use, meanwhile, hosts, code)
+    yield Refused(job, run, in_use, meanwhile, hosts, code)
 
 
 class Sleeping:
@@ -89,25 +73,6 @@ class Sleeping:
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
-
-
-@pytest.mark.parametrize(
-    ("name", "outcome"),
-    [
-        ("unknown", ("ScaleFailed", "nothing was removed; no worker of the job is named no-such-worker")),
-        ("empty", ("ScaleFailed", "spec.toDelete.podNames: is an empty list; name the workers to remove")),
-        ("all", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),
-        ("below-min", ("ScaleFailed", "of 2 workers 0 would be left, below minReplicas=1")),
-        ("both", ("ScaleFailed", "spec.toDelete: must have either count or podNames")),
-        ("neither", ("ScaleFailed", "spec.toDelete: must have either count or podNames")),
-    ],
-)
-def test_each_says_why(refused: Refused, name: str, outcome: tuple[str, str]) -> None:
-    assert refused.outcomes[name] == outcome
-
-
-def test_no_worker_is_lost(refused: Refused) -> None:
-    assert refused.after == [refused.job.worker(0), refused.job.worker(1)]
 
 
 def test_a_worker_in_use_stays_and_is_a_host_again(refused: Refused) -> None:
