@@ -1,31 +1,44 @@
 """
-Many jobs through a small quota of Kueue: never more of them run than it allows, and none undoes what others do.
+Jobs that Kueue admits by a quota: it suspends them, adds to their templates, and lets them run.
 
-Kueue is a real one; like the controller, it speaks to the API server through the proxy that records every write.
+Many jobs go through a small quota: never more of them run than it allows, and none undoes what others do. Kueue is
+a real one; like the controller, it speaks to the API server through the proxy that records every write.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from tests import sizes
 from tests.api.beds import Bed, beds
-from tests.e2e.controller.mpijobs import manifest
+from tests.api.controllers import job_name
+from tests.e2e.controller.mpijobs import MpiJob, manifest
 from tests.e2e.controller.watching import State, watch
-from tests.e2e.ground import Ground
+from tests.e2e.ground import Ground, Namespace
 from tests.kube import kubeconfig, pki
 from tests.kube.kubectl import Manifest
 from tests.kube.wait import until
 from tests.neighbours import kueue
-from tests.neighbours.kueue import queue, queued
+from tests.neighbours.kueue import is_true, queue, queued
 from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, ENDS_AFTER
+from tests.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
 
-JOBS, AT_ONCE = 200, 10
+JOBS, AT_ONCE = sizes.of(merge=60, full=200), 10
 # Of a job: two pods.
 CPU = 0.2
+
+# And of one of two workers.
+CPU_OF_THREE = 0.3
+
+Ends = Mapping[str, str]
+SUCCEEDS: Ends = {ENDS: "0", ENDS_AFTER: "1s"}
+LASTS: Ends = {ENDS: "0", ENDS_AFTER: "5s"}
+FAILS: Ends = {ENDS: "1"}
+RUNS_ON: Ends = {ENDS: NEVER}
 
 WITHIN = 600.0
 KUEUE = "kueue"
@@ -39,6 +52,44 @@ def bed(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory)
         door = kubeconfig.write(folder / "admin.kubeconfig", plane.site, pki.ADMIN, url=made.proxy.open(KUEUE))
         with kueue.kueue(cluster, folder, within=[made.namespace.name], kubeconfig=door):
             yield made
+
+
+@pytest.fixture
+def name() -> str:
+    """The queue's: no other has it."""
+    return job_name("queue")
+
+
+def submit(jobs: Namespace, of: str, ends: Ends = SUCCEEDS, *, priority: str = "", **spec: Any) -> MpiJob:
+    """A job of 0.1 CPU for each of its pods, in a queue."""
+    annotations = {"Launcher": ends, "Worker": {STOPS_AFTER: "1s"}}
+    made = _manifest(job_name("queued"), 2, annotations, **spec)
+    jobs.kubectl.apply(queued(made, of, priority=priority))
+    return MpiJob(jobs, made["metadata"]["name"])
+
+
+def workload(job: MpiJob) -> Mapping[str, Any]:
+    """Kueue's object of the job; empty if there is none."""
+    found = kueue.workloads(job.namespace.kubectl)
+    owned = (one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job.name)
+    return next(owned, {})
+
+
+def wait_until_queued(job: MpiJob) -> None:
+    """Wait until Kueue knows the job, and has no place for it."""
+    until(
+        lambda: any(
+            row["type"] == "QuotaReserved" and row["status"] == "False"
+            for row in workload(job).get("status", {}).get("conditions", [])
+        ),
+        within=WITHIN,
+        what=f"Kueue to have {job.name} wait",
+        instead=lambda: workload(job),
+    )
+
+
+def pods(job: MpiJob) -> list[dict[str, Any]]:
+    return [*job.pods("launcher"), *job.pods("worker")]
 
 
 @pytest.mark.timeout(900)
@@ -62,22 +113,22 @@ def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None
 
 
 def numbered(prefix: str) -> list[Manifest]:
-    container = {"resources": {"requests": {"cpu": "100m"}}}
-    annotations = {"Launcher": {ENDS: "0", ENDS_AFTER: "1s"}}
-    return [
-        manifest(
-            f"{prefix}-{number}",
-            "none",
-            ("true",),
-            workers=1,
-            worker={"topologySpreadConstraints": []},
-            launcher={},
-            container=container,
-            annotations=annotations,
-            runPolicy={"cleanPodPolicy": "Running"},
-        )
-        for number in range(JOBS)
-    ]
+    policy = {"cleanPodPolicy": "Running"}
+    return [_manifest(f"{prefix}-{number}", 1, {"Launcher": SUCCEEDS}, runPolicy=policy) for number in range(JOBS)]
+
+
+def _manifest(name: str, workers: int, annotations: Mapping[str, Ends], **spec: Any) -> Manifest:
+    return manifest(
+        name,
+        "none",
+        ("true",),
+        workers=workers,
+        worker={"topologySpreadConstraints": []},
+        launcher={},
+        container={"resources": {"requests": {"cpu": "100m"}}},
+        annotations=annotations,
+        **spec,
+    )
 
 
 def run(bed: Bed, jobs: Sequence[Manifest]) -> list[State]:
@@ -142,3 +193,117 @@ def _job(state: State) -> str:
 
 def _role(state: State) -> str:
     return str(state.body["metadata"]["labels"]["training.kubeflow.org/job-role"])
+
+
+def test_a_job_without_a_place_is_suspended_until_another_has_ended(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, str(CPU_OF_THREE)):
+        first = submit(bed.namespace, name, RUNS_ON)
+        first.wait_for("Running")
+        second = submit(bed.namespace, name)
+        wait_until_queued(second)
+        second.wait_for("Suspended")
+        assert pods(second) == []
+
+        bed.namespace.kubectl("delete", "mpijob", first.name)
+
+        second.wait_for_end()
+        assert not second.holds("Suspended")
+
+
+def test_a_displaced_jobs_pods_are_gone_before_others_are_created_and_it_runs_again(bed: Bed, name: str) -> None:
+    bed.namespace.ground.kubectl.apply(kueue.priority(name, 1000))
+    with queue(bed.namespace, name, str(CPU_OF_THREE), preempts=True):
+        low = submit(bed.namespace, name, LASTS)
+        low.wait_for("Running")
+        with watch(bed.namespace, "pods", labels="training.kubeflow.org/operator-name=mpi-operator") as seen:
+            high = submit(bed.namespace, name, priority=name)
+            high.wait_for_end()
+            low.wait_for_end()
+
+    assert {low.name} in together(seen.states, low, high)
+    assert {high.name} in together(seen.states, low, high)
+    # Workers of a job that has succeeded stay if nothing says otherwise, and Kueue counts them no more.
+    first = together(seen.states, low, high)
+    assert {low.name, high.name} not in first[: first.index({high.name})]
+
+
+def together(states: Sequence[State], *jobs: MpiJob) -> list[set[str]]:
+    """Which of the jobs had pods that had not ended, after each change of one."""
+    names, left, found = {job.name for job in jobs}, dict[str, str](), list[set[str]]()
+    for state in states:
+        job = state.body["metadata"]["labels"]["training.kubeflow.org/job-name"]
+        if job not in names:
+            continue
+        left.pop(state.uid, None)
+        if not state.deleted and state.body["status"].get("phase") not in ("Succeeded", "Failed"):
+            left[state.uid] = job
+        found.append(set(left.values()))
+    return found
+
+
+def test_a_failed_job_leaves_its_place_to_others(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, str(CPU_OF_THREE)):
+        failing = submit(bed.namespace, name, FAILS, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"})
+        waiting = submit(bed.namespace, name)
+
+        failing.wait_for("Failed")
+        waiting.wait_for_end()
+
+        assert is_true(workload(failing), "Finished")
+
+
+def test_a_job_that_is_deleted_while_it_waits_leaves_nothing(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, "0"):
+        job = submit(bed.namespace, name)
+        wait_until_queued(job)
+
+        bed.namespace.kubectl("delete", "mpijob", job.name)
+
+        until(lambda: not workload(job), within=WITHIN, what="its workload to be gone")
+        selector = f"--selector=training.kubeflow.org/job-name={job.name}"
+        everything = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
+        until(
+            lambda: bed.namespace.kubectl.get(everything, selector) == [],
+            within=WITHIN,
+            what="its objects to be gone",
+        )
+
+
+def test_a_job_that_is_scaled_is_stopped_and_admitted_again_with_its_new_size(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, "1"):
+        job = submit(bed.namespace, name, RUNS_ON)
+        job.wait_for("Running")
+        [launcher] = job.pods("launcher")
+
+        bed.namespace.kubectl("scale", f"mpijob/{job.name}", "--replicas=3")
+
+        def runs_with_three() -> bool:
+            found = job.pods("launcher")
+            others = [pod for pod in found if pod["metadata"]["uid"] != launcher["metadata"]["uid"]]
+            return job.holds("Running") and bool(others) and len(job.pods("worker")) == 3
+
+        until(runs_with_three, within=WITHIN, what="three workers and another launcher", instead=job.surroundings)
+        counts = {one["name"]: one["count"] for one in workload(job)["status"]["admission"]["podSetAssignments"]}
+        assert counts == {"launcher": 1, "worker": 3}
+
+
+def test_a_job_that_is_scaled_beyond_its_quota_waits(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, str(CPU_OF_THREE)):
+        job = submit(bed.namespace, name, RUNS_ON)
+        job.wait_for("Running")
+
+        bed.namespace.kubectl("scale", f"mpijob/{job.name}", "--replicas=3")
+
+        job.wait_for("Suspended")
+        until(lambda: pods(job) == [], within=WITHIN, what="its pods to be gone")
+        wait_until_queued(job)
+
+
+def test_fields_that_kueue_does_not_know_survive_it(bed: Bed, name: str) -> None:
+    with queue(bed.namespace, name, "1"):
+        job = submit(bed.namespace, name, elastic={"minReplicas": 1, "maxReplicas": 4}, mainContainer="mpi")
+        job.wait_for_end()
+
+        spec = job.body()["spec"]
+        assert (spec["elastic"], spec["mainContainer"]) == ({"minReplicas": 1, "maxReplicas": 4}, "mpi")
+        assert job.status()["attempts"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 import pytest
@@ -21,7 +21,7 @@ MODULE = __name__
 PART = "TEST_RUN_PART"
 TIER, SEED, TOOLS = "TEST_RUN_TIER", "TEST_RUN_SEED", "TEST_RUN_TOOLS"
 MARK = "alone"
-FULL, SAMPLE, LAST = "full", "sample", "last"
+FULL, SAMPLE, ONE_IN, LAST = "full", "sample", "one_in", "last"
 
 _WITH_TOOLS, _WITHOUT_TOOLS = "changed", "unchanged"
 _REST = re.compile(r"rest (\d+)/(\d+)")
@@ -67,8 +67,10 @@ def pytest_configure() -> None:
             os.environ[TOOLS] = _WITH_TOOLS if is_changed else _WITHOUT_TOOLS
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    # When every conftest has set its marks.
+    yield
     part, choice = part_of(os.environ), choice_of(os.environ)
     kept, took = items[:], lastfull.read().seconds
     if part is not None:
@@ -89,9 +91,10 @@ def pytest_report_header() -> list[str]:
 
 
 def _case(item: pytest.Item) -> Case:
-    sample = item.get_closest_marker(SAMPLE)
+    sample, one_in = item.get_closest_marker(SAMPLE), item.get_closest_marker(ONE_IN)
     return Case(
         item.nodeid,
         only_full=item.get_closest_marker(FULL) is not None,
         sample=None if sample is None else int(sample.args[0]),
+        one_in=1 if one_in is None else int(one_in.args[0]),
     )

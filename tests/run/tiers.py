@@ -69,6 +69,8 @@ class Case:
     """Another test, of the merge tier, proves the same."""
     sample: int | None = None
     """How many of its function's cases are in the merge tier; None for all."""
+    one_in: int = 1
+    """Of all tests that say the same number, about one in so many is."""
 
     @property
     def file(self) -> str:
@@ -116,7 +118,13 @@ def longest_first(names: Iterable[str], seconds: Mapping[str, float]) -> list[st
 
 
 def _merged(cases: Iterable[Case], choice: Choice) -> set[str]:
-    wanted = [case for case in cases if not case.only_full and (choice.with_tools or not case.is_of_tools)]
+    wanted = [
+        case
+        for case in cases
+        if not case.only_full
+        and (choice.with_tools or not case.is_of_tools)
+        and _lot(choice.seed, case.name) % case.one_in == 0
+    ]
     found = {case.name for case in wanted if case.sample is None}
     drawn = sorted((case for case in wanted if case.sample is not None), key=lambda case: case.function)
     for _, group in groupby(drawn, key=lambda case: case.function):
@@ -146,5 +154,5 @@ def _folder_of(file: str) -> str:
     return file.rpartition("/")[0]
 
 
-def _lot(seed: str, name: str) -> str:
-    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
+def _lot(seed: str, name: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest())

@@ -16,10 +16,16 @@ import pytest
 
 from tests.forms import Form, chosen
 
+# The other form's tests are the same.
+_TWINS = 4
 
+
+# After the marks of the conftest above are set.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # After the marks of the conftest above are set.
+    for item in items:
+        if _form(item) is Form.DIRECT:
+            item.add_marker(pytest.mark.one_in(_TWINS))
     if os.environ.get("MPIRT_TEST_FORMS") == "both":
         return
     left_out = [item for item in items if _form(item) is Form.DIRECT and _in_one_form(item)]

@@ -30,6 +30,11 @@ class TestTheMergeTier:
             f"a.py::test_{name}" for name in "xyz"
         }
 
+    def test_has_about_one_in_four_of_those_that_say_so(self) -> None:
+        cases = [Case(f"a.py::test_{number}[direct]", one_in=4) for number in range(400)]
+
+        assert 80 < len(chosen(cases, MERGE, {})) < 120
+
     def test_is_drawn_alike_by_the_same_seed_whatever_the_order(self) -> None:
         assert chosen(PLACES, MERGE, {}) == chosen(PLACES[::-1], MERGE, {})
 
