@@ -30,7 +30,13 @@ _LIVES = (0.3, 2.0)
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("kills", [0, 3], ids=["connections", "connections and switchboards"])
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param(0, id="connections", marks=pytest.mark.full("the other storm has these connections, too")),
+        pytest.param(3, id="connections and switchboards"),
+    ],
+)
 def test_each_command_is_started_once_and_ends_by_itself(namespace: Namespace, board: Path, kills: int) -> None:
     pods = namespace.workers(4, "busybox")
     random = Random(SEED)

@@ -7,7 +7,7 @@ All jobs run side by side: most of the time they wait, for Kubernetes lets ten s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -95,10 +95,20 @@ BEGUN_ANEW = tuple(
 )
 
 
+def cases(losses: Sequence[Loss], **only_full: str) -> list[Any]:
+    """A case for each; those of the full tier by the first letters of their names, and what proves the same."""
+    found = []
+    for loss in losses:
+        why = [why for begins, why in only_full.items() if loss.name.replace(" ", "_").startswith(begins)]
+        found.append(pytest.param(loss, id=loss.name, marks=[pytest.mark.full(*why)] if why else []))
+    return found
+
+
 @pytest.fixture(scope="module")
-def struck(controller: Deployed) -> Iterator[Mapping[Loss, Story]]:
-    """All jobs, each struck as soon as its ranks run."""
-    losses = (*SURVIVED, *FATAL, *UNNOTICED, *BEGUN_ANEW)
+def struck(controller: Deployed, request: pytest.FixtureRequest) -> Iterator[Mapping[Loss, Story]]:
+    """The jobs of all tests that were selected, each struck as soon as its ranks run."""
+    parameters = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    losses = [found["loss"] for found in parameters if isinstance(found.get("loss"), Loss)]
     with ExitStack() as told, ThreadPoolExecutor(len(losses)) as side_by_side:
         made = {loss: told.enter_context(story(begin(controller, loss))) for loss in losses}
         for each in [side_by_side.submit(strike, one, loss) for loss, one in made.items()]:
@@ -127,7 +137,14 @@ def strike(one: Story, loss: Loss) -> None:
     loss.strike(one.job)
 
 
-@pytest.mark.parametrize("loss", SURVIVED, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss",
+    cases(
+        SURVIVED,
+        worker_out="the same death in test_a_job_that_may_not_fails",
+        worker_deleted="the same death in test_a_launcher_that_begins_anew",
+    ),
+)
 def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)
@@ -147,7 +164,9 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
 
 
 @pytest.mark.oldest
-@pytest.mark.parametrize("loss", FATAL, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss", cases(FATAL, launcher="the same death in test_a_job_that_may_try_again_is_restarted")
+)
 def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)
@@ -166,7 +185,14 @@ def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Los
     assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)
 
 
-@pytest.mark.parametrize("loss", UNNOTICED, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss",
+    cases(
+        UNNOTICED,
+        worker_out="the same death in test_a_job_that_may_not_fails",
+        worker_deleted_by="the same death in test_a_launcher_that_begins_anew",
+    ),
+)
 def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
     struck: Mapping[Loss, Story], loss: Loss
 ) -> None:
@@ -185,7 +211,8 @@ def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
     assert not any("Succeeded" in held(each) for each in one.told.states)
 
 
-@pytest.mark.parametrize("loss", BEGUN_ANEW, ids=lambda loss: loss.name)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("loss", cases(BEGUN_ANEW))
 def test_a_launcher_that_begins_anew_is_believed_if_its_last_ranks_have_ended_well(
     struck: Mapping[Loss, Story], loss: Loss
 ) -> None:

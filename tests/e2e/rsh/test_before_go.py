@@ -42,7 +42,13 @@ _TLS = 2
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
+@pytest.mark.parametrize(
+    "keeper",
+    [
+        pytest.param("on", id="keeper"),
+        pytest.param("off", id="wrapper", marks=pytest.mark.full("the same places, held by a keeper")),
+    ],
+)
 def test_a_command_runs_once_or_not_at_all_wherever_its_connection_breaks(
     namespace: Namespace, workers: Workers, keeper: str
 ) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests import sizes
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.remains import REAPS, same_as, seen
@@ -21,15 +22,16 @@ from tests.e2e.rsh.remains import REAPS, same_as, seen
 # They use all processors.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
 
-_COMMANDS = 1000
+_COMMANDS = sizes.of(merge=200, full=1000)
 _AT_ONCE = 12
 _CODES = 7
 
 DOES_NOT_REAP = ["sleep", "1000000"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("main", [REAPS, DOES_NOT_REAP], ids=["reaping", "not reaping"])
-def test_nothing_is_left_of_a_thousand_commands(namespace: Namespace, main: list[str]) -> None:
+def test_nothing_is_left_of_many_commands(namespace: Namespace, main: list[str]) -> None:
     pod = worker(namespace, main)
     before = seen(namespace, pod)
 
@@ -81,7 +83,7 @@ def worker(namespace: Namespace, main: list[str]) -> str:
 
 
 def commands(namespace: Namespace, pod: str) -> list[Outcome]:
-    """A thousand of them, some at a time; each says its number and who started it."""
+    """All of them, some at a time; each says its number and who started it."""
     env = agent.environment(namespace)
 
     def run(number: int) -> Outcome:

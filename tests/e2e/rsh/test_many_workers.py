@@ -27,7 +27,12 @@ _WORKERS = 150
 _MPIS = (OPEN_MPI_4, OPEN_MPI_5, HYDRA)
 
 # So many pods keep the nodes busy for minutes, also when they go.
-pytestmark = [pytest.mark.alone, pytest.mark.last, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.full("the variables of mpirt env: unit; ranks of each MPI: test_launchers"),
+    pytest.mark.alone,
+    pytest.mark.last,
+    pytest.mark.timeout(600),
+]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,12 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
     [
         pytest.param(hard.SHORT_LEASE, hard.SHORT_LEASE_SECONDS + 5, id="after lease and grace"),
         pytest.param({"MPIRT_LEASE": "0", "MPIRT_GRACE": "1"}, 5, id="without a lease"),
-        pytest.param({"MPIRT_KEEPER": "off"}, 5, id="without a keeper"),
+        pytest.param(
+            {"MPIRT_KEEPER": "off"},
+            5,
+            id="without a keeper",
+            marks=pytest.mark.full("unit/rsh/test_wrapper_in_shells: the end of the client"),
+        ),
     ],
 )
 def test_killing_the_agent_ends_the_command(
@@ -40,6 +45,7 @@ def test_killing_the_agent_ends_the_command(
     until(lambda: not hard.is_running(namespace, pod), within=within, what="the command's end")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_to_the_agent_ends_a_command_that_ignores_it(
     namespace: Namespace, workers: Workers, number: signal.Signals
@@ -54,6 +60,7 @@ def test_a_signal_to_the_agent_ends_a_command_that_ignores_it(
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_to_the_agent_reaches_the_command(
     namespace: Namespace, workers: Workers, number: signal.Signals

@@ -40,6 +40,7 @@ class Case:
 # The command ends with its connection; with a keeper it goes on, see test_outages.py.
 BOUND = (("MPIRT_KEEPER", "off"),)
 DIED = frozenset({ExitCode.CONTAINER_DIED})
+WHY_FULL = "the pod's own deaths are here with a keeper, too, and test_outages has what else happens"
 # The shell wrapper has only its exec's code, and no second connection.
 DIED_OR_KILLED = DIED | {137}
 DELETED = frozenset({ExitCode.POD_DELETED})
@@ -80,7 +81,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.full(WHY_FULL)] if case.env == BOUND else [])
+        for case in CASES
+    ],
+)
 def test_the_agent_ends_and_says_why(namespace: Namespace, fault: Faults, case: Case) -> None:
     worker = start_worker(namespace, fault, **dict(case.pod))
 
@@ -132,6 +139,7 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     assert ended.seconds < told + 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
 def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
     namespace: Namespace, fault: Faults, keeper: str
