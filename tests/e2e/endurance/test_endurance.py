@@ -40,7 +40,7 @@ _PODS, _STAYERS = 6, 2
 
 # Half a minute of it shows that it runs; an hour of it is the test.
 pytestmark = [
-    pytest.mark.full("the same faults in chaos, what is left in test_many_commands"),
+    pytest.mark.full("the same faults in chaos, and what commands leave in test_many_commands"),
     pytest.mark.alone,
     pytest.mark.timeout(600 + 2 * _SECONDS),
 ]

@@ -28,7 +28,7 @@ _MPIS = (OPEN_MPI_4, OPEN_MPI_5, HYDRA)
 
 # So many pods keep the nodes busy for minutes, also when they go.
 pytestmark = [
-    pytest.mark.full("the variables of mpirt env: unit; ranks of each MPI: test_launchers"),
+    pytest.mark.full("ranks of each MPI in test_launchers, the variables in tests/unit/cli"),
     pytest.mark.alone,
     pytest.mark.last,
     pytest.mark.timeout(600),
