@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -52,21 +52,24 @@ def beds(
     count: int,
     *,
     replicas: int = _REPLICAS,
+    has_lease: bool = True,
     sees_nodes: bool = False,
 ) -> Iterator[list[Bed]]:
     """
     So many, started side by side, and gone after the block: a proxy ends when nobody can connect to it.
 
-    Each has two replicas, as its Deployment has them, or as many as are asked for. `sees_nodes`: whether they may
-    read nodes.
+    Each has two replicas, as its Deployment has them, or as many as are asked for. Without a lease the only one
+    goes on as soon as it is started again. `sees_nodes`: whether they may read nodes.
     """
+    program = (controllers.PROGRAM,) if has_lease else controllers.WITHOUT_A_LEASE
     with ExitStack() as stack:
         proxies = [ApiProxy(plane.site) for _ in range(count)]
         for proxy in proxies:
             proxy.start()
             stack.callback(proxy.stop)
         with ThreadPoolExecutor(count) as pool:
-            made = list(pool.map(partial(_bed, plane, cluster, folder, replicas, sees_nodes=sees_nodes), proxies))
+            one = partial(_bed, plane, cluster, folder, replicas, sees_nodes=sees_nodes, program=program)
+            made = list(pool.map(one, proxies))
             try:
                 yield made
             finally:
@@ -91,7 +94,18 @@ class FreeBeds:
             self._free.put(bed)
 
 
-def _bed(plane: Plane, cluster: Ground, folder: Path, replicas: int, proxy: ApiProxy, *, sees_nodes: bool) -> Bed:
+def _bed(
+    plane: Plane,
+    cluster: Ground,
+    folder: Path,
+    replicas: int,
+    proxy: ApiProxy,
+    *,
+    sees_nodes: bool,
+    program: Sequence[str],
+) -> Bed:
     urls = [proxy.open(name) for name in controllers.names(replicas)]
-    made = controllers.install(plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes)
+    made = controllers.install(
+        plane, cluster, folder, replicas=replicas, urls=urls, sees_nodes=sees_nodes, program=program
+    )
     return Bed(made, proxy)

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from tests.api import kills
 from tests.api.beds import FreeBeds, beds
 from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
 from tests.e2e.ground import Ground
@@ -17,23 +18,29 @@ from tests.plane.plane import Plane
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
 
-# Each has its own controller, and a life is mostly waiting: for a lease to run out.
+# Each has its own controller.
 SIDE_BY_SIDE = 6
 PEACE = "no kill"
+
+KILLS = kills.parameters([(write,) for write in LIFE], each=1)
 
 Courses = dict[str, Future[Course]]
 
 
 @pytest.fixture(scope="module")
-def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
-    """A job's life for every kill, and one without. One that goes wrong fails its own tests."""
+def courses(
+    plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Courses]:
+    """A job's life for every kill that is asked for, and one without. One that goes wrong fails its own tests."""
+    folder = tmp_path_factory.mktemp("crashes")
     with (
-        beds(plane, cluster, tmp_path_factory.mktemp("crashes"), SIDE_BY_SIDE) as made,
+        beds(plane, cluster, folder, SIDE_BY_SIDE, replicas=1, has_lease=False) as made,
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
         free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
-        yield lives | {write: pool.submit(disturbed, free, peace, write) for write in LIFE}
+        writes = [write for (write,) in kills.asked(request.session, "write")]
+        yield lives | {write: pool.submit(disturbed, free, peace, write) for write in writes}
 
 
 def peaceful(free: FreeBeds, peace: Peace) -> Course:
@@ -46,7 +53,7 @@ def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
         return live_disturbed(bed, peace, write)
 
 
-@pytest.mark.parametrize("write", LIFE)
+@pytest.mark.parametrize("write", KILLS)
 def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, write: str) -> None:
     course = courses[write].result()
 
@@ -54,7 +61,7 @@ def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Course
     assert not (at_the_end := course.at_the_end()), at_the_end
 
 
-@pytest.mark.parametrize("write", LIFE)
+@pytest.mark.parametrize("write", KILLS)
 def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: Courses, write: str) -> None:
     course = courses[write].result()
 

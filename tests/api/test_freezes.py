@@ -9,6 +9,10 @@ import pytest
 from tests.api import outages
 from tests.api.outages import FROZEN, Outage, survived
 
+pytestmark = pytest.mark.full(
+    "the same as test_outages; a frozen API server is one of those in e2e/rsh/test_outages"
+)
+
 
 @pytest.fixture(scope="module")
 def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:

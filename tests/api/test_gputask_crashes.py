@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.api import kills
 from tests.api.apiproxy import Where, Write
 from tests.api.beds import Bed, FreeBeds, beds
 from tests.api.controllers import job_name
@@ -95,20 +96,22 @@ class Course:
         return kept | {"conditions": [(row["type"], row["reason"]) for row in self.status["conditions"]]}
 
 
+KILLS = kills.parameters([(write,) for write in LIFE], each=2)
 Courses = dict[str, Future[Course]]
 
 
 @pytest.fixture(scope="module")
-def courses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
-    """A task's life for every kill, and one without. One that goes wrong fails its own tests."""
+def courses(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Courses]:
+    """A task's life for every kill that is asked for, and one without. One that goes wrong fails its own tests."""
     folder = tmp_path_factory.mktemp("gputask-crashes")
     with (
         gpu_plane(folder) as own,
-        beds(own, ground_of(own), folder, SIDE_BY_SIDE) as made,
+        beds(own, ground_of(own), folder, SIDE_BY_SIDE, replicas=1, has_lease=False) as made,
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
         free = FreeBeds(made)
-        yield {target: pool.submit(live, free, target) for target in (PEACE, *LIFE)}
+        targets = [target for (target,) in kills.asked(request.session, "target")]
+        yield {target: pool.submit(live, free, target) for target in (PEACE, *targets)}
 
 
 def live(free: FreeBeds, target: str) -> Course:
@@ -151,7 +154,7 @@ def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
     assert tuple(courses[PEACE].result().life()) == LIFE
 
 
-@pytest.mark.parametrize("target", LIFE)
+@pytest.mark.parametrize("target", KILLS)
 def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, target: str) -> None:
     course, peace = courses[target].result(), courses[PEACE].result()
 
@@ -159,6 +162,6 @@ def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: Cours
     assert course.events == peace.events
 
 
-@pytest.mark.parametrize("target", LIFE)
+@pytest.mark.parametrize("target", KILLS)
 def test_no_pod_is_made_twice(courses: Courses, target: str) -> None:
     assert courses[target].result().pods_made() == PODS

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.api import kills
 from tests.api.beds import FreeBeds, beds
 from tests.api.recorder import Recorder, recording
 from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change
@@ -23,27 +24,30 @@ from tests.plane.plane import Plane
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
 
-# Each has its own controller, and a life is mostly waiting: for a lease to run out.
+# Each has its own controller.
 SIDE_BY_SIDE = 8
 PEACE = ""
 REFRESH = "PATCH pods launcher"
 
 Courses = dict[tuple[str, str], Future[Course]]
 IN_PEACE = CHANGES | IN_PEACE_ONLY
-KILLS = [(what, write) for what, change in CHANGES.items() for write in change.writes]
+KILLS = kills.parameters([(what, write) for what, change in CHANGES.items() for write in change.writes], each=2)
 
 
 @pytest.fixture(scope="module")
-def courses(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courses]:
-    """A change for every kill, and one of each kind without. One that goes wrong fails its own tests."""
+def courses(
+    plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Courses]:
+    """A change for every kill that is asked for, and each without. One that goes wrong fails its own tests."""
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp("scaling")
-        made = stack.enter_context(beds(plane, cluster, folder, SIDE_BY_SIDE, sees_nodes=True))
+        free_of_lease = beds(plane, cluster, folder, SIDE_BY_SIDE, replicas=1, has_lease=False, sees_nodes=True)
+        made = stack.enter_context(free_of_lease)
         way = Straight(plane)
         recorders = {bed.namespace.name: stack.enter_context(recording(way, bed.namespace.name)) for bed in made}
         pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
         peace = {what: Future[State]() for what in IN_PEACE}
-        wanted = [*((what, PEACE) for what in IN_PEACE), *KILLS]
+        wanted = [*((what, PEACE) for what in IN_PEACE), *sorted(kills.asked(request.session, "what", "write"))]
         yield {
             (what, write): pool.submit(in_a_bed, free, recorders, IN_PEACE[what], peace[what], write)
             for what, write in wanted

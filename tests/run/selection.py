@@ -96,5 +96,6 @@ def _case(item: pytest.Item) -> Case:
         item.nodeid,
         only_full=item.get_closest_marker(FULL) is not None,
         sample=None if sample is None else int(sample.args[0]),
+        kind="" if sample is None else str(sample.kwargs.get("of", "")),
         one_in=1 if one_in is None else int(one_in.args[0]),
     )

@@ -69,6 +69,8 @@ class Case:
     """Another test, of the merge tier, proves the same."""
     sample: int | None = None
     """How many of its function's cases are in the merge tier; None for all."""
+    kind: str = ""
+    """So many of each kind, then, and the same cases of every function that has them."""
     one_in: int = 1
     """Of all tests that say the same number, about one in so many is."""
 
@@ -79,6 +81,16 @@ class Case:
     @property
     def function(self) -> str:
         return self.name.partition("[")[0]
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Those among which a sample is drawn."""
+        return self.function, self.kind
+
+    @property
+    def drawn_by(self) -> str:
+        """What its lot is drawn by."""
+        return self.name.partition("[")[2] if self.kind else self.name
 
     @property
     def is_of_tools(self) -> bool:
@@ -126,9 +138,9 @@ def _merged(cases: Iterable[Case], choice: Choice) -> set[str]:
         and _lot(choice.seed, case.name) % case.one_in == 0
     ]
     found = {case.name for case in wanted if case.sample is None}
-    drawn = sorted((case for case in wanted if case.sample is not None), key=lambda case: case.function)
-    for _, group in groupby(drawn, key=lambda case: case.function):
-        by_lot = sorted(group, key=lambda case: _lot(choice.seed, case.name))
+    drawn = sorted((case for case in wanted if case.sample is not None), key=lambda case: case.group)
+    for _, group in groupby(drawn, key=lambda case: case.group):
+        by_lot = sorted(group, key=lambda case: _lot(choice.seed, case.drawn_by))
         found.update(case.name for case in by_lot[: by_lot[0].sample])
     return found
 

@@ -30,6 +30,19 @@ class TestTheMergeTier:
             f"a.py::test_{name}" for name in "xyz"
         }
 
+    def test_has_so_many_of_each_kind_and_the_same_of_every_function(self) -> None:
+        cases = [
+            Case(f"a.py::test_{function}[{method} {number}]", sample=1, kind=method)
+            for function in "xy"
+            for method in ("POST", "PATCH")
+            for number in range(9)
+        ]
+
+        drawn = sorted(chosen(cases, MERGE, {}))
+
+        assert [name.partition("[")[2] for name in drawn[:2]] == [name.partition("[")[2] for name in drawn[2:]]
+        assert [name.split()[0].partition("[")[2] for name in drawn] == ["PATCH", "POST"] * 2
+
     def test_has_about_one_in_four_of_those_that_say_so(self) -> None:
         cases = [Case(f"a.py::test_{number}[direct]", one_in=4) for number in range(400)]
 
