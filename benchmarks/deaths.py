@@ -6,7 +6,6 @@ Owns: the events and the table. Both run the same command in the same pod, and i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from tests.e2e.rsh.deaths import Happens, Worker
 from tests.kube import cluster
 from tests.kube.progress import step
 from tests.kube.status import table
+from tests.kube.wait import Moment
 
 # For how long an end is waited for.
 _PATIENCE = 30.0
@@ -98,7 +98,7 @@ def _race(worker: Worker, event: Event) -> Race:
     ):
         if event.happens is not None:
             deaths.settle(ours, theirs)
-        began = time.monotonic()
+        began = Moment.now()
         if event.happens is not None:
             event.happens(worker)
         return Race(

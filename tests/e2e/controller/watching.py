@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import IO, Any
 
 from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
-from tests.kube.wait import until
+from tests.kube.wait import Moment, until
 
 _BEGINS_WITHIN = 30.0
 
@@ -27,9 +26,14 @@ _BEGINS_WITHIN = 30.0
 class State:
     """An object at a moment; `body` is the last of it where it was deleted."""
 
-    at: float
+    moment: Moment
     deleted: bool
     body: dict[str, Any]
+
+    @property
+    def at(self) -> float:
+        """By the monotonic clock."""
+        return self.moment.time
 
     @property
     def uid(self) -> str:
@@ -82,7 +86,7 @@ class Watch:
             if line[:1] not in "{}" or not line.endswith("}\n"):
                 continue
             said, text = json.loads(text), ""
-            self.states.append(State(time.monotonic(), said["type"] == "DELETED", said["object"]))
+            self.states.append(State(Moment.now(), said["type"] == "DELETED", said["object"]))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,16 +16,22 @@ from tests.e2e.lostnode.crowd import Crowd
 from tests.e2e.lostnode.jobs import LOST, Victims
 from tests.kube import cluster as kube
 from tests.kube import faults
+from tests.kube.wait import Moment
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What was on the node, and when it was lost, by the monotonic clock."""
+    """What was on the node, and when it was lost."""
 
     commands: Commands
     crowd: Crowd
     jobs: Victims
-    at: float
+    moment: Moment
+
+    @property
+    def at(self) -> float:
+        """By the monotonic clock."""
+        return self.moment.time
 
 
 @pytest.fixture(scope="package")
@@ -40,9 +45,9 @@ def loss(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         crowd.running(namespace) as many,
     ):
         faults.node_lost(faults.node_named(LOST))
-        at = time.monotonic()
+        moment = Moment.now()
         try:
             jobs.suspend_and_resume(victims.resumed.story)
-            yield Loss(beside, many, victims, at)
+            yield Loss(beside, many, victims, moment)
         finally:
             kube.up()

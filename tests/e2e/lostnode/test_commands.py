@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from mpirt.errors import ExitCode
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.rsh.deaths import assert_one_line
-from tests.kube.wait import until
+from tests.kube.wait import Moment, until
 
 # Before the jobs, which take longer.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtures("own_cluster")]
@@ -21,7 +19,7 @@ COMMAND_ENDS_WITHIN = 60.0
 
 
 def test_the_agent_of_a_command_that_was_there_ends_and_says_why(loss: Loss) -> None:
-    ended = loss.commands.agent.end(within=2 * AGENT_ENDS_WITHIN, since=loss.at)
+    ended = loss.commands.agent.end(within=2 * AGENT_ENDS_WITHIN, since=loss.moment)
 
     print(f"node partitioned: {ended.code} after {ended.seconds:.1f} s")
     assert ended.code == ExitCode.NODE_LOST
@@ -30,6 +28,6 @@ def test_the_agent_of_a_command_that_was_there_ends_and_says_why(loss: Loss) -> 
 
 
 def test_a_command_whose_launcher_was_there_ends(loss: Loss) -> None:
-    rest = loss.at + COMMAND_ENDS_WITHIN - time.monotonic()
+    rest = COMMAND_ENDS_WITHIN - loss.moment.until(Moment.now())
 
     until(lambda: not loss.commands.kept_one_runs(), within=rest, what="the command's end")

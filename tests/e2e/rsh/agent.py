@@ -7,16 +7,17 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.ground import Namespace
+from tests.kube.wait import Moment
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 MPIRT = RSH.with_name("mpirt")
+_LOOKS_EVERY = 0.5
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Ended:
     code: int | None
     """None: it did not, within the time it was given."""
     seconds: float
+    """Without those in which the machine was busy with others."""
     output: bytes
     errors: str
 
@@ -35,7 +37,7 @@ class Agent:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
-        self._ended_at = 0.0
+        self._ended: Moment | None = None
         self._waiter = threading.Thread(target=self._wait, daemon=True)
         self._waiter.start()
 
@@ -44,18 +46,20 @@ class Agent:
         assert self.process.stdout is not None
         return self.process.stdout.readline().decode().rstrip("\n")
 
-    def end(self, *, within: float, since: float) -> Ended:
-        """Wait for its end; `since` is the moment, by the monotonic clock, that seconds are counted from."""
-        self._waiter.join(max(0.1, since + within - time.monotonic()))
-        if self._waiter.is_alive():
-            return Ended(None, time.monotonic() - since, b"", "")
+    def end(self, *, within: float, since: Moment | None = None) -> Ended:
+        """Wait for its end; seconds are counted from a moment on, which is now if nobody says otherwise."""
+        since = since or Moment.now()
+        while not self._ended and since.until(Moment.now()) < within:
+            self._waiter.join(_LOOKS_EVERY)
+        if self._ended is None:
+            return Ended(None, since.until(Moment.now()), b"", "")
         output, errors = self.process.communicate()
-        return Ended(self.process.returncode, self._ended_at - since, output, errors.decode())
+        return Ended(self.process.returncode, since.until(self._ended), output, errors.decode())
 
     def _wait(self) -> None:
         """Note the moment of its end, whatever else the test waits for then."""
         self.process.wait()
-        self._ended_at = time.monotonic()
+        self._ended = Moment.now()
 
 
 @contextmanager

@@ -45,8 +45,8 @@ def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
         time.sleep(_FROZEN)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        ended = running.end(within=20, since=time.monotonic())
-        given_up = alone.end(within=20, since=time.monotonic())
+        ended = running.end(within=20)
+        given_up = alone.end(within=20)
 
     assert (ended.code, ended.output, ended.errors) == (0, b"1\n2\n3\n4\n", "")
     assert (given_up.code, given_up.output) == (250, b"saved\n")

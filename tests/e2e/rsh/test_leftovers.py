@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +29,7 @@ def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, 
     assert hard.is_running(namespace, pod)
 
     with agent.rsh(namespace, pod, "ps -o args", env={"MPIRT_FENCE": "job:2"}) as later:
-        ended = later.end(within=20, since=time.monotonic())
+        ended = later.end(within=20)
 
     assert ended.code == 0
     assert f"sleep {hard.SECONDS}" not in ended.output.decode()
@@ -73,7 +72,7 @@ def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, 
     [pod] = workers(1, "busybox")
     for number in range(5):
         with agent.rsh(namespace, pod, f"exit {number}") as running:
-            assert running.end(within=20, since=time.monotonic()).code == number
+            assert running.end(within=20).code == number
 
     look = "ls -d /dev/shm/mpirt-* /tmp/mpirt-[!k]*; ps -o args | grep '[b]ridge'; true"
     left = namespace.kubectl.execute(pod, "sh", "-c", look)
@@ -91,11 +90,11 @@ def test_a_shell_that_a_runtime_has_left_ends_with_a_later_command(namespace: Na
 
     def is_gone_after_another() -> bool:
         with agent.rsh(namespace, pod, "true") as later:
-            assert later.end(within=20, since=time.monotonic()).code == 0
+            assert later.end(within=20).code == 0
         return not is_there()
 
     with agent.kubectl_exec(namespace, pod, words) as left:
         until(is_there, within=30, what="the shell")
         until(is_gone_after_another, within=30, what="the end of the shell")
 
-        assert left.end(within=20, since=time.monotonic()).code == 137
+        assert left.end(within=20).code == 137

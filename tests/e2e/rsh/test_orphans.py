@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, hard
-from tests.kube.wait import until
+from tests.kube.wait import Moment, until
 
 Workers = Callable[[int, str], list[str]]
 
@@ -92,7 +91,7 @@ def test_a_command_that_kills_who_holds_it_is_ended_and_told_of(
     [pod] = workers(1, "busybox")
     command = f"sleep {hard.SECONDS} & kill -9 $PPID; exec sleep {hard.SECONDS}"
     with agent.rsh(namespace, pod, command, env={"MPIRT_KEEPER": keeper}) as running:
-        began = time.monotonic()
+        began = Moment.now()
         ended = running.end(within=20, since=began)
 
     assert (ended.code, ended.errors) == (code, line.format(pod=pod))

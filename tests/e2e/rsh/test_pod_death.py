@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import agent, deaths, launcher
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start_worker
+from tests.kube.wait import Moment
 
 # For how long an end is waited for.
 _PATIENCE = 40.0
@@ -110,7 +110,7 @@ def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
         for _ in range(2 * (os.cpu_count() or 1)):
             busy = stack.enter_context(subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]))
             stack.callback(busy.kill)
-        began = time.monotonic()
+        began = Moment.now()
         for worker in workers:
             deaths.kill_main_process(worker)
         ended = [one.end(within=_PATIENCE, since=began) for one in agents]
@@ -127,10 +127,10 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     worker = start_worker(namespace, fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
     with agent.rsh(namespace, worker.pod, deaths.OBEYS_TERM) as ours:
         settle(ours)
-        began = time.monotonic()
+        began = Moment.now()
         deaths.delete_gracefully(worker)
         assert ours.line() == "terminated"
-        told = time.monotonic() - began
+        told = began.until(Moment.now())
         ended = ours.end(within=_PATIENCE, since=began)
 
     assert told < 1.5
@@ -148,7 +148,7 @@ def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
     with agent.rsh(namespace, worker.pod, deaths.TAKES_ITS_TIME, env={"MPIRT_KEEPER": keeper}) as ours:
         settle(ours)
         deaths.delete_gracefully(worker)
-        ended = ours.end(within=_PATIENCE, since=time.monotonic())
+        ended = ours.end(within=_PATIENCE)
 
     assert ended.code == ExitCode.POD_DELETED
     assert ended.output == b"saving\nsaved\n"
@@ -166,7 +166,7 @@ def test_a_deletion_is_noticed_with_the_right_to_get_pods_alone(
     account = namespace.account("humble", rules=launcher.rules([worker.pod], pods=["get"]))
     with agent.rsh(namespace, worker.pod, deaths.COMMAND, account=account) as ours:
         settle(ours)
-        began = time.monotonic()
+        began = Moment.now()
         happens(worker)
         ended = ours.end(within=_PATIENCE, since=began)
 
@@ -199,7 +199,7 @@ def test_an_eviction_by_the_node_is_told(namespace: Namespace, fault: Faults) ->
     )
     with agent.rsh(namespace, worker.pod, command) as ours:
         assert ours.line() == "running"
-        ended = ours.end(within=150, since=time.monotonic())
+        ended = ours.end(within=150)
 
     assert ended.code == ExitCode.EVICTED
     assert_one_line(ended, worker.pod, "evicted")
@@ -207,7 +207,7 @@ def test_an_eviction_by_the_node_is_told(namespace: Namespace, fault: Faults) ->
 
 def test_a_child_that_keeps_stdout_open_does_not_hold_the_agent(namespace: Namespace, fault: Faults) -> None:
     worker = start_worker(namespace, fault)
-    began = time.monotonic()
+    began = Moment.now()
     with agent.rsh(namespace, worker.pod, deaths.LEAVES_A_CHILD) as ours:
         ended = ours.end(within=_PATIENCE, since=began)
 
@@ -220,6 +220,6 @@ def watch(worker: Worker, happens: Happens, env: Mapping[str, str] | None = None
     """How the agent ends when it happens."""
     with agent.rsh(worker.namespace, worker.pod, deaths.COMMAND, env=env) as ours:
         settle(ours)
-        began = time.monotonic()
+        began = Moment.now()
         happens(worker)
         return ours.end(within=_PATIENCE, since=began)

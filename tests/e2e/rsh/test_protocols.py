@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 import pytest
@@ -70,7 +69,7 @@ def rules(pod: str, *, verbs: list[str]) -> list[Manifest]:
 
 def run(namespace: Namespace, pod: str, command: str, *, account: str = "") -> agent.Ended:
     with agent.rsh(namespace, pod, command, account=account) as started:
-        return started.end(within=30, since=time.monotonic())
+        return started.end(within=30)
 
 
 def minor_of(cluster: Ground) -> int:
