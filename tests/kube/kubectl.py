@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tests.kube import reading
 from tests.kube.shell import run
 
 Manifest = dict[str, Any]
@@ -33,6 +34,9 @@ class Kubectl:
 
     def get(self, *words: str) -> Any:
         """An object, or a list's items, as parsed JSON."""
+        reader = reading.reader(self.kubeconfig)
+        if reader is not None:
+            return reader.get(self.namespace, words)
         found = json.loads(self("get", *words, "--output=json").stdout)
         return found["items"] if found["kind"].endswith("List") else found
 
