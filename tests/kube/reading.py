@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import yaml
 
 from tests.kube.errors import ClusterError
+from tests.kube.wait import until
 
 Body = dict[str, Any]
 
@@ -146,6 +147,17 @@ class Reader:
                     yield from _resources(root, group["metadata"].get("name", ""), version)
 
     def _ask(self, path: str, accept: str = "application/json") -> tuple[int, Body]:
+        """The status and the answer. One that asks to come again, as of a kind that was just made, is asked again."""
+        answers: list[tuple[int, Body]] = []
+
+        def is_final() -> bool:
+            answers[:] = [self._ask_once(path, accept)]
+            return answers[0][0] != HTTPStatus.TOO_MANY_REQUESTS
+
+        until(is_final, within=_WITHIN, what=f"an answer to GET {path}", instead=lambda: answers)
+        return answers[0]
+
+    def _ask_once(self, path: str, accept: str) -> tuple[int, Body]:
         address = urlsplit(self.url)
         assert address.hostname is not None
         connection = http.client.HTTPSConnection(
