@@ -104,7 +104,7 @@ def test_two_stateful_sets_are_two_jobs(namespace: Namespace, account: str) -> N
         made["spec"]["template"]["metadata"]["labels"]["mpirt.dev/job"] = "train"
         namespace.kubectl.apply(made)
     for name in ("worker", "other"):
-        namespace.kubectl("rollout", "status", f"statefulset/{name}", "--timeout=120s", timeout=180)
+        namespace.wait_until_all_ready(f"statefulset/{name}")
 
     ended = run(namespace, "--job", "train", account=account)
 

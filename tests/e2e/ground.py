@@ -20,7 +20,7 @@ from typing import Any
 from tests.e2e import manifests
 from tests.kube import cluster, faults
 from tests.kube.errors import ClusterError
-from tests.kube.kubectl import Kubectl
+from tests.kube.kubectl import Kubectl, is_ready
 from tests.kube.layout import Node
 from tests.kube.wait import until
 
@@ -90,15 +90,36 @@ class Namespace:
             manifests.headless_service(name),
             manifests.workers(name, replicas=count, image=reference, **pod),
         )
-        self.kubectl("rollout", "status", f"statefulset/{name}", f"--timeout={within}s", timeout=within + 60)
+        self.wait_until_all_ready(f"statefulset/{name}", within=within)
         return [f"{name}-{number}" for number in range(count)]
 
     def pod(self, name: str, image: str, *, service_account: str = "default", **spec: Any) -> str:
         """Start an idle pod, and wait until it is Ready."""
         reference = self.ground.image(image)
         self.kubectl.apply(manifests.pod(name, image=reference, service_account=service_account, **spec))
-        self.kubectl("wait", "pod", name, "--for=condition=Ready", f"--timeout={_READY_SECONDS}s", timeout=180)
+        self.wait_until_ready(name)
         return name
+
+    def wait_until_ready(self, pod: str) -> None:
+        until(
+            lambda: is_ready(self.kubectl.get("pod", pod)),
+            within=_READY_SECONDS,
+            what=f"{pod} to be Ready",
+            instead=self.told_of_pods,
+        )
+
+    def wait_until_all_ready(self, owner: str, *, within: float = _READY_SECONDS) -> None:
+        """Wait until a StatefulSet or a Deployment has as many Ready pods as it wants."""
+
+        def are_ready() -> bool:
+            found = self.kubectl.get(owner)
+            return bool(found["status"].get("readyReplicas", 0) == found["spec"]["replicas"])
+
+        until(are_ready, within=within, what=f"all pods of {owner} to be Ready", instead=self.told_of_pods)
+
+    def told_of_pods(self) -> str:
+        """What kubectl says of the namespace's pods and of what happened to them."""
+        return self.kubectl("get", "pods,events", "--output=wide", check=False).stdout[-4000:]
 
     def account(self, name: str, *, rules: Sequence[manifests.Manifest]) -> str:
         self.kubectl.apply(*manifests.launcher_account(name, rules=rules))

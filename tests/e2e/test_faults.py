@@ -149,7 +149,7 @@ def test_a_forced_deletion_does_not_wait_for_the_node(namespace: Namespace, faul
     )
     stubborn["spec"]["containers"][0]["command"] = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
     namespace.kubectl.apply(stubborn)
-    namespace.kubectl("wait", "pod", "stubborn", "--for=condition=Ready", "--timeout=60s")
+    namespace.wait_until_ready("stubborn")
 
     fault.force_delete(namespace.kubectl, "stubborn")
 

@@ -147,7 +147,7 @@ class Reader:
                     yield from _resources(root, group["metadata"].get("name", ""), version)
 
     def _ask(self, path: str, accept: str = "application/json") -> tuple[int, Body]:
-        """The status and the answer. One that asks to come again, as of a kind that was just made, is asked again."""
+        """The status and the answer. Who is told to come again, as for a kind that was just made, does so."""
         answers: list[tuple[int, Body]] = []
 
         def is_final() -> bool:

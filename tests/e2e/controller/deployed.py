@@ -26,8 +26,6 @@ from tests.kube.wait import until
 NAME = "mpirt-controller"
 LABEL = f"app.kubernetes.io/name={NAME}"
 
-_READY_WITHIN = "150s"
-
 
 @dataclass(frozen=True)
 class Deployed:
@@ -82,7 +80,7 @@ def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | N
     apply_crds(cluster)
     namespace = ground.fresh_namespace(cluster, folder)
     namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
-    namespace.kubectl("rollout", "status", f"deployment/{NAME}", f"--timeout={_READY_WITHIN}", timeout=180)
+    namespace.wait_until_all_ready(f"deployment/{NAME}")
     deployed = Deployed(namespace)
     until(deployed.leader, within=30, what="a controller that leads")
     return deployed

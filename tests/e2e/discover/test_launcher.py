@@ -22,7 +22,7 @@ def start(namespace: Namespace, labels: dict[str, str], **spec: Any) -> str:
     pod = manifests.pod("launch", image=image, service_account=account, **spec)
     pod["metadata"]["labels"] = {**labels, **_role(labels, "launcher")}
     namespace.kubectl.apply(pod)
-    namespace.kubectl("wait", "pod", "launch", "--for=condition=Ready", "--timeout=120s", timeout=180)
+    namespace.wait_until_ready("launch")
     launcher.put_mpirt(namespace, "launch")
     return "launch"
 

@@ -17,7 +17,7 @@ def test_the_switchboards_list_follows_the_pods(namespace: Namespace) -> None:
     kubectl = namespace.kubectl
     made = workers("worker", image=namespace.ground.image("busybox"), replicas=3, labels=JOB)
     kubectl.apply(headless_service("worker"), made)
-    kubectl("rollout", "status", "statefulset/worker", "--timeout=120s", timeout=180)
+    namespace.wait_until_all_ready("statefulset/worker")
     pod = launcher.start(namespace, "openmpi4", workers=["worker-0", "worker-1", "worker-2", "worker-3"])
 
     def ask() -> list[str]:

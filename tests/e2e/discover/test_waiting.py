@@ -30,7 +30,7 @@ def test_it_says_who_is_missing_and_why(namespace: Namespace) -> None:
     for pod in (good, nowhere, unknown):
         pod["metadata"]["labels"] = {"job": "x"}
     namespace.kubectl.apply(good, nowhere, unknown)
-    namespace.kubectl("wait", "pod", "good", "--for=condition=Ready", "--timeout=120s", timeout=180)
+    namespace.wait_until_ready("good")
 
     ended = run(namespace, "--selector=job=x", "--wait=4", "--timeout=20")
 

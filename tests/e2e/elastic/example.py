@@ -44,7 +44,7 @@ def started(
     """
     kubectl = namespace.kubectl
     kubectl.apply(*_adapted(namespace, workers=workers, variables=variables or {}, by_kubectl=by_kubectl))
-    kubectl("rollout", "status", "statefulset/worker", "--timeout=120s", timeout=180)
+    namespace.wait_until_all_ready("statefulset/worker")
     pod = until(lambda: _launcher(namespace), within=60, what="the launcher's pod")
     if by_kubectl:
         until(lambda: _is_running(namespace, pod, "initContainerStatuses"), within=60, what=f"{pod} to be filled")

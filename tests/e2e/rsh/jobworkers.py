@@ -18,8 +18,6 @@ from mpirt.controller.model.spec import JobSpec, Settings
 from tests.e2e.ground import Namespace
 from tests.e2e.manifests import Manifest
 
-_READY_WITHIN = "120s"
-
 
 def start(
     namespace: Namespace,
@@ -44,8 +42,7 @@ def start(
     assert keepers, "there is no keeper in mpirt/keeper; run: make programs"
     workers = stateful_set(job, Settings(runtime_image="", keepers=keepers))
     namespace.kubectl.apply(_unowned(config_map(job, keepers)), _unowned(workers))
-    found = f"statefulset/{workers['metadata']['name']}"
-    namespace.kubectl("rollout", "status", found, f"--timeout={_READY_WITHIN}", timeout=180)
+    namespace.wait_until_all_ready(f"statefulset/{workers['metadata']['name']}")
     return list(worker_names(name, count))
 
 

@@ -51,7 +51,7 @@ class Place:
 
     def create_ready(self) -> None:
         self.create()
-        self.namespace.kubectl("wait", "pod", _POD, "--for=condition=Ready", "--timeout=120s", timeout=150)
+        self.namespace.wait_until_ready(_POD)
 
     def started(self) -> AbstractContextManager[Start]:
         return started(self.namespace, _POD, "ran", _RUNS)
