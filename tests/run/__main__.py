@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,11 +82,8 @@ def test(tier: str, targets: tuple[str, ...], *, with_slice: bool, keep: bool) -
     for folder in (RUN, BUILD / FLAKY, BUILD / FAILED):
         shutil.rmtree(folder, ignore_errors=True)
     choice = _choice(tier)
-    plan = [(target, choice) for target in targets]
-    if with_slice and choice is not None:
-        plan.append(slices.following(commits.count_since(lastfull.read().commit), choice))
     stages: list[Stage] = []
-    for target, of in plan:
+    for target, of in _plan(targets, choice, with_slice=with_slice):
         stages.append(_with_second_chances(_stage(target, of)))
         if judge(stages, is_over=False).is_red:
             break
@@ -147,12 +144,31 @@ def layer(at_once: int, meanwhile: str, folder: str, words: tuple[str, ...]) -> 
     sys.exit(_finish([made], build, build))
 
 
+def _plan(
+    targets: Iterable[str], choice: Choice | None, *, with_slice: bool
+) -> Iterator[tuple[str, Choice | None]]:
+    """The targets, each with its tier, and then the next slice of the full one, where there is time left."""
+    began = time.monotonic()
+    yield from ((target, choice) for target in targets)
+    if with_slice and choice is not None:
+        took = time.monotonic() - began
+        if took < slices.BEGINS_WITHIN:
+            yield slices.following(commits.count_since(lastfull.read().commit), choice)
+        else:
+            _print(
+                [
+                    f"==> no slice of the full tier: {took:.0f} s have passed, and one begins within {slices.BEGINS_WITHIN} s"
+                ]
+            )
+
+
 def _choice(tier: str) -> Choice | None:
     """The merge tier of this commit; None for everything."""
     if tier == _FULL:
         return None
     changed = commits.changed_since(lastfull.read().commit)
-    return Choice(Tier.MERGE, commits.head(), with_tools=are_tools_changed(changed))
+    seed = os.environ.get(selection.SEED) or commits.head()
+    return Choice(Tier.MERGE, seed, with_tools=are_tools_changed(changed))
 
 
 def _stage(target: str, choice: Choice | None) -> Stage:

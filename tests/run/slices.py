@@ -11,6 +11,9 @@ from tests.run.tiers import Choice, Tier
 SHARES = 4
 """Of what the merge tier leaves out. The fifth slice is the oldest Kubernetes."""
 
+BEGINS_WITHIN = 3600
+"""Seconds of a run. Where everything was built anew, there may be no time left."""
+
 
 def following(number: int, merge: Choice) -> tuple[str, Choice | None]:
     """The target of the Makefile, and the tier to make it in, that a number of commits comes to."""
