@@ -18,7 +18,7 @@ import pytest
 from tests import forms
 from tests.e2e import ground, manifests
 from tests.e2e.controller.times import Times, summary
-from tests.e2e.ground import Faults, Ground, Namespace
+from tests.e2e.ground import Faults, Ground, Namespace, PodFaults
 from tests.forms import Form
 from tests.kube import buildcache
 from tests.kube import cluster as kube
@@ -85,6 +85,12 @@ def namespace(cluster: Ground, tmp_path: Path) -> Iterator[Namespace]:
 def workers(namespace: Namespace) -> Callable[[int, str], list[str]]:
     """workers(3, "openmpi4") starts that many Ready workers and returns their pods' names."""
     return partial(namespace.workers)
+
+
+@pytest.fixture
+def pod_fault(own_cluster: Ground) -> PodFaults:
+    """What happens to the test's own pods."""
+    return PodFaults()
 
 
 @pytest.fixture

@@ -154,7 +154,14 @@ def passing_namespace(ground: Ground, folder: Path) -> Iterator[Namespace]:
         ground.kubectl("delete", "namespace", fresh.name, "--wait=false")
 
 
-class Faults:
+class PodFaults:
+    """What may happen to a pod of a test's own, and to nothing else: others may run beside it."""
+
+    oom = staticmethod(faults.oom)
+    force_delete = staticmethod(faults.force_delete)
+
+
+class Faults(PodFaults):
     """The faults of tests/kube, for one test; what a test leaves broken is healed when it ends."""
 
     freeze = staticmethod(faults.freeze)
@@ -164,8 +171,6 @@ class Faults:
     drop = staticmethod(faults.drop)
     reset = staticmethod(faults.reset)
     undrop = staticmethod(faults.undrop)
-    oom = staticmethod(faults.oom)
-    force_delete = staticmethod(faults.force_delete)
 
     def node_lost(self, name: str) -> None:
         faults.node_lost(self._node(name))

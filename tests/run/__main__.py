@@ -155,11 +155,8 @@ def _plan(
         if took < slices.BEGINS_WITHIN:
             yield slices.following(commits.count_since(lastfull.read().commit), choice)
         else:
-            _print(
-                [
-                    f"==> no slice of the full tier: {took:.0f} s have passed, and one begins within {slices.BEGINS_WITHIN} s"
-                ]
-            )
+            begins = f"one begins within {slices.BEGINS_WITHIN} s"
+            _print([f"==> no slice of the full tier: {took:.0f} s have passed, and {begins}"])
 
 
 def _choice(tier: str) -> Choice | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e import manifests
-from tests.e2e.ground import Faults, Namespace
+from tests.e2e.ground import Faults, Namespace, PodFaults
 from tests.e2e.rsh.agent import Agent, Ended
 from tests.kube import faults, nodes
 
@@ -41,21 +41,27 @@ class Worker:
     namespace: Namespace
     pod: str
     node: str
-    fault: Faults
+    pod_fault: PodFaults
     main_pid: int
     """The pid of the container's first process, as the host sees it."""
+
+    @property
+    def fault(self) -> Faults:
+        """What may happen to others, too."""
+        assert isinstance(self.pod_fault, Faults), "this test may run beside others"
+        return self.pod_fault
 
 
 Happens = Callable[[Worker], None]
 
 
-def start_worker(namespace: Namespace, fault: Faults, **spec: Any) -> Worker:
+def start_worker(namespace: Namespace, fault: PodFaults, **spec: Any) -> Worker:
     """A worker on node-2, so that a fault of its node leaves the other one alone."""
     [worker] = start_workers(namespace, fault, 1, **spec)
     return worker
 
 
-def start_workers(namespace: Namespace, fault: Faults, count: int, **spec: Any) -> list[Worker]:
+def start_workers(namespace: Namespace, fault: PodFaults, count: int, **spec: Any) -> list[Worker]:
     """The same for many."""
     pods = namespace.workers(count, "busybox", **manifests.on(_NODE), **spec)
     uids = [namespace.kubectl.get("pod", pod)["metadata"]["uid"] for pod in pods]
@@ -86,11 +92,11 @@ def kill_main_process(worker: Worker) -> None:
 
 
 def force_delete(worker: Worker) -> None:
-    worker.fault.force_delete(worker.namespace.kubectl, worker.pod)
+    worker.pod_fault.force_delete(worker.namespace.kubectl, worker.pod)
 
 
 def run_out_of_memory(worker: Worker) -> None:
-    worker.fault.oom(worker.namespace.kubectl, worker.pod)
+    worker.pod_fault.oom(worker.namespace.kubectl, worker.pod)
 
 
 def lose_the_node(worker: Worker) -> None:

@@ -13,9 +13,6 @@ from tests.kube.wait import Moment, until
 
 Workers = Callable[[int, str], list[str]]
 
-# Commands must end within five seconds.
-pytestmark = pytest.mark.alone
-
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from mpirt import names
 from mpirt.errors import ExitCode
-from tests.e2e.ground import Faults, Namespace
+from tests.e2e.ground import Faults, Namespace, PodFaults
 from tests.e2e.rsh import agent, deaths, launcher
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start_worker
@@ -50,12 +50,10 @@ _ON_V5 = os.environ.get(names.PROTOCOL_VARIABLE) == "v5"
 CUT_OFF = UNHEARD | {ExitCode.UNKNOWN_END} if _ON_V5 else UNHEARD
 LOST = frozenset({ExitCode.CONNECTION_LOST})
 
-CASES = [
+OF_THE_POD = [
     Case("container's main process killed", deaths.kill_main_process, 1, DIED, "container|ended"),
     Case("OOM kill", deaths.run_out_of_memory, 3, DIED, "OOMKilled|container|ended"),
     Case("force delete", deaths.force_delete, 3, DELETED, "deleted"),
-    # MPIRT_NODE_PATIENCE is 20 s.
-    Case("kubelet frozen", deaths.freeze_the_kubelet, 30, frozenset({ExitCode.NODE_LOST}), "node"),
     Case(
         "main process killed, without a keeper",
         deaths.kill_main_process,
@@ -64,12 +62,6 @@ CASES = [
         "container|ended",
         env=BOUND,
     ),
-    Case("kubelet frozen, without a keeper", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection", env=BOUND),
-    Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
-    Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
-    Case("API server killed", deaths.kill_the_api_server, 20, LOST, "connection", env=BOUND),
-    Case("API server restarted", deaths.restart_the_api_server, 20, LOST, "connection", env=BOUND),
-    Case("packets to the API server dropped", deaths.drop_the_packets, 20, LOST, "connection", env=BOUND),
     Case(
         "deleted, with a shared process namespace",
         deaths.delete_gracefully,
@@ -79,18 +71,36 @@ CASES = [
         pod=(("shareProcessNamespace", True),),
     ),
 ]
+OF_THE_CLUSTER = [
+    # MPIRT_NODE_PATIENCE is 20 s.
+    Case("kubelet frozen", deaths.freeze_the_kubelet, 30, frozenset({ExitCode.NODE_LOST}), "node"),
+    Case("kubelet frozen, without a keeper", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection", env=BOUND),
+    Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
+    Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
+    Case("API server killed", deaths.kill_the_api_server, 20, LOST, "connection", env=BOUND),
+    Case("API server restarted", deaths.restart_the_api_server, 20, LOST, "connection", env=BOUND),
+    Case("packets to the API server dropped", deaths.drop_the_packets, 20, LOST, "connection", env=BOUND),
+]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
+def parameters(cases: Sequence[Case]) -> list[Any]:
+    return [
         pytest.param(case, id=case.name, marks=[pytest.mark.full(WHY_FULL)] if case.env == BOUND else [])
-        for case in CASES
-    ],
-)
-def test_the_agent_ends_and_says_why(namespace: Namespace, fault: Faults, case: Case) -> None:
-    worker = start_worker(namespace, fault, **dict(case.pod))
+        for case in cases
+    ]
 
+
+@pytest.mark.parametrize("case", parameters(OF_THE_POD))
+def test_the_agent_ends_and_says_why_its_pod_has(namespace: Namespace, pod_fault: PodFaults, case: Case) -> None:
+    ends_and_says_why(start_worker(namespace, pod_fault, **dict(case.pod)), case)
+
+
+@pytest.mark.parametrize("case", parameters(OF_THE_CLUSTER))
+def test_the_agent_ends_and_says_what_is_away(namespace: Namespace, fault: Faults, case: Case) -> None:
+    ends_and_says_why(start_worker(namespace, fault), case)
+
+
+def ends_and_says_why(worker: Worker, case: Case) -> None:
     ours = watch(worker, case.happens, dict(case.env))
 
     print(f"{case.name}: {ours.code} after {ours.seconds:.1f} s")
@@ -122,9 +132,9 @@ def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
 
 
 def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_the_pod(
-    namespace: Namespace, fault: Faults
+    namespace: Namespace, pod_fault: PodFaults
 ) -> None:
-    worker = start_worker(namespace, fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
+    worker = start_worker(namespace, pod_fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
     with agent.rsh(namespace, worker.pod, deaths.OBEYS_TERM) as ours:
         settle(ours)
         began = Moment.now()
@@ -142,9 +152,9 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
 def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
-    namespace: Namespace, fault: Faults, keeper: str
+    namespace: Namespace, pod_fault: PodFaults, keeper: str
 ) -> None:
-    worker = start_worker(namespace, fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
+    worker = start_worker(namespace, pod_fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
     with agent.rsh(namespace, worker.pod, deaths.TAKES_ITS_TIME, env={"MPIRT_KEEPER": keeper}) as ours:
         settle(ours)
         deaths.delete_gracefully(worker)
@@ -160,9 +170,9 @@ def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
     "happens", [deaths.force_delete, deaths.delete_gracefully], ids=["force delete", "graceful delete"]
 )
 def test_a_deletion_is_noticed_with_the_right_to_get_pods_alone(
-    namespace: Namespace, fault: Faults, happens: Happens
+    namespace: Namespace, pod_fault: PodFaults, happens: Happens
 ) -> None:
-    worker = start_worker(namespace, fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
+    worker = start_worker(namespace, pod_fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
     account = namespace.account("humble", rules=launcher.rules([worker.pod], pods=["get"]))
     with agent.rsh(namespace, worker.pod, deaths.COMMAND, account=account) as ours:
         settle(ours)
@@ -190,9 +200,9 @@ def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> 
 
 
 @pytest.mark.oldest
-def test_an_eviction_by_the_node_is_told(namespace: Namespace, fault: Faults) -> None:
+def test_an_eviction_by_the_node_is_told(namespace: Namespace, pod_fault: PodFaults) -> None:
     limit = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
-    worker = start_worker(namespace, fault, container=limit)
+    worker = start_worker(namespace, pod_fault, container=limit)
     command = (
         "trap 'echo terminated; exit 3' TERM; echo running; dd if=/dev/zero of=/big bs=1M count=8 2>/dev/null; "
         "while :; do sleep 0.1; done"
@@ -205,8 +215,10 @@ def test_an_eviction_by_the_node_is_told(namespace: Namespace, fault: Faults) ->
     assert_one_line(ended, worker.pod, "evicted")
 
 
-def test_a_child_that_keeps_stdout_open_does_not_hold_the_agent(namespace: Namespace, fault: Faults) -> None:
-    worker = start_worker(namespace, fault)
+def test_a_child_that_keeps_stdout_open_does_not_hold_the_agent(
+    namespace: Namespace, pod_fault: PodFaults
+) -> None:
+    worker = start_worker(namespace, pod_fault)
     began = Moment.now()
     with agent.rsh(namespace, worker.pod, deaths.LEAVES_A_CHILD) as ours:
         ended = ours.end(within=_PATIENCE, since=began)
