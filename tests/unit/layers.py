@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -76,58 +77,10 @@ USERS: Mapping[str, str] = {
     "yaml": "mpirt/kubeapi/",
 }
 
-# Modules that only compute: a test hands them values and needs nothing else. [tool.coverage.report] in
-# pyproject.toml names the same files and wants every branch of them taken.
-_CORE = (
-    "invocation/argv invocation/environment invocation/launchers invocation/options invocation/order "
-    "invocation/replies invocation/seconds invocation/subsystems protocol/conversation "
-    "protocol/entrance protocol/greeting protocol/keeperframes protocol/markers protocol/printf "
-    "protocol/script protocol/streams protocol/wrapper pod/evidence pod/facts pod/kept pod/liveness pod/lookup "
-    "pod/scope session/bound session/connected session/ending session/events session/findings session/held "
-    "session/holding session/machine session/reattaching session/record session/report session/resuming "
-    "session/retry session/session session/starting session/stdinflow switchboard/budget switchboard/frames "
-    "switchboard/gate switchboard/outbox switchboard/records switchboard/status"
-)
-_CONTROLLER = (
-    "options cluster/decoding cluster/election cluster/shares "
-    "scaling/bare_workers scaling/departures scaling/drains scaling/replacements scaling/reports "
-    "scaling/requests scaling/room scaling/roster_steps scaling/stateful_sets scaling/worker_plan "
-    "decisions/budgets decisions/cleanup decisions/deadlines decisions/decide decisions/disbelief decisions/drift "
-    "decisions/dry_runs "
-    "decisions/gangs decisions/invalid_specs decisions/launching decisions/lost_nodes decisions/obstacles "
-    "decisions/plan decisions/planner decisions/refreshing decisions/rights decisions/special_plans "
-    "decisions/takeover decisions/wanted decisions/worker_pods "
-    "dialects/base dialects/fields dialects/jobname dialects/mpijob dialects/mpijob_status dialects/scalers "
-    "dialects/scheduling dialects/status_fields dialects/template dialects/training_job "
-    "dialects/training_status "
-    "gputasks/decide gputasks/fate gputasks/pod gputasks/reading gputasks/seen gputasks/spec gputasks/states "
-    "gputasks/status gputasks/telling "
-    "loop/edit_limits loop/queue loop/rejections "
-    "manifests/config_map manifests/disruptions manifests/event manifests/folders manifests/launcher "
-    "manifests/meta manifests/pod_group manifests/pods manifests/rbac manifests/replica_index "
-    "manifests/service manifests/sshd manifests/tolerations manifests/worker_pod manifests/workers "
-    "messages/announcing messages/causes messages/edits messages/readiness messages/scaling messages/sentences "
-    "messages/status "
-    "model/actions model/attempts model/conditions model/digests model/gangs model/kinds "
-    "model/nesting model/objectnames model/outcomes model/proofs model/quantities model/reading model/records "
-    "model/roster model/roster_records model/scalers model/spec "
-    "observed/deaths observed/digested observed/facts observed/going_nodes observed/gone_jobs observed/history "
-    "observed/losses "
-    "observed/members observed/nodes observed/observe observed/pod_events observed/pods observed/rivals "
-    "observed/store"
-)
-PURE = frozenset({
-    "mpirt/account.py", "mpirt/errors.py", "mpirt/hosts.py", "mpirt/launchenv.py", "mpirt/names.py",
-    "mpirt/objects.py", "mpirt/podobjects.py", "mpirt/values.py",
-    *(f"mpirt/boards/{name}.py" for name in ("podlist", "protocol")),
-    *(f"mpirt/cli/ps/{name}.py" for name in ("boards", "format", "rates", "table")),
-    *(f"mpirt/cli/scale/{name}.py" for name in ("changes", "progress")),
-    *(f"mpirt/kubeapi/{name}.py" for name in ("channels", "listwatch", "podset", "watch")),
+_PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 
-    *(f"mpirt/controller/{name}.py" for name in _CONTROLLER.split()),
-    *(f"mpirt/rsh/{name}.py" for name in _CORE.split()),
-    *(f"mpirt/discover/{name}.py" for name in ("discovery", "options", "patience", "pods", "selection")),
-})  # fmt: skip
+# Modules that only compute: a test hands them values and needs nothing else. Every branch of them must be taken.
+PURE = frozenset(_PYPROJECT["tool"]["coverage"]["report"]["include"])
 
 _TOOLS: Mapping[tuple[str, ...], str] = {
     ("tests", "kube"): "the test cluster serves any project",
