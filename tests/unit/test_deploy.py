@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.unit import yamlfiles
 from tests.unit.layers import PROJECT
 
 DEPLOY = PROJECT / "deploy"
@@ -16,7 +16,7 @@ DEPRECATED = {"bases", "commonLabels", "imageTags", "patchesJson6902", "patchesS
 
 
 def documents(file: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((DEPLOY / file).read_text(encoding="utf-8")))
+    return yamlfiles.parsed((DEPLOY / file).read_text(encoding="utf-8"))
 
 
 def pod() -> dict[str, Any]:
@@ -73,7 +73,7 @@ class TestTheForms:
     @pytest.mark.parametrize("folder", ["crds", "deploy", "examples"])
     def test_no_kustomization_has_a_field_that_kubectl_warns_of(self, folder: str) -> None:
         files = sorted((PROJECT / folder).rglob("kustomization.yaml"))
-        fields = {field for file in files for field in yaml.safe_load(file.read_text(encoding="utf-8"))}
+        fields = {field for file in files for field in yamlfiles.read(file)}
 
         assert {"apiVersion", "kind", "resources"} <= fields
         assert fields & DEPRECATED == set()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy import render
 from deploy.render import FORMS, Form, Images, RenderError
+from tests.unit import yamlfiles
 from tests.unit.commands import Checkout
 from tests.unit.layers import PROJECT
 
@@ -29,17 +30,21 @@ def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
+def rendered(form: str, namespace: str) -> str:
+    return render.rendered(FORMS[form], IMAGES, namespace)
+
+
 def installed(form: str, namespace: str = "mpirt-system") -> list[Manifest]:
-    documents = yaml.safe_load_all(render.rendered(FORMS[form], IMAGES, namespace))
-    return [document for document in documents if document]
+    return [document for document in yamlfiles.parsed(rendered(form, namespace)) if document]
 
 
 def listed(folder: Path) -> list[Manifest]:
     """The objects that a kustomization lists, as they are in their files."""
     found: list[Manifest] = []
-    for name in yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))["resources"]:
+    for name in yamlfiles.read(folder / "kustomization.yaml")["resources"]:
         path = folder / name
-        found += listed(path) if path.is_dir() else list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        found += listed(path) if path.is_dir() else yamlfiles.parsed(path.read_text(encoding="utf-8"))
     return found
 
 

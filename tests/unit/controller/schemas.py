@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
+from tests.unit import yamlfiles
 from tests.unit.controller.jobs import NOON, Body
 from tests.unit.layers import PROJECT
 
@@ -27,7 +26,7 @@ HISTORY = History(
 
 def crd(name: str) -> Body:
     """One of ours."""
-    found: Body = yaml.safe_load((PROJECT / "crds" / f"{name}.yaml").read_text(encoding="utf-8"))
+    found: Body = yamlfiles.read(PROJECT / "crds" / f"{name}.yaml")
     return found
 
 

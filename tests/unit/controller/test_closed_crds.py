@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from crds import generate
+from tests.unit import yamlfiles
 from tests.unit.controller.jobs import Body
 from tests.unit.layers import PROJECT
 
 FILES = sorted(path for path in (PROJECT / "crds").glob("*.yaml") if path.name != "kustomization.yaml")
-CRDS = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES]
+CRDS = [yamlfiles.read(path) for path in FILES]
 SCHEMAS = {
     f"{body['spec']['names']['kind']} {version['name']}": version["schema"]["openAPIV3Schema"]
     for body in CRDS

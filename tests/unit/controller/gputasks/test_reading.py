@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from mpirt.controller.gputasks.reading import KIND, RULES, parse
 from mpirt.controller.gputasks.spec import DEFAULT_IMAGE, LONGEST_NAME
@@ -14,10 +13,9 @@ from mpirt.controller.gputasks.status import Condition, Phase, TaskStatus, Type,
 from mpirt.errors import SpecError
 from tests.unit.controller.gputasks.taskworld import FIELDS, gpu_task, named_task
 from tests.unit.controller.jobs import NOON, Body
-from tests.unit.controller.schemas import described
-from tests.unit.layers import PROJECT
+from tests.unit.controller.schemas import crd, described
 
-CRD: Body = yaml.safe_load((PROJECT / "crds" / "gputasks.falldio.com.yaml").read_text(encoding="utf-8"))
+CRD: Body = crd("gputasks.falldio.com")
 [VERSION] = CRD["spec"]["versions"]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 SPEC = SCHEMA["properties"]["spec"]["properties"]
