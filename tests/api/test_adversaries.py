@@ -21,6 +21,7 @@ from tests.api.controllers import Replica
 from tests.api.games import Game, Rules
 from tests.api.victims import Took
 from tests.kube.status import table
+from tests.promises import promise
 
 GAMES = int(os.environ.get("MPIRT_TEST_GAMES", "0"))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
@@ -58,6 +59,9 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
         yield Course(arena.alone, played, arena.replica)
 
 
+@promise(
+    "A tenant can't stop the jobs of others, whatever objects they create in their own namespace.", of="safety"
+)
 def test_all_jobs_of_the_other_tenant_succeed(course: Course) -> None:
     assert course.alone.failed == []
     assert {game.seed: game.took.failed for game in course.games} == {game.seed: [] for game in course.games}
@@ -71,6 +75,9 @@ if GAMES:
         assert late == {game.seed: [] for game in course.games}
 
 
+@promise(
+    "A tenant can't stop the jobs of others, whatever objects they create in their own namespace.", of="safety"
+)
 def test_the_controllers_memory_stays_within_its_limit(course: Course) -> None:
     assert {game.seed: game.seen.memory for game in course.games if not 0 < game.seen.memory < MOST_BYTES} == {}
 
@@ -84,6 +91,7 @@ def test_the_controller_makes_no_mistake_of_its_own(course: Course) -> None:
     assert attendance.internal_errors(course.replica) == {}
 
 
+@promise("Objects that do not belong to a job are never touched.", of="safety")
 def test_objects_that_are_not_the_controllers_are_left_alone(course: Course) -> None:
     assert {game.seed: game.touched for game in course.games} == {game.seed: [] for game in course.games}
 

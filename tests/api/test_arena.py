@@ -22,6 +22,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
+from tests.promises import promise
 
 # What its two kinds of jobs have there.
 APPS = ("etjob", "deepspeedjob")
@@ -115,6 +116,7 @@ def running(bed: Bed, app: str = APPS[0], **fields: Any) -> Arena:
     return arena
 
 
+@promise("TrainingJobs of Arena run, and Arena reads their state, pods and limits.", of="neighbours")
 @pytest.mark.parametrize("app", APPS)
 def test_pods_are_found_by_the_labels_of_their_templates_and_the_chief_by_its_role(bed: Bed, app: str) -> None:
     arena = running(bed, app)
@@ -147,6 +149,7 @@ def test_a_job_whose_chief_has_no_image_is_pending(bed: Bed) -> None:
     assert (arena.status(), arena.job.phase()) == ("PENDING", "Created")
 
 
+@promise("The scalein and scaleout of Arena change the workers of its jobs.", of="neighbours")
 def test_a_job_is_scaled_by_objects_named_after_it_and_the_time(bed: Bed, recorder: Recorder) -> None:
     arena = running(bed)
     name = arena.job.name
@@ -167,6 +170,7 @@ def test_a_job_is_scaled_by_objects_named_after_it_and_the_time(bed: Bed, record
     assert list(scalers) == [f"ScaleOut:{where}-{UNIXTIME}", f"ScaleIn:{where}-{UNIXTIME + 1}"]
 
 
+@promise("TrainingJobs of Arena run, and Arena reads their state, pods and limits.", of="neighbours")
 def test_the_limits_stay_where_arena_looks_for_them(bed: Bed) -> None:
     arena = running(bed, least=2, most=3)
 
@@ -175,6 +179,7 @@ def test_the_limits_stay_where_arena_looks_for_them(bed: Bed) -> None:
     assert arena.limits() == (2, 3)
 
 
+@promise("At the end of a TrainingJob cleanPodPolicy decides which pods stay.", of="TrainingJob")
 @pytest.mark.parametrize(
     ("policy", "chiefs", "workers"),
     [
@@ -207,6 +212,7 @@ def test_a_job_has_failed_when_its_chief_has(bed: Bed) -> None:
     arena.wait_for("FAILED")
 
 
+@promise("Arena's annotation max-wait-time fails a job that waits longer for its workers.", of="neighbours")
 def test_a_job_that_waits_too_long_for_resources_has_exceeded_its_time(bed: Bed) -> None:
     arena = submit(bed, max_wait_time=3, worker={"nodeSelector": {"no-such": "node"}})
 
@@ -218,6 +224,7 @@ def test_a_job_that_waits_too_long_for_resources_has_exceeded_its_time(bed: Bed)
     assert "max-wait-time=3 for its workers; 0 of 2 workers are Ready" in failed["message"]
 
 
+@promise("A TrainingJob that is deleted leaves nothing behind.", of="TrainingJob")
 def test_a_job_that_is_deleted_leaves_nothing(bed: Bed) -> None:
     arena = running(bed)
     kubectl, name = arena.job.namespace.kubectl, arena.job.name

@@ -15,6 +15,7 @@ from tests.api.trainings import Training
 from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 WITHIN = 60.0
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}
@@ -36,6 +37,7 @@ def protected(seeing: Controller) -> Training:
     return job
 
 
+@promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
 def test_the_worker_that_a_finished_job_keeps_can_be_evicted(protected: Training) -> None:
     protected.let_end()
     protected.wait_for("Succeeded")
@@ -43,6 +45,7 @@ def test_the_worker_that_a_finished_job_keeps_can_be_evicted(protected: Training
     until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
 
 
+@promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
 def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protected: Training) -> None:
     change = json.dumps({"spec": {"launcherAttachMode": "by hand"}})
     protected.namespace.kubectl("patch", trainings.CRDS[0], protected.name, "--type=merge", f"--patch={change}")
@@ -50,6 +53,7 @@ def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protec
     until(lambda: not evicted(protected), within=WITHIN, what="an eviction", instead=protected.around)
 
 
+@promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
 def test_the_worker_of_a_job_can_be_evicted_where_the_controller_may_not_list_nodes(jobs: Namespace) -> None:
     job = running(jobs)
 

@@ -28,6 +28,7 @@ from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 POLICY = "admissionregistration.k8s.io/v1"
 NOT_BY = "ConfigMaps are not changed by controllers"
@@ -69,6 +70,7 @@ def change(namespace: Namespace, config_map: str, *words: str, check: bool = Tru
     return namespace.kubectl("patch", "configmap", config_map, "--type=merge", patch, *words, check=check).stderr
 
 
+@promise("A change that a policy rejects is reported, and the end of the job still is, too.", of="MPIJob")
 def test_a_change_that_a_policy_refuses_is_told_and_keeps_no_end_from_being_told(controller: Controller) -> None:
     with running(controller, "refused", retries=0) as one:
         job, namespace = one.job, controller.namespace
@@ -89,6 +91,7 @@ def test_a_change_that_a_policy_refuses_is_told_and_keeps_no_end_from_being_told
             job.wait_for("Succeeded")
 
 
+@promise("A launcher Job that a queue suspends stays suspended until the queue resumes it.", of="MPIJob")
 def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_resumes_it(
     controller: Controller,
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_re
         job.wait_for("Running")
 
 
+@promise("Whoever edits a job's object three times is named in the event MPIJobEditUndone.", of="MPIJob")
 def test_who_edits_an_object_again_and_again_is_named(controller: Controller) -> None:
     with running(controller, "edited", retries=0) as one:
         job = one.job

@@ -18,6 +18,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 QUIET_SECONDS = 20.0
 MOST_WRITES = 16
@@ -50,6 +51,7 @@ def ended(alone: Controller, running: MpiJob) -> Scrape:
     return scrape(alone.replica(alone.leader()))
 
 
+@promise("A job that runs in peace costs the API server no request but watches.", of="mpirt-controller")
 def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Controller, running: MpiJob) -> None:
     rest = Rest(lambda: sum(scrape(each).requests() for each in alone.replicas))
 
@@ -59,6 +61,7 @@ def test_a_running_job_in_peace_is_followed_by_watches_alone(alone: Controller, 
     assert running.holds("Running")
 
 
+@promise("The paths /healthz and /readyz answer ok for each replica that is well.", of="mpirt-controller")
 def test_replicas_say_that_they_are_well(alone: Controller) -> None:
     said = {(each.name, path): each.page(path) for each in alone.replicas for path in ("/healthz", "/readyz")}
 
@@ -66,6 +69,7 @@ def test_replicas_say_that_they_are_well(alone: Controller) -> None:
     assert set(said.values()) == {"ok\n"}
 
 
+@promise("Jobs are counted in metrics under mpi-operator's names.", of="mpirt-controller")
 def test_a_running_job_is_counted_under_the_names_of_mpi_operator(alone: Controller, running: MpiJob) -> None:
     replicas = [scrape(each) for each in alone.replicas]
     launcher = {"launcher": f"{running.name}-launcher", "namespace": running.namespace.name}
@@ -80,6 +84,7 @@ def test_a_plain_jobs_whole_life_takes_few_writes(ended: Scrape) -> None:
     assert 0 < ended.writes() <= MOST_WRITES
 
 
+@promise("Jobs are counted in metrics under mpi-operator's names.", of="mpirt-controller")
 def test_an_ended_job_is_counted_under_the_names_of_mpi_operator(ended: Scrape) -> None:
     names = [f"mpi_operator_jobs_{what}_total" for what in ("created", "failed", "successful")]
 

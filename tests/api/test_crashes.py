@@ -14,6 +14,7 @@ from tests.api.beds import FreeBeds, beds
 from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
@@ -53,6 +54,10 @@ def disturbed(free: FreeBeds, peace: Peace, write: str) -> Course:
         return live_disturbed(bed, peace, write)
 
 
+@promise(
+    "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
+    of="mpirt-controller",
+)
 @pytest.mark.parametrize("write", KILLS)
 def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, write: str) -> None:
     course = courses[write].result()
@@ -61,6 +66,9 @@ def test_a_job_whose_controller_was_killed_comes_to_the_same_end(courses: Course
     assert not (at_the_end := course.at_the_end()), at_the_end
 
 
+@promise(
+    "After a controller is killed, nothing is created twice and no launcher runs twice.", of="mpirt-controller"
+)
 @pytest.mark.parametrize("write", KILLS)
 def test_nothing_is_made_twice_although_nobody_knows_what_was_made(courses: Courses, write: str) -> None:
     course = courses[write].result()

@@ -27,6 +27,7 @@ from tests.kube.wait import until
 from tests.plane import plane, shared
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 CRD = "mpijobs.kubeflow.org"
 OURS = str(PROJECT / "crds")
@@ -105,6 +106,9 @@ def resource_version(job: MpiJob) -> str:
     return str(job.body()["metadata"]["resourceVersion"])
 
 
+@promise(
+    "Without any CRD of jobs /readyz says what to do, and jobs run as soon as there is one.", of="mpirt-controller"
+)
 def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_version(
     own: Plane, ground: Ground, version: str, tmp_path: Path
 ) -> None:
@@ -130,6 +134,7 @@ def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_ver
         started.remove()
 
 
+@promise("MPIJobs run with the CRD of mpi-operator or of training-operator.", of="neighbours")
 def test_a_job_runs_to_its_end_where_one_version_is_served(theirs: Controller, version: str) -> None:
     job = submit(theirs, version, slotsPerWorker=2)
     job.wait_for_end()
@@ -162,6 +167,7 @@ def test_the_status_of_an_ended_job_is_not_written_again_where_a_crd_cuts_fields
     assert resource_version(job) == before
 
 
+@promise("Where a CRD drops the history of a job, the controller still knows it after a restart.", of="neighbours")
 def test_what_died_is_told_after_a_restart_of_the_controller_where_the_crd_drops_the_attempts(
     theirs: Controller, version: str
 ) -> None:
@@ -195,6 +201,9 @@ def test_a_job_goes_with_all_that_it_owns_where_one_version_is_served(theirs: Co
     until(lambda: all_of(job) == [], within=NOTICED_WITHIN, what="nothing of the job")
 
 
+@promise(
+    "Our CRDs can be applied over those of others while jobs are there and the controller runs.", of="neighbours"
+)
 def test_our_crd_is_applied_over_theirs_and_the_controller_goes_on(theirs: Controller, version: str) -> None:
     before = submit(theirs, version)
     before.wait_for_end()
@@ -212,6 +221,7 @@ def test_our_crd_is_applied_over_theirs_and_the_controller_goes_on(theirs: Contr
     assert replica.ends == []
 
 
+@promise("The documented way back to another CRD works while the controller runs.", of="neighbours")
 def test_the_documented_way_back_to_their_crd_is_open_and_the_controller_goes_on(
     own: Plane, ground: Ground, version: str, tmp_path: Path
 ) -> None:
@@ -260,6 +270,10 @@ def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
         )
 
 
+@promise(
+    "A kind whose CRD is missing is done without, and runs without a restart once it is there.",
+    of="mpirt-controller",
+)
 def test_a_controller_does_without_the_crds_of_elastic_jobs_until_they_are_installed(
     own: Plane, ground: Ground, tmp_path: Path
 ) -> None:
@@ -293,6 +307,7 @@ def arena(own: Plane, ground: Ground) -> Ground:
     return ground
 
 
+@promise("TrainingJobs run beside Arena's own MPIJobs, and the documented way to our CRDs works.", of="neighbours")
 def test_training_jobs_run_where_arena_has_its_own_mpijobs(own: Plane, arena: Ground, tmp_path: Path) -> None:
     applied = arena.kubectl("apply", "--kustomize", OURS, check=False)
     with controllers.passing(own, arena, tmp_path) as installed:
@@ -308,6 +323,7 @@ def test_training_jobs_run_where_arena_has_its_own_mpijobs(own: Plane, arena: Gr
     assert (level, page) == ("warning", f"ok\n{reason}\n")
 
 
+@promise("TrainingJobs run beside Arena's own MPIJobs, and the documented way to our CRDs works.", of="neighbours")
 def test_the_documented_way_from_arenas_crds_to_ours_is_open_and_the_controller_goes_on(
     own: Plane, arena: Ground, tmp_path: Path
 ) -> None:

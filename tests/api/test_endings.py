@@ -15,8 +15,10 @@ from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, laun
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import condition, held, told_of
 from tests.kube.wait import until
+from tests.promises import promise
 
 
+@promise("A launcher that fails is tried again, up to backoffLimit times.", of="MPIJob")
 def test_a_launcher_out_of_memory_is_tried_again_and_the_job_succeeds(controller: Controller) -> None:
     with running(controller, "again", retries=1) as one:
         first = launcher(one.job)
@@ -31,6 +33,7 @@ def test_a_launcher_out_of_memory_is_tried_again_and_the_job_succeeds(controller
         assert says in told_of(end, "Restarting")
 
 
+@promise("A launcher that fails is tried again, up to backoffLimit times.", of="MPIJob")
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_job_whose_attempts_are_used_up_fails_with_the_last_ones_cause(
     controller: Controller, retries: int
@@ -49,6 +52,7 @@ def test_a_job_whose_attempts_are_used_up_fails_with_the_last_ones_cause(
         assert len(one.events("MPIJobRestarting")) == retries
 
 
+@promise("Workers that a finished job keeps are not recreated, and go with the job.", of="MPIJob")
 def test_a_kept_worker_that_is_lost_is_not_missed_and_the_others_go_with_the_job(controller: Controller) -> None:
     with running(controller, "kept", retries=0) as one:
         have(one.job, launcher(one.job), SUCCEEDS)
@@ -67,6 +71,7 @@ def test_a_kept_worker_that_is_lost_is_not_missed_and_the_others_go_with_the_job
         until(lambda: not one.job.pods("worker"), within=WITHIN, what=f"the end of {kept}")
 
 
+@promise("The message of a failed job names what died first: a worker before its launcher.", of="MPIJob")
 def test_a_worker_that_died_before_its_launcher_is_the_cause(controller: Controller) -> None:
     with running(controller, "worker", retries=0) as one:
         worker = f"{one.job.name}-worker-1"
@@ -82,6 +87,7 @@ def test_a_worker_that_died_before_its_launcher_is_the_cause(controller: Control
         )
 
 
+@promise("A job that loses a worker or its launcher is tried again and succeeds.", of="MPIJob")
 def test_a_launcher_that_is_deleted_is_replaced_and_the_job_says_so(controller: Controller) -> None:
     with running(controller, "deleted", retries=1) as one:
         first = launcher(one.job)

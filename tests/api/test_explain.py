@@ -12,6 +12,7 @@ from tests.api.controllers import Controller
 from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Kubectl
 from tests.kube.wait import until
+from tests.promises import promise
 from tests.unit.controller.badspecs import BAD, bad_job
 
 BAD_LABEL = "mpirt-test-bad"
@@ -62,6 +63,7 @@ def told(controller: Controller) -> dict[str, str]:
     return found
 
 
+@promise("kubectl explain describes every field of an MPIJob.", of="MPIJob")
 def test_kubectl_explains_every_field(told: dict[str, str]) -> None:
     asked = {f"{place}.{field}" for place, fields in PLACES.items() for field in fields}
 
@@ -69,6 +71,7 @@ def test_kubectl_explains_every_field(told: dict[str, str]) -> None:
     assert {field for field, words in told.items() if not words.endswith(".")} == OBVIOUS & told.keys()
 
 
+@promise("kubectl explain describes every field of an MPIJob.", of="MPIJob")
 @pytest.mark.parametrize("question", ANSWERS)
 def test_what_a_person_would_ask_is_answered(told: dict[str, str], question: str) -> None:
     place, answer = ANSWERS[question]
@@ -76,6 +79,7 @@ def test_what_a_person_would_ask_is_answered(told: dict[str, str], question: str
     assert answer in told[place]
 
 
+@promise("Every invalid spec is reported with the path of the field.", of="MPIJob")
 def test_of_every_bad_spec_the_field_is_named(jobs: Namespace) -> None:
     """By the API server, which then keeps no job, or by the condition of the job that it keeps."""
     bad = {name_of(number): field for number, (_, _, field, _) in enumerate(BAD)}

@@ -10,6 +10,7 @@ from tests.api.controllers import job_name
 from tests.e2e.controller.mpijobs import MpiJob, manifest, submit
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
+from tests.promises import promise
 from tests.unit.controller.mpi_operator_examples import EXAMPLES, example
 
 INDEX = "training.kubeflow.org/replica-index"
@@ -22,6 +23,7 @@ def indices(job: MpiJob) -> list[str]:
     return [pod["metadata"]["labels"].get(INDEX, "") for pod in pods]
 
 
+@promise("A job without Worker runs its launcher alone.", of="MPIJob")
 def test_a_job_without_workers_runs_to_its_end_and_makes_no_stateful_set(jobs: Namespace) -> None:
     name = job_name("alone")
     image = jobs.ground.image("busybox")
@@ -37,6 +39,10 @@ def test_a_job_without_workers_runs_to_its_end_and_makes_no_stateful_set(jobs: N
     assert [rule["resources"] for rule in rules] == [["pods"]]
 
 
+@promise(
+    "Workers that Kueue places by topology carry their ranks in training.kubeflow.org/replica-index.",
+    of="neighbours",
+)
 @pytest.mark.parametrize(
     ("works_too", "ranks"),
     [pytest.param(False, ["0", "1"], id="workers alone"), pytest.param(True, ["1", "2"], id="with the launcher")],
@@ -53,6 +59,7 @@ def test_workers_that_kueue_holds_back_by_topology_carry_their_ranks(
     jobs.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
+@promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
 @pytest.mark.parametrize("path", EXAMPLES)
 def test_a_published_example_runs_to_its_end(jobs: Namespace, path: str) -> None:
     """KWOK plays no probes: that none is left which fails is shown in tests/unit and tests/e2e."""

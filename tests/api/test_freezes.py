@@ -8,6 +8,7 @@ import pytest
 
 from tests.api import outages
 from tests.api.outages import FROZEN, Outage, survived
+from tests.promises import promise
 
 pytestmark = pytest.mark.full(
     "the same as test_outages; a frozen API server is one of those in e2e/rsh/test_outages"
@@ -20,9 +21,13 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
         yield seen
 
 
+@promise(
+    "An outage of the API server changes no job's end, and nothing is created or run twice.", of="mpirt-controller"
+)
 class TestAJobThatTheOutageMet(outages.Jobs):
     pass
 
 
+@promise("A leader that can't renew its lease stops, ends with 244 and is restarted.", of="mpirt-controller")
 class TestTheController(outages.Controllers):
     pass

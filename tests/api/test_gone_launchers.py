@@ -18,6 +18,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 WITHIN = 90.0
 
@@ -36,6 +37,7 @@ def job(alone: Controller) -> MpiJob:
     return made
 
 
+@promise("A launcher Job that a cleaner deletes after its end keeps its end, and is not run again.", of="MPIJob")
 def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(job: MpiJob) -> None:
     let_end(job)
     delete_launcher_job(job)
@@ -46,6 +48,7 @@ def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(jo
     assert launchers(job) <= 1
 
 
+@promise("A launcher Job that is deleted while no controller runs fails the job with LauncherGone.", of="MPIJob")
 def test_one_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
     alone: Controller, job: MpiJob
 ) -> None:

@@ -21,6 +21,7 @@ from tests.api.apiproxy import Where, Write
 from tests.api.beds import Bed, FreeBeds, beds
 from tests.api.controllers import job_name
 from tests.api.gputasks import Task, gpu_plane, ground_of, manifest
+from tests.promises import promise
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
@@ -154,6 +155,10 @@ def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
     assert tuple(courses[PEACE].result().life()) == LIFE
 
 
+@promise(
+    "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
+    of="mpirt-controller",
+)
 @pytest.mark.parametrize("target", KILLS)
 def test_a_task_whose_controller_was_killed_comes_to_the_same_end(courses: Courses, target: str) -> None:
     course, peace = courses[target].result(), courses[PEACE].result()

@@ -35,6 +35,7 @@ from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.plane import nodes
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # Mere words in a status may be kept back for ten seconds.
 QUIET_SECONDS = 12.0
@@ -66,6 +67,7 @@ def tasks(installed: Controller) -> Namespace:
     return installed.namespace
 
 
+@promise("A GPUTask runs in one pod on a node of its GPU model, with the limits that it asks for.", of="GPUTask")
 def test_the_example_runs_on_a_node_of_its_model_and_succeeds(tasks: Namespace) -> None:
     tasks.kubectl("apply", f"--filename={EXAMPLE}")
     task = Task(tasks, "gpu-task")
@@ -85,6 +87,7 @@ def test_the_example_runs_on_a_node_of_its_model_and_succeeds(tasks: Namespace) 
     assert task.events() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskSucceeded"]
 
 
+@promise("A GPUTask of a higher priority displaces one of a lower, which runs again later.", of="GPUTask")
 def test_a_task_of_a_higher_priority_displaces_one_of_a_lower_which_runs_again(
     own: Plane, tasks: Namespace
 ) -> None:
@@ -114,6 +117,7 @@ def test_a_task_of_a_higher_priority_displaces_one_of_a_lower_which_runs_again(
     ]
 
 
+@promise("A GPUTask that finds no node waits and says why.", of="GPUTask")
 def test_a_task_of_the_same_priority_waits_and_says_why(own: Plane, tasks: Namespace) -> None:
     add_gpus(own.kubectl, "single", "gpu-single")
     first = submit(tasks, "first", gpu="single")
@@ -127,6 +131,7 @@ def test_a_task_of_the_same_priority_waits_and_says_why(own: Plane, tasks: Names
     assert first.condition()["reason"] == "GPUTaskRunning"
 
 
+@promise("The pod of a GPUTask is deleted with it.", of="GPUTask")
 def test_a_task_that_is_deleted_takes_its_pod_with_it(tasks: Namespace) -> None:
     task = submit(tasks, "gone")
     task.wait_for("GPUTaskRunning")
@@ -136,6 +141,9 @@ def test_a_task_that_is_deleted_takes_its_pod_with_it(tasks: Namespace) -> None:
     until(lambda: not task.pod(), within=WITHIN, what="its pod to go")
 
 
+@promise(
+    "A foreign pod with the name of a GPUTask is left alone, and the task runs when it is gone.", of="GPUTask"
+)
 def test_a_pod_of_somebody_else_is_left_alone_and_the_task_continues_when_it_is_gone(tasks: Namespace) -> None:
     task = Task(tasks, job_name("taken"))
     tasks.kubectl.apply(plain_pod(task.name, image="busybox"))
@@ -155,6 +163,7 @@ def test_a_pod_of_somebody_else_is_left_alone_and_the_task_continues_when_it_is_
     assert task.pod()["metadata"]["ownerReferences"][0]["uid"] == task.body()["metadata"]["uid"]
 
 
+@promise("A GPUTask that ends by itself is final: it never runs again for its exit code.", of="GPUTask")
 def test_a_task_that_runs_out_of_memory_has_failed_and_does_not_run_again(tasks: Namespace) -> None:
     task = submit(tasks, "memory")
     task.wait_for("GPUTaskRunning")
@@ -174,6 +183,9 @@ def test_a_task_that_runs_out_of_memory_has_failed_and_does_not_run_again(tasks:
     )
 
 
+@promise(
+    "A GPUTask whose pod is taken from it runs again: displaced, deleted, or lost with its node.", of="GPUTask"
+)
 def test_a_task_whose_pod_somebody_deletes_runs_again(tasks: Namespace) -> None:
     task = submit(tasks, "deleted")
     task.wait_for("GPUTaskRunning")
@@ -186,6 +198,7 @@ def test_a_task_whose_pod_somebody_deletes_runs_again(tasks: Namespace) -> None:
     assert task.events() == ["GPUTaskPodCreated", "GPUTaskRunning", "GPUTaskPodDeleted", "GPUTaskRunning"]
 
 
+@promise("A change of a GPUTask takes effect while it waits; one that runs is reported as outdated.", of="GPUTask")
 def test_a_task_that_waits_may_be_changed_and_one_that_runs_is_left_alone(tasks: Namespace) -> None:
     task = submit(tasks, "changed", gpu="none-has-it")
     task.wait_for("GPUTaskUnschedulable")
@@ -203,12 +216,14 @@ def test_a_task_that_waits_may_be_changed_and_one_that_runs_is_left_alone(tasks:
     assert task.status()["observedGeneration"] == task.body()["metadata"]["generation"]
 
 
+@promise("A PriorityClass that does not exist is reported in the GPUTask's status.", of="GPUTask")
 def test_a_priority_that_does_not_exist_is_told(tasks: Namespace) -> None:
     task = submit(tasks, "priority", priority="nobody-has-it")
 
     assert "no PriorityClass with name nobody-has-it was found" in task.wait_for("GPUTaskRefused")["message"]
 
 
+@promise("An invalid field of a GPUTask is refused by the API server, in words that name it.", of="GPUTask")
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
@@ -232,6 +247,7 @@ def test_a_field_that_can_not_be_is_refused_in_words(
     assert said in answer
 
 
+@promise("An invalid field of a GPUTask is refused by the API server, in words that name it.", of="GPUTask")
 def test_a_name_that_is_too_long_is_refused_in_words(tasks: Namespace) -> None:
     assert "the name must have at most 63 characters" in refused(tasks, manifest("x" * 64))
 
@@ -257,6 +273,7 @@ def test_numbers_are_taken(tasks: Namespace) -> None:
     assert task.pod()["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "1G", GPU: "1"}
 
 
+@promise("kubectl get gputask -o wide shows what a task asks for, and why it waits.", of="GPUTask")
 def test_kubectl_shows_what_it_asks_for_and_why_it_waits(tasks: Namespace) -> None:
     amount: dict[str, Any] = {"gpu-amount": 2}
     task = submit(tasks, "shown", gpu="nobody-has-it", **amount)
@@ -271,6 +288,7 @@ def test_kubectl_shows_what_it_asks_for_and_why_it_waits(tasks: Namespace) -> No
     assert message.startswith(f"pod {task.name} is not scheduled: Unschedulable: 0/")
 
 
+@promise("Only a checkpointable GPUTask leaves a node that is about to go.", of="GPUTask")
 def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_stay(
     own: Plane, tasks: Namespace
 ) -> None:
@@ -288,6 +306,9 @@ def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_sta
     assert (staying.uid(), staying.status()["nodeName"]) == (before[staying.name], "spot-1")
 
 
+@promise(
+    "A GPUTask whose pod is taken from it runs again: displaced, deleted, or lost with its node.", of="GPUTask"
+)
 @pytest.mark.timeout(400)
 def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Namespace) -> None:
     add_gpus(own.kubectl, "fragile", "fragile-1")
@@ -308,6 +329,7 @@ def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Name
     assert task.events()[-2:] == ["GPUTaskNodeLost", "GPUTaskRunning"]
 
 
+@promise("A job that runs in peace costs the API server no request but watches.", of="mpirt-controller")
 def test_a_task_costs_seven_writes_and_in_peace_none(
     own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -324,6 +346,10 @@ def test_a_task_costs_seven_writes_and_in_peace_none(
         assert scrape(alone).writes() == WRITES_OF_A_LIFE
 
 
+@promise(
+    "A kind whose CRD is missing is done without, and runs without a restart once it is there.",
+    of="mpirt-controller",
+)
 def test_a_controller_without_the_crd_is_ready_and_runs_tasks_once_there_is_one(
     own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -11,6 +11,7 @@ from tests.e2e.discover.program import LEAST, Ended, run
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import NEVER, STOPS_AFTER
+from tests.promises import promise
 
 
 @pytest.fixture
@@ -23,6 +24,8 @@ def look(namespace: Namespace, account: str, *words: str) -> Ended:
     return run(namespace, "--statefulset", "worker", *words, account=account)
 
 
+@promise("Hosts are listed in the order of their numbers.", of="mpirt-discover")
+@promise("mpirt-discover needs no permission but get and list on pods.", of="mpirt-discover")
 def test_of_twelve_workers_all_are_in_the_order_of_their_numbers(namespace: Namespace, account: str) -> None:
     namespace.workers(12, "busybox")
 
@@ -32,6 +35,10 @@ def test_of_twelve_workers_all_are_in_the_order_of_their_numbers(namespace: Name
     ]
 
 
+@promise(
+    "The annotation mpirt.dev/slots sets a host's slots; slots that can't be read are code 241.",
+    of="mpirt-discover",
+)
 def test_slots_come_from_the_pod(namespace: Namespace, account: str) -> None:
     namespace.workers(2, "busybox")
     namespace.kubectl("annotate", "pod", "worker-1", "mpirt.dev/slots=4")
@@ -45,6 +52,7 @@ def test_slots_come_from_the_pod(namespace: Namespace, account: str) -> None:
     assert "pod worker-1: annotation mpirt.dev/slots: " in ended.errors
 
 
+@promise("A pod is no host from the moment of its deletion, and -v says why it is left out.", of="mpirt-discover")
 def test_a_pod_is_no_host_from_the_moment_that_somebody_deletes_it(namespace: Namespace, account: str) -> None:
     namespace.workers(3, "busybox")
     namespace.kubectl("annotate", "pod", "worker-1", f"{STOPS_AFTER}={NEVER}")
@@ -59,6 +67,7 @@ def test_a_pod_is_no_host_from_the_moment_that_somebody_deletes_it(namespace: Na
     until(lambda: len(look(namespace, account).hosts) == 3, within=60, what="another worker-1 to be Ready")
 
 
+@promise("A pod with the annotation mpirt.dev/draining is no host.", of="mpirt-discover")
 def test_a_pod_that_is_marked_is_no_host(namespace: Namespace, account: str) -> None:
     namespace.workers(2, "busybox")
 
@@ -83,6 +92,7 @@ def test_the_revision_that_was_asked_for_is_the_only_one(namespace: Namespace, a
     assert look(namespace, account, "--revision", _revision(namespace, "worker-1")).hosts == ["worker-1:1"]
 
 
+@promise("An empty list with code 0 means that there is no host; no such job is code 243.", of="mpirt-discover")
 def test_no_hosts_are_an_answer_and_no_job_is_none(namespace: Namespace, account: str) -> None:
     namespace.kubectl.apply(
         manifests.workers(
@@ -97,6 +107,7 @@ def test_no_hosts_are_an_answer_and_no_job_is_none(namespace: Namespace, account
     assert (ended.code, ended.output) == (243, "")
 
 
+@promise("Pods of two owners are two jobs and never one list: code 241 names both.", of="mpirt-discover")
 def test_two_stateful_sets_are_two_jobs(namespace: Namespace, account: str) -> None:
     image = namespace.ground.image("busybox")
     for name in ("worker", "other"):
@@ -113,6 +124,9 @@ def test_two_stateful_sets_are_two_jobs(namespace: Namespace, account: str) -> N
     assert look(namespace, account).hosts == ["worker-0:1"]
 
 
+@promise(
+    "Without the permission to list pods mpirt-discover prints nothing and ends with 242.", of="mpirt-discover"
+)
 def test_a_permission_that_is_withdrawn_is_no_empty_list(namespace: Namespace, account: str) -> None:
     namespace.workers(2, "busybox")
     assert len(look(namespace, account).hosts) == 2

@@ -18,6 +18,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 WITHIN = 120.0
 FOREVER = {"Launcher": {ENDS: NEVER}}
@@ -78,6 +79,9 @@ def let_end(job: MpiJob) -> None:
     job.namespace.kubectl("annotate", "pods", f"--selector={labels}", f"{ENDS}=0", "--overwrite")
 
 
+@promise(
+    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
+)
 def test_an_invalid_job_that_is_suspended_gives_its_places_back(running: dict[str, MpiJob]) -> None:
     job = running["suspended"]
 
@@ -89,6 +93,9 @@ def test_an_invalid_job_that_is_suspended_gives_its_places_back(running: dict[st
     assert (reason(job), job.condition("Running")["message"]) == ("MPIJobFailedValidation", PROBLEM)
 
 
+@promise(
+    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
+)
 def test_an_invalid_job_that_has_ended_is_cleaned_up(running: dict[str, MpiJob]) -> None:
     job = running["cleaned"]
 
@@ -98,6 +105,9 @@ def test_an_invalid_job_that_has_ended_is_cleaned_up(running: dict[str, MpiJob])
     until(lambda: not job.pods("worker"), within=WITHIN, what="its worker to be gone")
 
 
+@promise(
+    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
+)
 def test_an_invalid_job_that_has_ended_is_deleted_after_its_ttl(running: dict[str, MpiJob]) -> None:
     job = running["deleted"]
 
@@ -107,6 +117,9 @@ def test_an_invalid_job_that_has_ended_is_deleted_after_its_ttl(running: dict[st
     until(lambda: not job.namespace.kubectl(*gone).stdout, within=WITHIN, what="the job to be deleted")
 
 
+@promise(
+    "The runPolicy of a job with an invalid spec still counts: suspend, deadline, clean-up and TTL.", of="MPIJob"
+)
 def test_an_invalid_job_fails_at_its_deadline(running: dict[str, MpiJob]) -> None:
     job = running["overdue"]
 
@@ -117,6 +130,7 @@ def test_an_invalid_job_fails_at_its_deadline(running: dict[str, MpiJob]) -> Non
     assert job.condition("Failed")["reason"].startswith("DeadlineExceeded")
 
 
+@promise("The API server refuses a number of workers out of a job's limits.", of="MPIJob")
 def test_a_number_of_workers_out_of_the_limits_of_an_elastic_job_is_refused(jobs: Namespace) -> None:
     job = submit(jobs, job_name("elastic"), "busybox", ("true",), elastic=ELASTIC, runPolicy={"suspend": True})
 
@@ -127,12 +141,14 @@ def test_a_number_of_workers_out_of_the_limits_of_an_elastic_job_is_refused(jobs
     assert replicas(job) == 3
 
 
+@promise("The API server refuses a number of workers out of a job's limits.", of="MPIJob")
 def test_more_workers_than_any_job_may_have_are_refused(jobs: Namespace) -> None:
     job = submit(jobs, job_name("large"), "busybox", ("true",), runPolicy={"suspend": True})
 
     assert "should be less than or equal to 10000" in scaled(jobs, f"mpijobs.kubeflow.org/{job.name}", 10_001)
 
 
+@promise("The API server refuses to scale a TrainingJob out of minReplicas and maxReplicas.", of="TrainingJob")
 def test_a_number_of_workers_out_of_the_limits_of_a_training_job_is_refused(jobs: Namespace) -> None:
     job = trainings.submit(jobs, job_name("limited"), replicas=2, least=2, most=3, on_job=SUSPENDED)
     name = f"{trainings.CRDS[0]}/{job.name}"

@@ -26,6 +26,7 @@ from tests.neighbours import kueue
 from tests.neighbours.kueue import is_true, queue, queued
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
+from tests.promises import promise
 
 JOBS, AT_ONCE = sizes.of(merge=60, full=200), 10
 # Of a job: two pods.
@@ -92,6 +93,7 @@ def pods(job: MpiJob) -> list[dict[str, Any]]:
     return [*job.pods("launcher"), *job.pods("worker")]
 
 
+@promise("Never more jobs run than a Kueue quota allows, and all come to their ends.", of="neighbours")
 @pytest.mark.timeout(900)
 def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None:
     alone, beside = numbered("alone"), numbered("queued")
@@ -195,6 +197,7 @@ def _role(state: State) -> str:
     return str(state.body["metadata"]["labels"]["training.kubeflow.org/job-role"])
 
 
+@promise("A job for which Kueue has no room stays suspended, without pods.", of="neighbours")
 def test_a_job_without_a_place_is_suspended_until_another_has_ended(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, str(CPU_OF_THREE)):
         first = submit(bed.namespace, name, RUNS_ON)
@@ -210,6 +213,7 @@ def test_a_job_without_a_place_is_suspended_until_another_has_ended(bed: Bed, na
         assert not second.holds("Suspended")
 
 
+@promise("A job that Kueue displaces is gone before the other one starts, and runs again later.", of="neighbours")
 def test_a_displaced_jobs_pods_are_gone_before_others_are_created_and_it_runs_again(bed: Bed, name: str) -> None:
     bed.namespace.ground.kubectl.apply(kueue.priority(name, 1000))
     with queue(bed.namespace, name, str(CPU_OF_THREE), preempts=True):
@@ -241,6 +245,7 @@ def together(states: Sequence[State], *jobs: MpiJob) -> list[set[str]]:
     return found
 
 
+@promise("A job that fails or is deleted leaves its place in Kueue to the next one.", of="neighbours")
 def test_a_failed_job_leaves_its_place_to_others(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, str(CPU_OF_THREE)):
         failing = submit(bed.namespace, name, FAILS, runPolicy={"backoffLimit": 0, "cleanPodPolicy": "Running"})
@@ -252,6 +257,7 @@ def test_a_failed_job_leaves_its_place_to_others(bed: Bed, name: str) -> None:
         assert is_true(workload(failing), "Finished")
 
 
+@promise("A job that fails or is deleted leaves its place in Kueue to the next one.", of="neighbours")
 def test_a_job_that_is_deleted_while_it_waits_leaves_nothing(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, "0"):
         job = submit(bed.namespace, name)
@@ -269,6 +275,7 @@ def test_a_job_that_is_deleted_while_it_waits_leaves_nothing(bed: Bed, name: str
         )
 
 
+@promise("A job that is scaled is stopped by Kueue and admitted again with its new size.", of="neighbours")
 def test_a_job_that_is_scaled_is_stopped_and_admitted_again_with_its_new_size(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, "1"):
         job = submit(bed.namespace, name, RUNS_ON)
@@ -287,6 +294,7 @@ def test_a_job_that_is_scaled_is_stopped_and_admitted_again_with_its_new_size(be
         assert counts == {"launcher": 1, "worker": 3}
 
 
+@promise("A job that is scaled is stopped by Kueue and admitted again with its new size.", of="neighbours")
 def test_a_job_that_is_scaled_beyond_its_quota_waits(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, str(CPU_OF_THREE)):
         job = submit(bed.namespace, name, RUNS_ON)
@@ -299,6 +307,7 @@ def test_a_job_that_is_scaled_beyond_its_quota_waits(bed: Bed, name: str) -> Non
         wait_until_queued(job)
 
 
+@promise("Fields that Kueue doesn't know stay in a job.", of="neighbours")
 def test_fields_that_kueue_does_not_know_survive_it(bed: Bed, name: str) -> None:
     with queue(bed.namespace, name, "1"):
         job = submit(bed.namespace, name, elastic={"minReplicas": 1, "maxReplicas": 4}, mainContainer="mpi")

@@ -16,6 +16,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 WITHIN = 120.0
 
@@ -75,6 +76,7 @@ def long(controller: Controller) -> Iterator[MpiJob]:
     job.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
+@promise("An object of the name that a job needs is left alone if it is not the job's, and reported.", of="MPIJob")
 def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
     over: dict[str, MpiJob], long: MpiJob, taken: Taken
 ) -> None:
@@ -88,6 +90,7 @@ def test_an_object_of_somebody_elses_is_left_alone_and_told_of(
     assert taken.workers == []
 
 
+@promise("At the end of a job cleanPodPolicy decides which pods stay.", of="MPIJob")
 @pytest.mark.parametrize(
     ("policy", "workers", "launchers"),
     [("All", 0, 0), ("Running", 0, 1), ("None", 1, 1)],
@@ -107,6 +110,7 @@ def test_when_a_job_is_over_its_pods_go_by_the_policy(
     assert exists(job, f"job/{job.name}-launcher")
 
 
+@promise("With ttlSecondsAfterFinished the MPIJob is deleted, with all that belongs to it.", of="MPIJob")
 def test_with_a_time_to_live_the_job_itself_goes_and_all_of_it(over: dict[str, MpiJob]) -> None:
     job = over["TTL"]
     until(lambda: not exists(job, f"mpijobs.kubeflow.org/{job.name}"), within=WITHIN, what="the job to be gone")
@@ -119,6 +123,7 @@ def test_with_a_time_to_live_the_job_itself_goes_and_all_of_it(over: dict[str, M
     )
 
 
+@promise("A finished job stays finished when its launcher Job is deleted.", of="MPIJob")
 def test_a_finished_job_whose_launcher_job_is_deleted_stays_as_it_ended(over: dict[str, MpiJob]) -> None:
     job = over["Running"]
     job.wait_for_end()
@@ -133,6 +138,7 @@ def test_a_finished_job_whose_launcher_job_is_deleted_stays_as_it_ended(over: di
     assert job.status()["conditions"] == before["conditions"]
 
 
+@promise("A finished job runs again when the annotation mpirt.dev/rerun gets another value.", of="MPIJob")
 def test_a_finished_job_runs_again_by_an_annotation_with_another_value(over: dict[str, MpiJob]) -> None:
     job = over["All"]
     job.wait_for_end()
@@ -147,6 +153,7 @@ def test_a_finished_job_runs_again_by_an_annotation_with_another_value(over: dic
     assert events(job, "MPIJobRunAgain") == ["The job runs again."]
 
 
+@promise("With mpirt.dev/rerun-when-deleted the deletion of its launcher Job runs a job again.", of="MPIJob")
 def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_says_so(jobs: Namespace) -> None:
     job = submit(jobs, job_name("when-deleted"), "busybox", DONE, workers=1)
     annotate(job, "mpirt.dev/rerun-when-deleted=true")
@@ -164,6 +171,7 @@ def test_a_finished_job_runs_again_by_the_deletion_of_its_launcher_job_where_it_
     until(again, within=WITHIN, what="another launcher, and its end", instead=job.status)
 
 
+@promise("Workers that a finished job keeps are not recreated, and go with the job.", of="MPIJob")
 def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(jobs: Namespace) -> None:
     job = submit(jobs, job_name("kept"), "busybox", DONE, workers=2)
     job.wait_for_end()
@@ -178,6 +186,7 @@ def test_workers_that_a_finished_job_keeps_are_not_made_again_and_go_with_it(job
     until(lambda: not job.pods("worker"), within=WITHIN, what="the worker that was kept to be gone")
 
 
+@promise("The time of activeDeadlineSeconds counts while workers are Pending, too.", of="MPIJob")
 def test_the_time_that_a_job_may_take_counts_while_its_workers_are_pending(jobs: Namespace) -> None:
     job = submit(
         jobs,
@@ -196,6 +205,7 @@ def test_the_time_that_a_job_may_take_counts_while_its_workers_are_pending(jobs:
     until(lambda: not job.pods("worker"), within=WITHIN, what="its worker to be gone")
 
 
+@promise("A suspended job has no pods, and starts again when it is resumed.", of="MPIJob")
 def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: MpiJob) -> None:
     long.wait_for("Running")
 
@@ -212,6 +222,9 @@ def test_a_suspended_job_has_no_pods_and_starts_anew_when_it_is_resumed(long: Mp
     assert long.condition("Suspended")["reason"] == "MPIJobResumed"
 
 
+@promise(
+    "A template that the API server rejects is reported with its words before anything is created.", of="MPIJob"
+)
 @pytest.mark.parametrize("replica", ["Launcher", "Worker"])
 def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Namespace, replica: str) -> None:
     job = submit(jobs, job_name("refused"), "busybox", DONE, workers=1, **{replica.lower(): REFUSED})
@@ -225,6 +238,7 @@ def test_a_template_that_the_api_server_refuses_is_told_with_its_words(jobs: Nam
     assert not exists(job, f"configmap/{job.name}-config")
 
 
+@promise("A job whose template was rejected runs once the template is corrected.", of="MPIJob")
 def test_a_job_whose_template_was_refused_runs_once_it_is_mended(jobs: Namespace) -> None:
     job = submit(jobs, job_name("mended"), "busybox", DONE, workers=1, worker=REFUSED)
     until(lambda: job.condition("Running").get("reason") == "MPIJobFailedValidation", within=WITHIN, what="a no")
@@ -234,6 +248,7 @@ def test_a_job_whose_template_was_refused_runs_once_it_is_mended(jobs: Namespace
     job.wait_for_end()
 
 
+@promise("An object of the name that a job needs is left alone if it is not the job's, and reported.", of="MPIJob")
 def test_a_job_goes_on_when_the_name_is_free(taken: Taken) -> None:
     taken.job.wait_for_end()
 

@@ -24,6 +24,7 @@ from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 from tests.plane import nodes
+from tests.promises import promise
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -118,6 +119,7 @@ def cope_with_losses(one: Story) -> None:
     one.job.namespace.kubectl("annotate", "mpijobs.kubeflow.org", one.job.name, name)
 
 
+@promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
 def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims, times: Times) -> None:
     one = victims.workers.story
     assert len(victims.workers.workers) == 2
@@ -130,6 +132,7 @@ def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Vict
     assert one.events("MPIJobRestarting") == []
 
 
+@promise("A launcher on a lost node gets a successor on another node, and the job succeeds.", of="MPIJob")
 @pytest.mark.parametrize("which", ["led", "whole"])
 def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims: Victims, which: str) -> None:
     victim: Victim = getattr(victims, which)
@@ -166,6 +169,7 @@ def test_a_lost_launcher_is_reported_though_one_had_failed_on_that_node_before(v
     ]
 
 
+@promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")
 def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victims) -> None:
     one = victims.led_once.story
     [first] = map(name, victims.led_once.launchers)
@@ -176,12 +180,14 @@ def test_one_that_may_not_be_tried_again_fails_with_pod_and_node(victims: Victim
     assert f"auncher pod {first} was lost with its node {NODE}" in held(end)["Failed"]
 
 
+@promise("A pod that a person has deleted on a lost node is replaced when its tolerations are over.", of="MPIJob")
 def test_workers_that_a_person_deleted_there_are_made_again_when_what_they_tolerate_is_over(
     victims: Victims,
 ) -> None:
     wait_for_workers_elsewhere(victims.deleted.story)
 
 
+@promise("A toleration of lost nodes in the template is kept: such workers stay there.", of="MPIJob")
 def test_workers_that_tolerate_the_loss_for_ever_stay_though_others_are_made_again(victims: Victims) -> None:
     wait_for_workers_elsewhere(victims.workers.story)
 

@@ -15,6 +15,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 JOBS, WORKERS = 50, 8
 
@@ -50,6 +51,7 @@ def test_each_has_all_of_its_objects_and_pods(many: Controller) -> None:
     }
 
 
+@promise("A job that runs in peace costs the API server no request but watches.", of="mpirt-controller")
 def test_a_controller_of_many_running_jobs_comes_to_rest(many: Controller) -> None:
     rest = Rest(lambda: parse(many.replicas[0].page("/metrics")).requests())
 

@@ -16,6 +16,7 @@ from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -87,6 +88,9 @@ def test_a_policy_on_jobs_that_the_launcher_obeys_does_not_refuse_the_workers(jo
         jobs.kubectl("delete", "mpijobs.kubeflow.org", name, "--wait=false")
 
 
+@promise(
+    "A template that the API server rejects is reported with its words before anything is created.", of="MPIJob"
+)
 def test_a_policy_on_stateful_sets_sees_all_of_the_workers_and_refuses_them_before_anything_is_made(
     jobs: Namespace,
 ) -> None:

@@ -25,6 +25,7 @@ from tests.api.trainings import training_job
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 SEED = "mpirt"
 JOBS, WORKERS, OPERATIONS = 50, 8, 10
@@ -96,19 +97,25 @@ def test_launchers_are_told_of_these_hosts(run: Run) -> None:
     )
 
 
+@promise("No change leads to fewer workers than minReplicas or more than maxReplicas.", of="TrainingJob")
 def test_no_job_ever_wants_fewer_or_more_workers_than_allowed(run: Run) -> None:
     assert broken_limits(run.told, least=LEAST, most=MOST) == []
 
 
+@promise("A number of a worker is never used twice in a job, and no pod is created twice.", of="TrainingJob")
 def test_no_number_is_used_twice(run: Run) -> None:
     assert numbers_used_twice(run.told) == []
     assert made_twice(run.bed.proxy.writes()) == []
 
 
+@promise(
+    "A ScaleIn removes exactly the workers that it names, or those with the highest numbers.", of="TrainingJob"
+)
 def test_a_scaler_means_the_workers_that_it_asks_for(run: Run) -> None:
     assert wrong_choices(run.told) == []
 
 
+@promise("No worker is deleted that nobody has asked to leave.", of="TrainingJob")
 def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: Run) -> None:
     assert unasked_deletions(run.told, run.killed) == []
 

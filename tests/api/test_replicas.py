@@ -27,6 +27,7 @@ from tests.kube.wait import until
 from tests.plane.children import Child
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 # Twenty seconds are promised; a machine that is busy with other things gets more.
 WITHIN = 45.0
@@ -100,16 +101,19 @@ def frozen(bed: Bed, killed: Change) -> Change:
 
 
 class TestWhileJobsAreMade:
+    @promise("When the leader is killed or stands still, the other replica takes over.", of="mpirt-controller")
     def test_when_the_leader_is_killed_another_process_acts(self, killed: Change) -> None:
         print(f"another process acted {killed.took:.1f} s after the leader was killed")
 
         assert killed.took < WITHIN
 
+    @promise("When the leader is killed or stands still, the other replica takes over.", of="mpirt-controller")
     def test_when_the_leader_stands_still_another_process_acts(self, frozen: Change) -> None:
         print(f"another process acted {frozen.took:.1f} s after the leader had been stopped")
 
         assert frozen.took < WITHIN
 
+    @promise("A replica without the lease writes nothing.", of="mpirt-controller")
     def test_a_leader_that_goes_on_when_another_acts_writes_nothing_and_ends(
         self, bed: Bed, frozen: Change
     ) -> None:
@@ -128,6 +132,7 @@ class TestWhileJobsAreMade:
         assert [len(pods) for pods in launchers] == [1] * JOBS * 2
         assert {starts(pod) for [pod] in launchers} == {1}
 
+    @promise("Jobs that run go on while no controller acts.", of="mpirt-controller")
     @pytest.mark.usefixtures("frozen")
     def test_a_job_that_ran_meanwhile_runs_on(self, running: MpiJob) -> None:
         [launcher] = running.pods("launcher")
@@ -141,11 +146,13 @@ class TestWhileJobsAreMade:
         assert max(map(len, writers)) == 2, "no job was begun by one and ended by the other"
         assert made_twice(bed.proxy.writes()) == []
 
+    @promise("A replica without the lease writes nothing.", of="mpirt-controller")
     @pytest.mark.usefixtures("frozen")
     def test_nobody_writes_who_does_not_hold_the_lease(self, bed: Bed) -> None:
         assert intruders(bed.proxy.writes()) == []
 
 
+@promise("A controller that is told to end releases the lease and ends with 0.", of="mpirt-controller")
 def test_who_is_asked_to_end_leaves_the_lease_to_the_other(plane: Plane, cluster: Ground, tmp_path: Path) -> None:
     with controllers.passing(plane, cluster, tmp_path, replicas=2) as pair:
         leader = pair.leader()

@@ -22,6 +22,7 @@ from tests.e2e.controller.watching import State, Watch, watch
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, GRACE, NEVER, STOPS_AFTER
+from tests.promises import promise
 
 # As promised. On an idle machine it takes a tenth of a second.
 WITHIN = 5.0
@@ -114,6 +115,7 @@ def whole(running: MpiJob) -> MpiJob:
     return running
 
 
+@promise("Objects of a job that are deleted or edited by hand are as before within 5 s.", of="MPIJob")
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.what.partition('/')[0]}: {edit.name}")
 def test_what_is_edited_becomes_what_it_was(whole: MpiJob, times: Times, edit: Edit) -> None:
     kind, name = named(whole, edit.what)
@@ -135,6 +137,7 @@ def test_what_is_edited_becomes_what_it_was(whole: MpiJob, times: Times, edit: E
     assert edited.moment.until(restored.moment) < WITHIN
 
 
+@promise("Objects of a job that are deleted or edited by hand are as before within 5 s.", of="MPIJob")
 @pytest.mark.parametrize("what", OBJECTS, ids=lambda what: what.partition("/")[0])
 def test_what_is_deleted_is_made_again(whole: MpiJob, times: Times, what: str) -> None:
     kind, name = named(whole, what)
@@ -153,6 +156,7 @@ def test_what_is_deleted_is_made_again(whole: MpiJob, times: Times, what: str) -
     assert essence(back.body) == essence(before.body)
 
 
+@promise("Two launchers of a job never run at the same time.", of="MPIJob")
 def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is_gone(whole: MpiJob) -> None:
     [pod] = [pod for pod in whole.pods("launcher") if "deletionTimestamp" not in pod["metadata"]]
     kind, name = named(whole, "job/-launcher")
@@ -188,6 +192,7 @@ def test_a_copy_of_the_launcher_pod_does_not_hold_back_a_launcher_job_that_comes
     kubectl("delete", "pod", copy)
 
 
+@promise("Two launchers of a job never run at the same time.", of="MPIJob")
 def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
     """Whoever replaces the pod, and however long that one takes to end."""
     [old] = [pod["metadata"]["uid"] for pod in whole.pods("launcher") if not is_ended(pod)]
@@ -206,6 +211,7 @@ def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> No
     assert started.version > over.version
 
 
+@promise("Deleted workers are recreated within 5 s after their previous pods are gone.", of="MPIJob")
 def test_workers_come_back_as_soon_as_the_ones_before_them_are_gone(controller: Controller, times: Times) -> None:
     """Kubernetes alone would try again ever more seldom: after minutes, in the end."""
     namespace = controller.namespace

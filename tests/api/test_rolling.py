@@ -16,6 +16,7 @@ from tests.e2e.controller.times import Times
 from tests.e2e.controller.watching import State, Watch, watch
 from tests.kube.kubectl import is_ready
 from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER
+from tests.promises import promise
 
 ROLLED_WITHIN = 150.0
 REVISION = "controller-revision-hash"
@@ -38,6 +39,7 @@ def life(controller: Controller) -> Iterator[Story]:
     controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
+@promise("A changed launcher template replaces the launcher, and no worker.", of="MPIJob")
 def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_workers(life: Story) -> None:
     running = life.job
     workers = {uid(pod) for pod in running.pods("worker")}
@@ -54,6 +56,9 @@ def test_a_changed_launcher_template_replaces_the_launcher_and_leaves_the_worker
     assert {uid(pod) for pod in running.pods("worker")} == workers
 
 
+@promise(
+    "A changed worker template replaces all workers at once, and the launcher starts after that.", of="MPIJob"
+)
 def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_starts(
     life: Story, times: Times
 ) -> None:
@@ -91,6 +96,9 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
     assert hostfile(running) == sorted(name(pod) for pod in running.pods("worker"))
 
 
+@promise(
+    "A changed worker template replaces all workers at once, and the launcher starts after that.", of="MPIJob"
+)
 def test_all_workers_get_a_template_at_once_even_one_that_can_not_start_and_then_the_next_one(life: Story) -> None:
     running = life.job
     right = running.namespace.ground.image("busybox")

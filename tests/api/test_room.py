@@ -18,6 +18,7 @@ from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.scaling.room import with_room
 from mpirt.errors import SpecError
 from tests.e2e.ground import Namespace
+from tests.promises import promise
 from tests.unit.controller.jobs import NOON
 from tests.unit.controller.trainings import training_job
 
@@ -51,6 +52,9 @@ def longest(count: int) -> list[str]:
     return [worker_name(NAME, 999_999 - number) for number in range(count)]
 
 
+@promise(
+    "The largest number of workers that a TrainingJob allows has room in ConfigMap and status.", of="TrainingJob"
+)
 def test_a_config_map_with_their_names_is_accepted_and_with_one_more_is_not(namespace: Namespace) -> None:
     # With this the ConfigMap is full before the status is.
     given = settings(padding=100_000)
@@ -65,6 +69,9 @@ def test_a_config_map_with_their_names_is_accepted_and_with_one_more_is_not(name
     assert created(most) == ""
 
 
+@promise(
+    "The largest number of workers that a TrainingJob allows has room in ConfigMap and status.", of="TrainingJob"
+)
 def test_a_status_with_their_names_is_accepted_while_all_of_them_leave(namespace: Namespace) -> None:
     names = tuple(longest(most_of(namespace, settings())))
     job = training_job(replicas=1, most=None)

@@ -21,6 +21,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 MPIRT = Path(sys.executable).with_name("mpirt")
 WITHIN = trainings.WITHIN
@@ -54,6 +55,7 @@ def running(bed: Bed, *, workers: int = 2, **fields: object) -> Training:
     return job
 
 
+@promise("mpirt scale adds and removes workers, and shows what becomes of each.", of="mpirt")
 def test_more_workers_join(bed: Bed) -> None:
     job = running(bed)
     # It looks once a second: without this it may see the end together with the workers, or before they are hosts.
@@ -78,6 +80,7 @@ def test_more_workers_join(bed: Bed) -> None:
     assert job.replicas() == 4
 
 
+@promise("mpirt scale adds and removes workers, and shows what becomes of each.", of="mpirt")
 def test_the_worker_that_is_named_leaves_when_nothing_runs_in_it(bed: Bed) -> None:
     job = running(bed, workers=3)
     bed.proxy.busy[job.worker(1)] = 1
@@ -94,6 +97,7 @@ def test_the_worker_that_is_named_leaves_when_nothing_runs_in_it(bed: Bed) -> No
     assert job.workers() == [job.worker(0), job.worker(2)]
 
 
+@promise("mpirt scale ends with 253 and says why if the change fails or is not done in time.", of="mpirt")
 def test_fewer_workers_than_the_job_needs_are_refused_and_none_leaves(bed: Bed) -> None:
     job = running(bed, least=2)
 
@@ -105,6 +109,7 @@ def test_fewer_workers_than_the_job_needs_are_refused_and_none_leaves(bed: Bed) 
     assert job.workers() == [job.worker(0), job.worker(1)]
 
 
+@promise("mpirt scale ends with 253 and says why if the change fails or is not done in time.", of="mpirt")
 def test_a_worker_that_stays_in_use_fails_the_change_at_its_time_limit(bed: Bed) -> None:
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1
@@ -116,6 +121,7 @@ def test_a_worker_that_stays_in_use_fails_the_change_at_its_time_limit(bed: Bed)
     assert job.workers() == [job.worker(0), job.worker(1)]
 
 
+@promise("mpirt scale JOB NUMBER does the same as kubectl scale.", of="mpirt")
 def test_a_number_is_what_kubectl_scale_sets(bed: Bed) -> None:
     job = running(bed)
 
@@ -127,6 +133,7 @@ def test_a_number_is_what_kubectl_scale_sets(bed: Bed) -> None:
     assert job.replicas() == 3
 
 
+@promise("mpirt scale adds and removes workers, and shows what becomes of each.", of="mpirt")
 def test_an_mpi_job_has_one_worker_more(bed: Bed) -> None:
     job = submit_mpi_job(
         bed.namespace,
@@ -150,6 +157,7 @@ def test_an_mpi_job_has_one_worker_more(bed: Bed) -> None:
     assert f"remove the highest one instead: mpirt scale {job.name} -1" in said
 
 
+@promise("mpirt scale names a job or a worker that does not exist, and ends with 243.", of="mpirt")
 @pytest.mark.parametrize(
     ("words", "code", "problem"),
     [
@@ -163,6 +171,7 @@ def test_a_job_that_is_not_there_is_named(bed: Bed, words: tuple[str, ...], code
     assert (ended_with, problem in said) == (code, True), said
 
 
+@promise("mpirt scale names a job or a worker that does not exist, and ends with 243.", of="mpirt")
 def test_a_pod_that_is_no_worker_of_the_job_is_refused_before_anything_is_asked_for(bed: Bed) -> None:
     job = running(bed)
 
@@ -184,6 +193,7 @@ def test_a_job_that_no_controller_knows_has_no_workers_whatever_else_is_there(be
     assert "its workers are none" in said
 
 
+@promise("mpirt scale, if interrupted, says how to undo the change, which goes on.", of="mpirt")
 def test_who_interrupts_it_is_told_how_to_undo_the_change_which_goes_on(bed: Bed) -> None:
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1

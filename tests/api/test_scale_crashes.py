@@ -20,6 +20,7 @@ from tests.api.states import State
 from tests.api.straight import Straight
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)
@@ -61,6 +62,10 @@ def in_a_bed(
         return live(bed, recorders[bed.namespace.name], change, peace, write)
 
 
+@promise(
+    "A controller that is killed at any write leaves no trace: the next one reaches the same end.",
+    of="mpirt-controller",
+)
 @pytest.mark.parametrize(("what", "write"), KILLS)
 def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
     courses: Courses, what: str, write: str
@@ -70,6 +75,7 @@ def test_a_change_whose_controller_was_killed_comes_to_the_same_end(
     assert not course.difference, course.difference
 
 
+@promise("A number of a worker is never used twice in a job, and no pod is created twice.", of="TrainingJob")
 @pytest.mark.parametrize(("what", "write"), KILLS)
 def test_no_pod_is_made_twice_and_no_number_is_used_twice(courses: Courses, what: str, write: str) -> None:
     course, change = courses[what, write].result(), CHANGES[what]
@@ -89,6 +95,9 @@ def test_the_wanted_workers_change_once(courses: Courses, what: str, write: str)
     ]
 
 
+@promise(
+    "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
+)
 @pytest.mark.parametrize("what", IN_PEACE)
 def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> None:
     course, change = courses[what, PEACE].result(), IN_PEACE[what]
@@ -102,6 +111,9 @@ def test_the_end_is_the_one_that_was_asked_for(courses: Courses, what: str) -> N
     assert {scaler["status"]["phase"] for scaler in course.scalers()} <= {"ScaleSucceeded"}
 
 
+@promise(
+    "A worker on a node that is about to go gets a successor, first if the job can't do without.", of="TrainingJob"
+)
 @pytest.mark.parametrize("what", IN_PEACE)
 def test_a_change_is_these_writes(courses: Courses, what: str) -> None:
     done, expected = courses[what, PEACE].result().writes(), IN_PEACE[what].writes

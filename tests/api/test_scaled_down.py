@@ -20,6 +20,7 @@ from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 WITHIN = 90.0
 # Later answers than the first, so that one of them was given after everything was known.
@@ -51,6 +52,7 @@ def job(bed: Bed) -> MpiJob:
     return made
 
 
+@promise("Workers of an MPIJob that is scaled down are deleted only when no command runs in them.", of="MPIJob")
 def test_workers_that_leave_are_deleted_only_when_all_of_them_are_free(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
     bed.proxy.busy[worker(job, 2)] = 1
@@ -68,6 +70,9 @@ def test_workers_that_leave_are_deleted_only_when_all_of_them_are_free(bed: Bed,
     assert [answer.sessions for answer in answers[-2:]] == [0, 0]
 
 
+@promise(
+    "Of an MPIJob that is scaled down the highest workers leave, and the others stay as they are.", of="MPIJob"
+)
 def test_those_with_the_highest_numbers_leave_and_the_others_stay_as_they_are(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
 
@@ -79,6 +84,7 @@ def test_those_with_the_highest_numbers_leave_and_the_others_stay_as_they_are(be
     assert job.holds("Running")
 
 
+@promise("A worker in use that is not needed any more is deleted after 5 min.", of="MPIJob")
 def test_a_worker_in_use_is_deleted_when_it_has_been_leaving_for_five_minutes(bed: Bed, job: MpiJob) -> None:
     bed.proxy.busy[worker(job, 3)] = 1
     scale(job, 3)
@@ -92,6 +98,7 @@ def test_a_worker_in_use_is_deleted_when_it_has_been_leaving_for_five_minutes(be
     assert {answer.sessions for answer in bed.proxy.answers(worker(job, 3))} == {1}
 
 
+@promise("A worker that is needed again before it is deleted is a host again.", of="MPIJob")
 def test_one_that_is_wanted_again_before_it_is_free_is_a_host_again(bed: Bed, job: MpiJob) -> None:
     before = uids(job)
     bed.proxy.busy[worker(job, 3)] = 1

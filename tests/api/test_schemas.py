@@ -19,6 +19,7 @@ from tests.e2e.ground import Namespace
 from tests.kube.programs import modules
 from tests.plane import shared
 from tests.plane.plane import Plane
+from tests.promises import promise
 from tests.unit.controller.jobs import container, mpi_job, template
 from tests.unit.controller.test_closed_crds import CRDS, nodes
 
@@ -78,6 +79,7 @@ TAKEN: dict[str, Any] = {
 }
 
 
+@promise("An optional field of a pod may be null, and a quantity a text or a whole number.", of="MPIJob")
 @pytest.mark.parametrize("what", TAKEN)
 def test_what_people_write_in_pods_is_stored_as_it_is_written(namespace: Namespace, what: str) -> None:
     spec = {"containers": [PLAIN], **TAKEN[what]}
@@ -109,6 +111,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@promise("What no pod may have is refused with its place: a misspelt field, a quantity like 0.5.", of="MPIJob")
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_no_pod_may_have_is_refused_with_its_place(namespace: Namespace, what: str) -> None:
     spec, said = REFUSED[what]

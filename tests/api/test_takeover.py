@@ -18,6 +18,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.kube.kubectl import Manifest
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.promises import promise
 
 ANOTHER = "example.com/another"
 US = "mpirt.dev/controller"
@@ -97,6 +98,7 @@ def theirs(controller: Controller) -> TheirJob:
     return TheirJob(controller)
 
 
+@promise("A job that mpi-operator has started or run to its end is left alone.", of="neighbours")
 def test_a_job_that_runs_under_mpi_operator_is_not_touched(controller: Controller, theirs: TheirJob) -> None:
     theirs.begin()
     theirs.launch()
@@ -114,6 +116,7 @@ def test_a_job_that_runs_under_mpi_operator_is_not_touched(controller: Controlle
     assert theirs.job.status() == {}
 
 
+@promise("A job that another controller began and never started says so after a minute.", of="neighbours")
 def test_a_job_that_mpi_operator_never_started_says_why_it_does_not_run(theirs: TheirJob) -> None:
     theirs.begin()
     before, config = theirs.objects(), theirs.config()
@@ -131,6 +134,10 @@ def test_a_job_that_mpi_operator_never_started_says_why_it_does_not_run(theirs: 
     assert theirs.config() == config
 
 
+@promise(
+    "A job that mpi-operator has begun but not started runs here once it names mpirt.dev/controller.",
+    of="neighbours",
+)
 @pytest.mark.parametrize(
     "suspend", [False, True], ids=["without a launcher Job", "with a launcher Job that waits"]
 )

@@ -31,6 +31,7 @@ from tests.kube.programs import newpython
 from tests.kube.wait import until
 from tests.plane import plane, shared
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # Python 3.11 gives up at 1,000; the API server stores 9,990 in an unknown field, and can't read that any more.
 DEPTHS = (500, 1_100, 9_900, 9_988, 9_990)
@@ -92,6 +93,9 @@ def opened(own: Plane) -> Iterator[None]:
     until(lambda: not keeps_unknown_fields(own), within=WITHIN, what="CRDs that drop unknown fields")
 
 
+@promise(
+    "A tenant can't stop the jobs of others, whatever objects they create in their own namespace.", of="safety"
+)
 def test_with_our_crds_nothing_is_kept_and_the_jobs_of_others_run(controller: Controller) -> None:
     namespace = controller.namespace
     controller.wait_until_ready()
@@ -104,6 +108,7 @@ def test_with_our_crds_nothing_is_kept_and_the_jobs_of_others_run(controller: Co
     delete_all(namespace)
 
 
+@promise("With CRDs that keep all fields, an object nested too deeply to read harms itself only.", of="safety")
 def test_with_crds_that_keep_all_fields_such_a_job_harms_itself_only(opened: None, controller: Controller) -> None:
     namespace = controller.namespace
     controller.wait_until_ready()

@@ -18,6 +18,7 @@ from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 QUIET_SECONDS = 20.0
 # Mere counts and words in a status may be kept back for ten seconds.
@@ -69,6 +70,7 @@ def test_it_takes_few_writes(costs: Costs, what: str) -> None:
     assert 0 < costs.writes[what] <= MOST_WRITES[what]
 
 
+@promise("A job that runs in peace costs the API server no request but watches.", of="mpirt-controller")
 def test_a_job_in_peace_is_followed_by_watches_alone(costs: Costs) -> None:
     rest, before = costs.rest(), costs.scrape().writes()
 

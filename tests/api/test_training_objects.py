@@ -19,6 +19,7 @@ from tests.api.trainings import CRDS, GROUP, WITHIN, Training
 from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # Newer than the schema that et-operator's CRD has: it would drop them.
 NEW_FIELDS: dict[str, Any] = {
@@ -45,6 +46,7 @@ def wait_for_workers(job: Training, *numbers: int) -> None:
     until(lambda: sorted(job.workers()) == wanted, within=WITHIN, what=f"{wanted}", instead=job.around)
 
 
+@promise("A TrainingJob that is suspended gets no more workers.", of="TrainingJob")
 def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_them(bed: Bed) -> None:
     large = Training(bed.namespace, job_name("large"))
     # When the API server has made it: the controller may give up waiting for the answer.
@@ -64,6 +66,7 @@ def test_a_job_that_is_suspended_while_its_workers_are_created_gets_no_more_of_t
 
 
 class TestTheScaleSubresource:
+    @promise("kubectl scale adds and removes workers of a TrainingJob.", of="TrainingJob")
     def test_kubectl_scale_adds_and_removes_workers(self, bed: Bed) -> None:
         job = running(bed)
 
@@ -86,6 +89,9 @@ class TestTheScaleSubresource:
         assert sorted(pod["metadata"]["name"] for pod in selected) == [job.worker(0), job.worker(1)]
         assert found["spec"]["replicas"] == 2
 
+    @promise(
+        "There is one number of workers: scalers change it in the spec, as kubectl scale does.", of="TrainingJob"
+    )
     def test_a_scaler_changes_what_it_says(self, bed: Bed) -> None:
         job = running(bed)
 
@@ -94,6 +100,7 @@ class TestTheScaleSubresource:
         assert outcome == ("ScaleSucceeded", f"added {job.worker(2)}")
         assert scale_of(job)["spec"]["replicas"] == 3
 
+    @promise("A worker that is in use at a ScaleIn's time limit stays, and is a host again.", of="TrainingJob")
     def test_a_worker_in_use_does_not_leave_before_the_limit_and_then_stays(self, bed: Bed) -> None:
         job = running(bed)
         bed.proxy.busy[job.worker(1)] = 2
@@ -131,6 +138,10 @@ def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     assert {name: pods[0]["spec"].get(name) for name in NEW_FIELDS} == NEW_FIELDS
 
 
+@promise(
+    "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
+    of="TrainingJob",
+)
 def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed: Bed) -> None:
     name = job_name("quota")
     bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=1))
@@ -151,6 +162,10 @@ def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed:
     bed.namespace.ground.kubectl("delete", "priorityclass", name)
 
 
+@promise(
+    "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
+    of="TrainingJob",
+)
 def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) -> None:
     name = job_name("crowd")
     bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=4))
@@ -176,6 +191,9 @@ def test_a_quota_is_reported_at_once_and_asked_once_for_all_workers(bed: Bed) ->
     bed.namespace.ground.kubectl("delete", "priorityclass", name)
 
 
+@promise(
+    "A foreign pod with the name of a worker is left alone, reported, and stops no other change.", of="TrainingJob"
+)
 def test_a_pod_with_the_name_of_a_worker_is_reported_and_stops_nothing_but_this_worker(bed: Bed) -> None:
     job = running(bed)
     bed.namespace.kubectl.apply(bare_pod(job.worker(2)))
@@ -212,6 +230,7 @@ def test_a_pod_with_the_name_of_a_worker_is_reported_and_stops_nothing_but_this_
     bed.namespace.kubectl("delete", "pod", job.worker(2))
 
 
+@promise("A ScaleIn with unknown names removes nothing and fails with the reason UnknownWorker.", of="TrainingJob")
 def test_a_scale_in_that_names_no_worker_fails_with_the_reason_unknown_worker(bed: Bed) -> None:
     job = running(bed)
 
@@ -222,6 +241,7 @@ def test_a_scale_in_that_names_no_worker_fails_with_the_reason_unknown_worker(be
     assert job.workers() == names_of(job, 2)
 
 
+@promise("The ScaleIns and ScaleOuts of a job are deleted with it.", of="TrainingJob")
 def test_scalers_go_with_their_job(bed: Bed) -> None:
     job = running(bed)
     done = job.scale_out(f"{job.name}-out", 1)

@@ -11,11 +11,13 @@ from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import condition, held
 from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
+from tests.promises import promise
 
 # The fields of a status that versions up to 0.1 didn't write.
 HISTORY = ("attempts",)
 
 
+@promise("An upgrade keeps the history of jobs, even one in the middle of a restart.", of="mpirt-controller")
 def test_a_version_that_kept_no_history_is_followed_in_the_middle_of_a_restart(
     plane: Plane, cluster: Ground, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import READY_AFTER
+from tests.promises import promise
 
 # Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
 SCARCE, DISK = "example.com/scarce", "ephemeral-storage"
@@ -63,6 +64,7 @@ def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
     namespace.kubectl("delete", "resourcequota", "none")
 
 
+@promise("A worker that is not Ready is named in the condition Running, with the reason.", of="MPIJob")
 @pytest.mark.parametrize("why", REASONS)
 def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
     job = waiting[why]
@@ -77,6 +79,7 @@ def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str
     assert job.pods("launcher") == []
 
 
+@promise("A launcher that can't be created is reported with the API server's reason.", of="MPIJob")
 def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[str, MpiJob]) -> None:
     job = waiting["launcher"]
     words = f"the launcher's pod can't be created: {FORBIDDEN}"
@@ -86,6 +89,7 @@ def test_a_launcher_that_cant_be_made_is_told_of_with_the_reason(waiting: dict[s
     assert job.condition("Running")["reason"] == "MPIJobLauncherNotRunning"
 
 
+@promise("An elastic MPIJob starts with the workers that can be created, if they are enough.", of="MPIJob")
 def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: dict[str, MpiJob]) -> None:
     job = waiting["elastic"]
     job.wait_for_end()
@@ -93,6 +97,7 @@ def test_one_that_is_elastic_begins_with_the_workers_that_can_be_made(waiting: d
     assert [pod["metadata"]["name"] for pod in job.pods("worker")] == [f"{job.name}-worker-0"]
 
 
+@promise("The launcher starts when all workers are Ready, and not before.", of="MPIJob")
 def test_a_launcher_waits_for_workers_that_take_their_time(waiting: dict[str, MpiJob]) -> None:
     job = waiting["slow"]
     job.wait_for_end()

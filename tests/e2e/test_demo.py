@@ -12,6 +12,7 @@ import pytest
 from demo import program
 from tests.e2e.ground import Ground
 from tests.kube import paths
+from tests.promises import promise
 
 _PI = re.compile(r"pi is about 3\.1415926535")
 _ROW = re.compile(r"^(\d)  +(pi-worker-\d)  +(node-\d)$", re.MULTILINE)
@@ -47,6 +48,7 @@ def namespace_in(text: str) -> str:
     return str(name)
 
 
+@promise("make demo shows on which pod and node each rank ran, and leaves nothing.", of="installation")
 def test_it_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: Ground) -> None:
     done = make_demo()
 
@@ -62,6 +64,7 @@ def test_it_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: G
     assert namespace.returncode != 0 or '"Terminating"' in namespace.stdout
 
 
+@promise("make demo runs on the cluster of the current context, and KEEP=yes keeps the job.", of="installation")
 def test_on_the_current_context_it_uses_the_images_that_it_is_told_and_leaves_what_is_to_be_kept(
     ready: Ground, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from tests.e2e.ground import Namespace
 from tests.e2e.manifests import Manifest
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.promises import promise
 
 pytestmark = pytest.mark.oldest
 
@@ -31,6 +32,7 @@ def guarded(namespace: Namespace) -> str:
     return serving(namespace, "guarded", LABEL)
 
 
+@promise("The controller's NetworkPolicy leaves port 8080 open to other pods, and closes the others.", of="safety")
 def test_a_port_that_the_policy_does_not_name_is_closed_to_other_pods(namespace: Namespace, guarded: str) -> None:
     asker = namespace.pod("asker", "busybox")
 
@@ -42,6 +44,9 @@ def test_a_port_that_the_policy_does_not_name_is_closed_to_other_pods(namespace:
     assert reaches(namespace, asker, guarded, 8080)
 
 
+@promise(
+    "The controller's NetworkPolicy lets it reach API server and name servers, and no other pod.", of="safety"
+)
 def test_the_guarded_pod_reaches_the_api_server_and_the_dns_and_no_other_pod(
     namespace: Namespace, guarded: str
 ) -> None:

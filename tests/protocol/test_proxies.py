@@ -22,6 +22,7 @@ from tests.apiserver.channel import V4
 from tests.apiserver.pods import pod
 from tests.apiserver.proxy import Proxy
 from tests.apiserver.server import ApiServer
+from tests.promises import promise
 from tests.protocol.clients import Connect, Rotating, Said
 from tests.protocol.execs import Exec
 
@@ -106,6 +107,11 @@ class TestATunnel:
 
 
 class TestTls:
+    @promise(
+        "TLS with the API server is verified from end to end through a proxy.",
+        of="safety",
+        no_cluster="the test cluster has no proxy before it",
+    )
     def test_is_verified_from_end_to_end(
         self, apiserver: ApiServer, proxy: Proxy, connect: Connect, deadline: Deadline
     ) -> None:

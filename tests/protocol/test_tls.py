@@ -21,6 +21,7 @@ from mpirt.kubeapi.endpoint import Endpoint
 from tests.apiserver.certificates import HOST, Authority, Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
+from tests.promises import promise
 from tests.protocol.clients import Certificates, Connect, ReadPod, Rotating, endpoint_of
 
 
@@ -41,6 +42,11 @@ def ca_of(server: ApiServer) -> PemText:
 
 
 class TestTheServer:
+    @promise(
+        "A server whose certificate is not the API server's gets no token and no request.",
+        of="safety",
+        no_cluster="it takes a false API server",
+    )
     @pytest.mark.parametrize(
         ("identity", "problem"),
         [

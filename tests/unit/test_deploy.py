@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.promises import promise
 from tests.unit import yamlfiles
 from tests.unit.layers import PROJECT
 
@@ -28,6 +29,7 @@ def pod() -> dict[str, Any]:
 class TestThePod:
     """Kubernetes' own names for the rules: https://kubernetes.io/docs/concepts/security/pod-security-standards/"""
 
+    @promise("The controller's pod meets the restricted profile of Pod Security.", of="safety")
     def test_it_keeps_the_rules_of_the_restricted_profile(self) -> None:
         spec = pod()
         [container] = spec["containers"]
@@ -83,6 +85,7 @@ class TestTheForms:
 
         assert text.count("mpirt/controller:latest") == text.count("mpirt/runtime:latest") == 1
 
+    @promise("No rule of the controller's Role has a wildcard.", of="safety", no_cluster="the manifests are read")
     def test_no_rule_has_a_wildcard(self) -> None:
         rules = [
             rule

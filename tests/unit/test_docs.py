@@ -17,6 +17,7 @@ from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import launcher
 from tests.kube.__main__ import cli as cluster
+from tests.promises import promise
 from tests.unit.controller.schemas import both_ways, crd
 from tests.unit.layers import PROJECT
 
@@ -87,6 +88,7 @@ def test_what_is_to_be_granted_is_what_tests_grant() -> None:
     assert role["rules"] == launcher.rules(["worker-0", "worker-1"])
 
 
+@promise("Every metric that the documents name exists.", of="mpirt-controller", no_cluster="names are compared")
 def test_every_metric_that_is_named_exists() -> None:
     metrics = Metrics()
     metrics.show(

@@ -13,6 +13,7 @@ import pytest
 
 from deploy import render
 from deploy.render import FORMS, Form, Images, RenderError
+from tests.promises import promise
 from tests.unit import yamlfiles
 from tests.unit.commands import Checkout
 from tests.unit.layers import PROJECT
@@ -270,6 +271,11 @@ class TestMake:
         made.stub("python", 'exec /usr/bin/python3 -I "$@"')
         return made
 
+    @promise(
+        "make install.yaml writes all objects into one file, and needs only Python.",
+        of="installation",
+        no_cluster="only a file is written",
+    )
     def test_the_file_is_written_without_an_environment(self, checkout: Checkout) -> None:
         done = checkout.run("make", "install.yaml", "PYTHON=python", "REGISTRY=reg/x", "TAG=0.1")
 

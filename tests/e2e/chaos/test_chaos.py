@@ -18,6 +18,7 @@ from tests.e2e.chaos import judging, rounds, schedules
 from tests.e2e.chaos.judging import End
 from tests.e2e.ground import Faults, Ground
 from tests.kube.status import table
+from tests.promises import promise
 
 SCHEDULES = int(os.environ.get("MPIRT_TEST_CHAOS", sizes.of(merge=10, full=20)))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
@@ -26,6 +27,9 @@ SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300 + 20 * SCHEDULES)]
 
 
+@promise(
+    "Whatever happens around a command, it never ends with a false 0, nor loses or repeats a byte.", of="mpirt-rsh"
+)
 def test_commands_keep_their_promises_in_any_weather(cluster: Ground, fault: Faults, tmp_path: Path) -> None:
     found: list[tuple[str, End]] = []
     with ground.passing_namespace(cluster, tmp_path) as namespace:

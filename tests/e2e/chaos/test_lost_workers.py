@@ -19,6 +19,7 @@ from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
 from tests.e2e.ground import Ground
 from tests.kube.status import table
+from tests.promises import promise
 
 JOBS = 6
 """Of each launcher, for each loss."""
@@ -43,6 +44,7 @@ def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield installed
 
 
+@promise("A job that has lost a worker has not succeeded, even if mpirun ends with 0.", of="MPIJob")
 @pytest.mark.parametrize("cases", ROUNDS.values(), ids=ROUNDS)
 def test_a_job_that_loses_a_worker_succeeds_only_if_all_ranks_have_finished(
     controller: Deployed, cases: Sequence[Case]

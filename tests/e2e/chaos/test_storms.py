@@ -19,6 +19,7 @@ from tests.e2e.chaos import storms
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
+from tests.promises import promise
 
 COMMANDS = 500 if "MPIRT_TEST_CHAOS" in os.environ else 40
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
@@ -30,6 +31,7 @@ _LIVES = (0.3, 2.0)
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 
+@promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
 @pytest.mark.parametrize(
     "kills",
     [

@@ -21,6 +21,7 @@ from tests.kube import buildcache
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.wait import until
 from tests.neighbours import mpi_operator
+from tests.promises import promise
 
 CRD = "mpijobs.kubeflow.org"
 
@@ -59,6 +60,7 @@ def served(kubectl: Kubectl) -> set[str]:
 
 
 # All tests share the CRD.
+@promise("MPIJobs run with the CRD of mpi-operator or of training-operator.", of="neighbours")
 @pytest.mark.alone
 def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:
     job = MpiJob(their_crd, job_name("theirs"))
@@ -88,6 +90,9 @@ def test_a_job_runs_and_its_status_is_told_whole(their_crd: Namespace) -> None:
     assert {"startTime", "completionTime"} <= body["status"].keys()
 
 
+@promise(
+    "A job that any other controller has run to its end is left alone, even if managedBy changes.", of="neighbours"
+)
 def test_a_job_that_another_controller_has_run_to_its_end_is_left_alone(jobs: Namespace) -> None:
     policy = {"managedBy": "example.com/another"}
     job = submit(jobs, job_name("ended"), "busybox", ["true"], workers=1, runPolicy=policy)

@@ -8,6 +8,7 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 120.0
 
@@ -35,6 +36,7 @@ def early(controller: Deployed) -> MpiJob:
     )
 
 
+@promise("With launcherCreationPolicy AtStartup the launcher's pod waits for Ready workers.", of="MPIJob")
 def test_a_launcher_at_startup_is_there_before_its_workers_and_waits_for_them(early: MpiJob) -> None:
     waits = (
         f"init container mpirt-wait runs; 0 of 1 workers are Ready: {early.name}-worker-0: container mpi runs but"
@@ -56,6 +58,9 @@ def test_a_launcher_at_startup_is_there_before_its_workers_and_waits_for_them(ea
     assert main["state"]["terminated"]["startedAt"] >= ready["lastTransitionTime"]
 
 
+@promise(
+    "A service account in the launcher's template is kept, and may start commands in the workers.", of="MPIJob"
+)
 def test_a_launchers_own_account_is_kept_and_may_start_its_ranks(early: MpiJob) -> None:
     early.namespace.kubectl("exec", f"{early.name}-worker-0", "--", "touch", "/tmp/ready")
     early.wait_for_end()

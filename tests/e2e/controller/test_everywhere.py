@@ -16,6 +16,7 @@ from tests.e2e.controller.everywhere import SYSTEM
 from tests.e2e.controller.mpijobs import submit
 from tests.e2e.ground import Ground, Namespace
 from tests.kube import paths
+from tests.promises import promise
 
 # This controller would act on the jobs of all other tests.
 pytestmark = pytest.mark.alone
@@ -28,6 +29,9 @@ def cluster_wide(own_cluster: Ground, tmp_path: Path) -> Iterator[Ground]:
         yield own_cluster
 
 
+@promise("The controller for all namespaces runs the jobs of any namespace.", of="installation")
+@promise("make demo CLUSTER=current refuses to run beside a controller of all namespaces.", of="installation")
+@promise("The controller's pod meets the restricted profile of Pod Security.", of="safety")
 def test_it_runs_a_job_in_a_namespace_that_it_never_heard_of_and_the_demo_refuses_to_run_beside_it(
     cluster_wide: Ground, namespace: Namespace
 ) -> None:

@@ -24,6 +24,7 @@ from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.neighbours import gangs
 from tests.neighbours.gangs import SCHEDULER
+from tests.promises import promise
 
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")
@@ -100,6 +101,7 @@ def placed(job: MpiJob) -> int:
     return sum("nodeName" in pod["spec"] for pod in [*job.pods("worker"), *job.pods("launcher")])
 
 
+@promise("With a gang scheduler, two jobs that do not fit together run one after the other.", of="neighbours")
 @pytest.mark.timeout(900)
 def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Ground, gang_jobs: Namespace) -> None:
     """Several times at once: each two jobs have a resource of their own."""
@@ -130,6 +132,9 @@ def test_without_gang_scheduling_each_holds_what_the_other_one_needs(cluster: Gr
             jobs.kubectl("delete", "mpijob", job.name)
 
 
+@promise(
+    "Launcher and workers are members of the job's PodGroup, which is deleted at the job's end.", of="neighbours"
+)
 def test_the_launcher_and_the_workers_are_in_the_group_and_ask_for_its_scheduler(
     cluster: Ground, gang_jobs: Namespace, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Ground, Namespace
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 120.0
 
@@ -45,6 +46,7 @@ def start(namespace: Namespace, name: str) -> MpiJob:
     return submit(namespace, name, "openmpi4", FOREVER, workers=1)
 
 
+@promise("A launcher may start commands in its own job's workers and look at pods, and nothing else.", of="safety")
 def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
     three: tuple[MpiJob, MpiJob, MpiJob],
 ) -> None:
@@ -60,6 +62,7 @@ def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
     ) == {"a command in its worker": SWITCHED, "pods": OK}
 
 
+@promise("A launcher may start commands in its own job's workers and look at pods, and nothing else.", of="safety")
 def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
     job, namesake, other = three
     here, there = job.namespace.name, namesake.namespace.name
@@ -89,6 +92,7 @@ def test_a_launcher_may_do_nothing_else(controller: Deployed, three: tuple[MpiJo
     assert attempts.answers(job, requests) == dict.fromkeys(requests, FORBIDDEN)
 
 
+@promise("Workers of jobs get no API token.", of="safety")
 def test_a_worker_has_no_token(three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
     job, _, _ = three
     looked = ("sh", "-c", "ls /var/run/secrets/kubernetes.io 2>&1 || true")
@@ -96,6 +100,7 @@ def test_a_worker_has_no_token(three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
     assert "No such file" in job.namespace.kubectl.execute(f"{job.name}-worker-0", *looked)
 
 
+@promise("Jobs of one name in two namespaces never touch each other.", of="safety")
 def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
     controller: Deployed, elsewhere: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]
 ) -> None:

@@ -17,6 +17,7 @@ from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.neighbours import kueue
 from tests.neighbours.kueue import is_true, queue, queued
+from tests.promises import promise
 
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")
@@ -67,6 +68,7 @@ def pods(job: MpiJob) -> list[dict[str, Any]]:
     return [*job.pods("launcher"), *job.pods("worker")]
 
 
+@promise("A job that Kueue admits runs with the node labels and tolerations of its flavor.", of="neighbours")
 def test_an_admitted_job_runs_where_its_flavor_says(jobs: Namespace, name: str) -> None:
     node = "node-1"
     toleration = {"key": "mpirt-test", "operator": "Exists", "effect": "NoSchedule"}

@@ -13,6 +13,7 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Ground, Namespace
+from tests.promises import promise
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")
@@ -49,6 +50,7 @@ def simple_ml(cluster: Ground, controller: Deployed) -> MpiJob:
     return MpiJob(controller.namespace, name)
 
 
+@promise("Jobs of kubeflow.org/v1 are kept as they were written, and run.", of="MPIJob")
 @pytest.mark.usefixtures("own_cluster")
 def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) -> None:
     wrote = first_users.manifest(simple_ml.name, simple_ml.namespace.ground.image("horovod"))["spec"]
@@ -59,6 +61,10 @@ def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) 
     assert (kept["slotsPerWorker"], kept["runPolicy"]["cleanPodPolicy"]) == (1, "Running")
 
 
+@promise(
+    "All ranks run on the workers, with Open MPI 4, Open MPI 5 and MPICH, without ssh in any image.", of="MPIJob"
+)
+@promise("A job needs no root: it runs as the user that its image or template sets.", of="MPIJob")
 @pytest.mark.parametrize(
     ("image", "command", "how"),
     [
@@ -86,6 +92,7 @@ def test_each_rank_runs_on_a_worker_of_its_own(
     assert [account.read(message) for message in last_messages(job)] == [Account(is_settled=True)]
 
 
+@promise("Ranks run in the main container of a worker, beside sidecars.", of="MPIJob")
 def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespace) -> None:
     sidecar = {"name": "side", "image": jobs.ground.image("busybox"), "imagePullPolicy": "IfNotPresent"}
     idle = {"name": "mpi", "image": jobs.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
@@ -103,6 +110,7 @@ def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespac
     assert len([line for line in job.log() if line.startswith(f"{job.name}-worker-")]) == 2
 
 
+@promise("With runLauncherAsWorker ranks run in the launcher, too.", of="MPIJob")
 def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     command = [word if word != "2" else "3" for word in OPENMPI]
     job = submit(jobs, job_name("too"), "openmpi4", command, runLauncherAsWorker=True)
@@ -113,6 +121,7 @@ def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     assert any("-launcher" in host for host in hosts)
 
 
+@promise("Jobs on the network of their nodes run their ranks in the workers.", of="MPIJob")
 @pytest.mark.parametrize("who", WHO_IS_ON_IT)
 def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict[str, MpiJob], who: str) -> None:
     job = on_hosts[who]
@@ -125,6 +134,7 @@ def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict
     ]
 
 
+@promise("Jobs of kubeflow.org/v1 are kept as they were written, and run.", of="MPIJob")
 @pytest.mark.oldest
 @pytest.mark.usefixtures("own_cluster")
 def test_the_job_of_the_first_users_trains_their_model_on_its_workers(simple_ml: MpiJob) -> None:

@@ -20,6 +20,7 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.controller.stories import Story, condition, held, story, told_of
+from tests.promises import promise
 
 # A node reports a container's end after a second, and words alone are written every ten seconds.
 TOLD_WITHIN = 30.0
@@ -137,6 +138,7 @@ def strike(one: Story, loss: Loss) -> None:
     loss.strike(one.job)
 
 
+@promise("A job that loses a worker or its launcher is tried again and succeeds.", of="MPIJob")
 @pytest.mark.parametrize(
     "loss",
     cases(
@@ -163,6 +165,7 @@ def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
 
 
+@promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")
 @pytest.mark.oldest
 @pytest.mark.parametrize(
     "loss", cases(FATAL, launcher="the same death in test_a_job_that_may_try_again_is_restarted")
@@ -185,6 +188,7 @@ def test_a_job_that_may_not_fails_with_the_pod_and_the_cause(struck: Mapping[Los
     assert re.search(f"{one.job.name}-(worker-1|launcher-)", event.message)
 
 
+@promise("A job that has lost a worker has not succeeded, even if mpirun ends with 0.", of="MPIJob")
 @pytest.mark.parametrize(
     "loss",
     cases(
@@ -211,6 +215,7 @@ def test_a_job_of_open_mpi_5_that_has_lost_a_worker_never_succeeds(
     assert not any("Succeeded" in held(each) for each in one.told.states)
 
 
+@promise("A launcher that starts mpirun again itself is believed if its last ranks have ended well.", of="MPIJob")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("loss", cases(BEGUN_ANEW))
 def test_a_launcher_that_begins_anew_is_believed_if_its_last_ranks_have_ended_well(

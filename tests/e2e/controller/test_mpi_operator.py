@@ -18,6 +18,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.neighbours.mpi_operator import mpi_operator
+from tests.promises import promise
 
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")
@@ -73,6 +74,9 @@ def writers(job: MpiJob) -> set[str]:
     return found - kubernetes
 
 
+@promise(
+    "With --jobs=claimed each job is run by mpi-operator or by this controller, never by both.", of="neighbours"
+)
 def test_jobs_of_both_are_never_touched_by_the_other(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         ours = [submit(shared, job_name("ours"), "openmpi4", MPIRUN, runPolicy=CLAIM) for _ in range(JOBS)]
@@ -89,6 +93,10 @@ def test_jobs_of_both_are_never_touched_by_the_other(shared: Namespace, tmp_path
         ]
 
 
+@promise(
+    "A job that mpi-operator has begun but not started runs here once it names mpirt.dev/controller.",
+    of="neighbours",
+)
 def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         # As long as it is suspended, it has everything but pods.
@@ -103,6 +111,7 @@ def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Name
     assert "StatefulSet" in kinds(job)
 
 
+@promise("A job that mpi-operator has started or run to its end is left alone.", of="neighbours")
 def test_a_job_that_it_has_run_stays_as_it_is_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         job = submit(shared, job_name("ended"), "busybox", ["true"], workers=1)

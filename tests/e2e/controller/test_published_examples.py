@@ -12,9 +12,11 @@ import pytest
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.mpijobs import MpiJob
 from tests.e2e.ground import Namespace
+from tests.promises import promise
 from tests.unit.controller.mpi_operator_examples import example
 
 
+@promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
 @pytest.mark.parametrize(
     ("path", "image"),
     [

@@ -11,6 +11,7 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.promises import promise
 
 pytestmark = pytest.mark.oldest
 
@@ -36,6 +37,7 @@ def running(controller: Deployed) -> Iterator[MpiJob]:
     controller.namespace.kubectl("delete", "mpijobs.kubeflow.org", job.name, "--wait=false")
 
 
+@promise("When a job is scaled, hostfile, Role and discovery follow, and its launcher keeps running.", of="MPIJob")
 @pytest.mark.parametrize("count", [3, 2], ids=["up", "down"])
 def test_a_job_is_scaled_and_hostfile_rights_and_discovery_follow(running: MpiJob, count: int) -> None:
     before = launcher(running)

@@ -19,6 +19,7 @@ from tests.e2e.controller.trainjobs import TrainJob
 from tests.e2e.ground import Ground, Namespace, passing_namespace
 from tests.neighbours.jobset import jobset
 from tests.neighbours.trainer import trainer
+from tests.promises import promise
 
 # Somebody else's cluster can't reach these processes, or has a Trainer of its own.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
@@ -51,6 +52,10 @@ def jobs(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield namespace
 
 
+@promise("mpirt-rsh finds the pod of an Indexed Job, JobSet or TrainJob by its host name.", of="mpirt-rsh")
+@promise(
+    "TrainJobs run Open MPI 4, Open MPI 5, MPICH and horovodrun by the runtime of the example.", of="neighbours"
+)
 @pytest.mark.parametrize("image", IMAGES)
 def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, image: str) -> None:
     job = trainjobs.submit(jobs, job_name("hosts"), trainjobs.add_runtime(jobs, image, image), FILES[image])
@@ -59,6 +64,9 @@ def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, im
     assert job.lines() == job.hosts
 
 
+@promise(
+    "TrainJobs run Open MPI 4, Open MPI 5, MPICH and horovodrun by the runtime of the example.", of="neighbours"
+)
 def test_horovodrun_runs_a_rank_on_every_node(jobs: Namespace) -> None:
     runtime = trainjobs.add_runtime(jobs, "horovod", "horovod")
     train = ["python3", "-c", horovod.ALLREDUCE]
@@ -69,6 +77,7 @@ def test_horovodrun_runs_a_rank_on_every_node(jobs: Namespace) -> None:
     assert sorted(ranks) == job.hosts
 
 
+@promise("Images of TrainJobs need no ssh.", of="neighbours")
 @pytest.mark.parametrize("image", IMAGES)
 def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, WITHOUT_SSH, numProcPerNode=2)
@@ -77,6 +86,7 @@ def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs
     assert job.lines() == sorted([f"{host} has no ssh" for host in job.hosts] * 2)
 
 
+@promise("A rank that fails fails its TrainJob, and the launcher's pod has its exit code.", of="neighbours")
 @pytest.mark.parametrize("image", IMAGES)
 def test_a_rank_that_fails_fails_the_job_and_its_code_is_the_launchers(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, FAILS)
@@ -85,6 +95,7 @@ def test_a_rank_that_fails_fails_the_job_and_its_code_is_the_launchers(jobs: Nam
     assert job.exit_code() == 7
 
 
+@promise("A TrainJob fails when one of its nodes is deleted, with every MPI.", of="neighbours")
 def test_a_node_that_is_deleted_fails_the_job_and_the_launcher_names_its_pod(jobs: Namespace) -> None:
     job = start(jobs, "openmpi4", WAITS)
 
@@ -94,6 +105,7 @@ def test_a_node_that_is_deleted_fails_the_job_and_the_launcher_names_its_pod(job
     assert re.search(rf"mpirt-rsh: host {job.name}-node-0-1: pod {lost} (is being|was) deleted", job.log())
 
 
+@promise("A TrainJob fails when one of its nodes is deleted, with every MPI.", of="neighbours")
 def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(jobs: Namespace) -> None:
     job = start(jobs, "openmpi5", WAITS)
 
@@ -104,6 +116,7 @@ def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(
     assert re.search(rf"mpirt-rsh: .*pod {lost}", job.log())
 
 
+@promise("A TrainJob fails when one of its nodes is deleted, with every MPI.", of="neighbours")
 def test_mpich_fails_when_a_node_is_deleted(jobs: Namespace) -> None:
     # Shells won't do: mpiexec goes on without a rank that has ended and has no MPI in it.
     job = start(jobs, "mpich", f"exec python3 -c {shlex.quote(longrun.source(first=600.0))}")
@@ -113,6 +126,7 @@ def test_mpich_fails_when_a_node_is_deleted(jobs: Namespace) -> None:
     assert job.ends() == "Failed"
 
 
+@promise("A TrainJob whose failurePolicy allows restarts completes after a node was deleted.", of="neighbours")
 def test_a_job_that_may_restart_completes_after_a_node_was_deleted(jobs: Namespace) -> None:
     runtime = trainjobs.add_runtime(jobs, "restarts", "openmpi4", failurePolicy={"maxRestarts": 2})
     job = start(jobs, "openmpi4", WAITS_IN_THE_FIRST_ATTEMPT, runtime=runtime, env=[ATTEMPT])

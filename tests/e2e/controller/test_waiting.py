@@ -16,6 +16,7 @@ from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.e2e.ground import Namespace
 from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.promises import promise
 
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
 
@@ -50,6 +51,7 @@ def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
     namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
 
 
+@promise("A worker that is not Ready is named in the condition Running, with the reason.", of="MPIJob")
 @pytest.mark.parametrize("why", REASONS)
 def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
     job = waiting[why]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.e2e.discover.program import LEAST, run
 from tests.e2e.ground import Namespace
 from tests.kube.wait import until
+from tests.promises import promise
 
 # Ready as long as nobody says otherwise.
 PROBED = {
@@ -16,6 +17,7 @@ PROBED = {
 }
 
 
+@promise("A pod that is not Ready is no host until it is.", of="mpirt-discover")
 def test_a_pod_that_is_not_ready_is_no_host_until_it_is(namespace: Namespace) -> None:
     account = namespace.account("looker", rules=[LEAST])
 

@@ -10,6 +10,7 @@ from tests.e2e import manifests
 from tests.e2e.discover.program import LEAST, workers
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import launcher
+from tests.promises import promise
 
 
 def start(namespace: Namespace, labels: dict[str, str], **spec: Any) -> str:
@@ -27,6 +28,7 @@ def start(namespace: Namespace, labels: dict[str, str], **spec: Any) -> str:
     return "launch"
 
 
+@promise("In a launcher pod mpirt-discover finds the job by itself.", of="mpirt-discover")
 @pytest.mark.parametrize(
     "label", ["mpirt.dev/job", "training.kubeflow.org/job-name", "mpi-job-name"], ids=["ours", "v2beta1", "v1"]
 )
@@ -39,6 +41,7 @@ def test_by_the_labels_of_its_own_pod(namespace: Namespace, label: str) -> None:
     assert namespace.kubectl.execute(pod, "mpirt-discover") == told
 
 
+@promise("In a launcher pod mpirt-discover finds the job by itself.", of="mpirt-discover")
 @pytest.mark.oldest
 def test_by_the_labels_that_the_downward_api_shows(namespace: Namespace) -> None:
     labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}

@@ -7,12 +7,14 @@ from tests.e2e.ground import Namespace
 from tests.e2e.manifests import headless_service
 from tests.e2e.rsh import launcher
 from tests.kube.wait import until
+from tests.promises import promise
 
 JOB = {"mpirt.dev/job": "train"}
 ASK = "MPIRT_SWITCHBOARD=on mpirt-discover --selector mpirt.dev/job=train --verbose 2>&1"
 FROM_THE_SWITCHBOARD = "mpirt-discover: pods from the switchboard"
 
 
+@promise("If a switchboard follows the pods, mpirt-discover gets the same list from it.", of="mpirt-discover")
 def test_the_switchboards_list_follows_the_pods(namespace: Namespace) -> None:
     kubectl = namespace.kubectl
     made = workers("worker", image=namespace.ground.image("busybox"), replicas=3, labels=JOB)

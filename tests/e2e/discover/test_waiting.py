@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.e2e import manifests
 from tests.e2e.discover.program import LEAST, begin, end, run
 from tests.e2e.ground import Namespace
+from tests.promises import promise
 
 
+@promise("mpirt-discover --wait waits until so many workers are Ready.", of="mpirt-discover")
 def test_it_waits_for_workers_that_do_not_exist_yet(namespace: Namespace) -> None:
     account = namespace.account("looker", rules=[LEAST])
     waits = begin(namespace, "--statefulset=worker", "--wait=3", "--timeout=120", account=account)
@@ -22,6 +24,7 @@ def test_it_waits_for_workers_that_do_not_exist_yet(namespace: Namespace) -> Non
     assert ended.errors == ""
 
 
+@promise("mpirt-discover --wait ends with 253 and names the missing workers with the causes.", of="mpirt-discover")
 def test_it_says_who_is_missing_and_why(namespace: Namespace) -> None:
     image = namespace.ground.image("busybox")
     good = manifests.pod("good", image=image)

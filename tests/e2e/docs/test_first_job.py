@@ -23,6 +23,7 @@ from tests.e2e.docs.page import Command, File, missing, section, steps
 from tests.e2e.ground import Ground
 from tests.kube import paths
 from tests.kube.errors import ClusterError
+from tests.promises import promise
 
 # The controller for all namespaces would act on the jobs of other tests.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
@@ -115,6 +116,7 @@ def reader(cluster_of_the_reader: Ground, tmp_path: Path) -> Reader:
     return Reader(folder, program.load())
 
 
+@promise("The commands of Your first job print what the page shows.", of="MPIJob")
 def test_who_follows_the_page_sees_what_it_shows(reader: Reader, cluster_of_the_reader: Ground) -> None:
     page = section(PAGE.read_text(encoding="utf-8"), "Your first job")
     lacking: dict[str, list[str]] = {}

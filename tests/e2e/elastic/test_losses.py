@@ -10,6 +10,7 @@ from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.e2e.elastic.training import Training
 from tests.e2e.ground import Faults, Namespace
+from tests.promises import promise
 
 # From a worker's death to its agent's word on it.
 _TOLD = 5.0
@@ -22,6 +23,9 @@ _ON_AFTER_A_NODE = 45.0
 _BACK_WITHIN = 90.0
 
 
+@promise(
+    "An elastic training goes on when workers or their node die, and takes in their successors.", of="TrainingJob"
+)
 @pytest.mark.timeout(900)
 def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in(
     namespace: Namespace, fault: Faults

@@ -7,6 +7,7 @@ import pytest
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.e2e.ground import Namespace
+from tests.promises import promise
 
 # From the last pod's being Ready, or the first one's being told to go, to the world that is asked for. Usual is a
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.
@@ -15,6 +16,10 @@ _SOON = 15.0
 pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
 
+@promise(
+    "Horovod's world follows the number of workers up and down, without repeating a committed step.",
+    of="TrainingJob",
+)
 @pytest.mark.timeout(500)
 def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespace) -> None:
     with example.started(namespace, workers=2, variables=example.BY_SSH_SHIM) as run:

@@ -17,6 +17,7 @@ from tests.e2e.ground import Ground
 from tests.kube import cluster as kube
 from tests.kube import faults
 from tests.kube.kubectl import Manifest
+from tests.promises import promise
 
 _DARK_FOR = 30.0
 
@@ -83,14 +84,19 @@ def go_through(
     return Darkness(begun, last_failure)
 
 
+@promise(
+    "Without the permission to list pods mpirt-discover prints nothing and ends with 242.", of="mpirt-discover"
+)
 def test_discovery_that_is_forbidden_fails_all_the_while(seen: Seen) -> None:
     assert seen.forbidden.last_failure - seen.forbidden.begun > _DARK_FOR - 10
 
 
+@promise("mpirt-discover prints nothing and ends with 244 if the API server does not answer.", of="mpirt-discover")
 def test_discovery_fails_while_the_api_server_takes_no_new_connections(seen: Seen) -> None:
     assert seen.unreachable.last_failure - seen.unreachable.begun > _DARK_FOR - 10
 
 
+@promise("While the hosts are unknown, horovodrun keeps those it has, and no step is repeated.", of="TrainingJob")
 def test_the_log_of_steps_shows_nothing_of_it(seen: Seen) -> None:
     steps = seen.run.steps()
 

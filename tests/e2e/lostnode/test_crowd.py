@@ -9,6 +9,7 @@ from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.lostnode.crowd import PODS, SESSIONS, Crowd
 from tests.e2e.lostnode.test_commands import AGENT_ENDS_WITHIN
 from tests.kube.wait import until
+from tests.promises import promise
 
 # Before the jobs, which take longer.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtures("own_cluster")]
@@ -17,6 +18,9 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtur
 _LONGEST_PAUSE = 10.0
 
 
+@promise(
+    "A node that stops answering ends its commands with 249 within 30 s, and the message names it.", of="mpirt-rsh"
+)
 def test_the_agents_of_commands_that_were_there_end_and_say_why(loss: Loss) -> None:
     crowd = loss.crowd
     wait_for_the_end_of_the_lost_ones(crowd)
@@ -31,6 +35,7 @@ def test_the_agents_of_commands_that_were_there_end_and_say_why(loss: Loss) -> N
     assert seconds[-1] < AGENT_ENDS_WITHIN
 
 
+@promise("When a node is lost, commands on other nodes go on without a pause.", of="mpirt-rsh")
 def test_the_others_go_on_without_a_gap_and_end_by_themselves(loss: Loss) -> None:
     crowd = loss.crowd
     # By then the others have noticed whatever there is to notice.

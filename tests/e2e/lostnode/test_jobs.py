@@ -11,10 +11,12 @@ from tests.e2e.controller.stories import condition, held
 from tests.e2e.controller.times import Times
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.lostnode.jobs import KEPT, LOST, RETRIES
+from tests.promises import promise
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 
 
+@promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")
 def test_a_job_that_may_not_try_again_fails_with_worker_and_node(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.impatient.story, loss.jobs.impatient.pod
     end = one.end()
@@ -28,6 +30,7 @@ def test_a_job_that_may_not_try_again_fails_with_worker_and_node(loss: Loss, tim
     assert f"node {LOST} of pod" in event.message
 
 
+@promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
 def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.patient.story, loss.jobs.patient.pod
     end = one.end()
@@ -45,6 +48,7 @@ def test_one_that_may_gets_another_worker_elsewhere_and_succeeds(loss: Loss, tim
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
 
 
+@promise("A launcher on a lost node gets a successor on another node, and the job succeeds.", of="MPIJob")
 def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.led.story, loss.jobs.led.pod
     end = one.end()
@@ -57,6 +61,7 @@ def test_a_job_whose_launcher_was_there_gets_another_one_elsewhere_and_succeeds(
     assert {f"{one.job.name}-worker-{n} runs again" for n in (0, 1)} <= set(losing.said(one.job))
 
 
+@promise("A job that is suspended and resumed while a node is lost gets its workers on another node.", of="MPIJob")
 def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(loss: Loss, times: Times) -> None:
     one = loss.jobs.resumed.story
     again = one.until("Running", after=one.until("Suspended").at)
@@ -66,6 +71,7 @@ def test_one_that_is_suspended_and_resumed_gets_its_worker_elsewhere(loss: Loss,
     assert {pod["spec"]["nodeName"] for pod in one.job.pods("worker")} == {KEPT}
 
 
+@promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
 def test_one_whose_worker_had_not_started_there_gets_it_elsewhere(loss: Loss, times: Times) -> None:
     one, pod = loss.jobs.begun.story, loss.jobs.begun.pod
     started = one.until("Running")

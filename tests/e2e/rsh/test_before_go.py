@@ -28,6 +28,7 @@ from tests.e2e.rsh.starts import (
     wait_for_the_end_of_all,
 )
 from tests.kube.wait import until
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -41,6 +42,7 @@ _WAITING_AT_ONCE, _WORKING_AT_ONCE = 64, 6
 _TLS = 2
 
 
+@promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "keeper",

@@ -23,6 +23,7 @@ from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh.starts import Outcome, Start, started, wait_for_the_end_of_all
 from tests.kube import faults, nodes
 from tests.kube.wait import until
+from tests.promises import promise
 
 _IMAGE = "busybox"
 _POD = "late"
@@ -71,6 +72,9 @@ def place(namespace: Namespace, fault: Faults) -> Place:
     return Place(namespace)
 
 
+@promise(
+    "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
+)
 def test_a_pod_that_has_no_node_yet_is_waited_for(place: Place) -> None:
     place.create(schedulerName="nobody")
     with place.started() as start:
@@ -80,6 +84,9 @@ def test_a_pod_that_has_no_node_yet_is_waited_for(place: Place) -> None:
         place.assert_ran_once(start)
 
 
+@promise(
+    "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
+)
 def test_a_container_that_is_being_created_is_waited_for(place: Place) -> None:
     image = place.namespace.ground.image(_IMAGE)
     gate = "until [ -e /tmp/open ]; do sleep 0.1; done"
@@ -96,6 +103,7 @@ def test_a_container_that_is_being_created_is_waited_for(place: Place) -> None:
         place.assert_ran_once(start)
 
 
+@promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
 def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(place: Place, fault: Faults) -> None:
     place.create_ready()
     fault.freeze(_KUBELET)
@@ -112,6 +120,9 @@ def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(place: 
         place.assert_ran_once(start)
 
 
+@promise(
+    "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
+)
 def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(place: Place, fault: Faults) -> None:
     place.create_ready()
     fault.kill("apiserver")
@@ -122,6 +133,7 @@ def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(place: 
         place.assert_ran_once(start)
 
 
+@promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
 def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(place: Place, fault: Faults) -> None:
     place.create_ready()
     fault.freeze(_KUBELET)
@@ -135,6 +147,7 @@ def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(place: Pla
         place.assert_ran_once(start)
 
 
+@promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
 def test_a_kubelet_that_is_frozen_for_a_while_costs_an_attempt(place: Place, fault: Faults) -> None:
     place.create_ready()
     fault.freeze(_KUBELET)

@@ -16,6 +16,7 @@ from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent
 from tests.forms import Form, switchboard
 from tests.kube import faults, nodes
+from tests.promises import promise
 
 _NODE = "node-1"
 # A keeper takes silence for its agent's end after 40 s, whatever the lease is below that.
@@ -26,6 +27,10 @@ _SAVES = "trap 'echo saved; exit 0' TERM; echo running; while :; do sleep 1; don
 _COMMAND = "trap 'echo told; exit 3' TERM; echo running; for n in 1 2 3 4; do sleep 1; echo $n; done"
 
 
+@promise("A command goes on when it and its agent were frozen together, as in a paused machine.", of="mpirt-rsh")
+@promise(
+    "An agent that was stopped for longer than the lease reports 250, whatever the command's code.", of="mpirt-rsh"
+)
 def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
     own_cluster: Ground, namespace: Namespace, form: Form, board: Path
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.e2e import horovod
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import launcher
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -76,6 +77,8 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     return sorted(done.stdout.splitlines())
 
 
+@promise("Open MPI 4, Open MPI 5 and MPICH start a rank on every worker by mpirt-rsh.", of="mpirt-rsh")
+@promise("mpirun and mpiexec end with the code of a rank that has failed.", of="mpirt-rsh")
 @pytest.mark.oldest
 @pytest.mark.parametrize("mpi", [OPEN_MPI_4, OPEN_MPI_5, HYDRA], ids=["Open MPI 4", "Open MPI 5", "Hydra"])
 def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
@@ -89,6 +92,7 @@ def test_a_rank_starts_on_every_worker_and_its_code_comes_back(
     assert run(namespace, mpi.variables, *mpi.command, "-n", "3", *mpi.failing).returncode == 7
 
 
+@promise("A launcher whose Role has only get on pods can start ranks.", of="mpirt-rsh")
 def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers) -> None:
     hosts = workers(2, "openmpi4")
     launcher.start(namespace, "openmpi4", workers=hosts, pods=["get"])
@@ -96,6 +100,7 @@ def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers)
     assert lines(run(namespace, OPEN_MPI_4.variables, *MPIRUN, "-n", "2", "hostname")) == hosts
 
 
+@promise("horovodrun starts ranks by kubexec.sh or by a shim named ssh, without a real ssh.", of="mpirt-rsh")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "variables",

@@ -13,6 +13,7 @@ from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, hard, jobworkers, launcher
 from tests.kube.wait import until
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -21,6 +22,7 @@ _STRAY_AGE = "-DSTRAY_AGE=100"
 """A second, where a keeper waits for two minutes."""
 
 
+@promise("A later launcher of a job first ends the commands that an earlier one has left.", of="mpirt-rsh")
 def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     with agent.rsh(namespace, pod, hard.COMMAND, env={"MPIRT_FENCE": "job:1"}) as running:
@@ -35,6 +37,7 @@ def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, 
     assert f"sleep {hard.SECONDS}" not in ended.output.decode()
 
 
+@promise("A later launcher of a job first ends the commands that an earlier one has left.", of="mpirt-rsh")
 @pytest.mark.in_the_pod
 def test_a_restarted_launcher_finds_nothing_of_the_earlier_one_though_its_pods_containers_share_processes(
     namespace: Namespace, workers: Workers
@@ -50,6 +53,7 @@ def test_a_restarted_launcher_finds_nothing_of_the_earlier_one_though_its_pods_c
     assert not hard.is_running(namespace, pod)
 
 
+@promise("A later launcher of a job first ends the commands that an earlier one has left.", of="mpirt-rsh")
 @pytest.mark.in_the_pod
 def test_a_later_launcher_finds_nothing_of_an_earlier_one_though_its_nodes_clock_is_behind(
     namespace: Namespace, workers: Workers
@@ -68,6 +72,7 @@ def test_a_later_launcher_finds_nothing_of_an_earlier_one_though_its_nodes_clock
     assert not hard.is_running(namespace, pod)
 
 
+@promise("A command that has ended leaves no process, file or socket in its pod.", of="mpirt-rsh")
 def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     for number in range(5):
@@ -79,6 +84,9 @@ def test_folders_and_keepers_are_gone_with_their_commands(namespace: Namespace, 
     assert left == ""
 
 
+@promise(
+    "A shell that the container runtime has left behind is ended by the keeper of a later command.", of="mpirt-rsh"
+)
 def test_a_shell_that_a_runtime_has_left_ends_with_a_later_command(namespace: Namespace, tmp_path: Path) -> None:
     program = build.build("keeper", tmp_path, ARCHITECTURE, _STRAY_AGE)
     keepers = {program.name: b64encode(program.read_bytes()).decode()}

@@ -18,6 +18,7 @@ from tests import sizes
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.remains import REAPS, same_as, seen
+from tests.promises import promise
 
 # They use all processors.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
@@ -29,6 +30,7 @@ _CODES = 7
 DOES_NOT_REAP = ["sleep", "1000000"]
 
 
+@promise("A command that has ended leaves no process, file or socket in its pod.", of="mpirt-rsh")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("main", [REAPS, DOES_NOT_REAP], ids=["reaping", "not reaping"])
 def test_nothing_is_left_of_many_commands(namespace: Namespace, main: list[str]) -> None:

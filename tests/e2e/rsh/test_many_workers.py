@@ -21,6 +21,7 @@ from tests.e2e.rsh import agent, launcher, sampling
 from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.forms import Form
 from tests.kube.shell import output
+from tests.promises import promise
 
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
 _WORKERS = 150
@@ -87,6 +88,7 @@ def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
         assert max(all_there, key=lambda count: all_there[count]) == _WORKERS + 1
 
 
+@promise("With more workers than Open MPI's tree reaches, mpirt-rsh names the variables to set.", of="mpirt-rsh")
 def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
     done = crowd.run(OPEN_MPI_4, "", "-n", str(_WORKERS), "hostname")
 

@@ -10,12 +10,14 @@ import pytest
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, hard
 from tests.kube.wait import Moment, until
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
 
+@promise("A command whose agent is killed ends, after its lease and grace at the latest.", of="mpirt-rsh")
 @pytest.mark.oldest
 @pytest.mark.parametrize(
     ("env", "within"),
@@ -41,6 +43,7 @@ def test_killing_the_agent_ends_the_command(
     until(lambda: not hard.is_running(namespace, pod), within=within, what="the command's end")
 
 
+@promise("TERM, INT or HUP to the agent ends a command, by KILL if it ignores them.", of="mpirt-rsh")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_to_the_agent_ends_a_command_that_ignores_it(
@@ -56,6 +59,7 @@ def test_a_signal_to_the_agent_ends_a_command_that_ignores_it(
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
+@promise("A signal to the agent reaches the command, and the agent ends with the command's code.", of="mpirt-rsh")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_to_the_agent_reaches_the_command(
@@ -77,6 +81,9 @@ KEEPER_GONE = (
 )
 
 
+@promise(
+    "A command that kills its keeper is ended with all that it started, and reported with 251.", of="mpirt-rsh"
+)
 @pytest.mark.parametrize(
     ("keeper", "code", "line"),
     [("on", 251, KEEPER_GONE), ("off", 128 + signal.SIGKILL, KILLED_FROM_OUTSIDE)],
@@ -96,6 +103,7 @@ def test_a_command_that_kills_who_holds_it_is_ended_and_told_of(
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
+@promise("A command whose launcher's pod or node is lost ends after its lease.", of="mpirt-rsh")
 def test_deleting_the_launcher_ends_the_command(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     hard.start_in_launcher(namespace, pod, variables=hard.SHORT_LEASE)

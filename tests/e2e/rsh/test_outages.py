@@ -14,6 +14,7 @@ from tests.e2e.ground import Faults, Ground
 from tests.e2e.rsh import counting, outages
 from tests.e2e.rsh.counting import KINDS, Job
 from tests.kube.wait import until
+from tests.promises import promise
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
@@ -31,6 +32,12 @@ def jobs(cluster: Ground, fault: Faults, tmp_path: Path) -> Iterator[list[Job]]:
         yield begun
 
 
+@promise(
+    "Jobs of every launcher go on when API server, network, kubelets or containerds are away.", of="mpirt-rsh"
+)
+@promise(
+    "After an outage the ranks are the same processes, and every line has come once and in order.", of="mpirt-rsh"
+)
 def test_they_notice_nothing(jobs: list[Job], fault: Faults) -> None:
     nodes = jobs[0].namespace.nodes_of(jobs[0].workers)
     assert len(nodes) == 2

@@ -18,6 +18,7 @@ from tests.e2e.rsh import agent, deaths, launcher
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start_worker
 from tests.kube.wait import Moment
+from tests.promises import promise
 
 # For how long an end is waited for.
 _PATIENCE = 40.0
@@ -90,11 +91,18 @@ def parameters(cases: Sequence[Case]) -> list[Any]:
     ]
 
 
+@promise(
+    "A container that dies while a command runs ends it with 248, and the message has the cause.", of="mpirt-rsh"
+)
+@promise("A pod that is deleted ends its command with 246.", of="mpirt-rsh")
 @pytest.mark.parametrize("case", parameters(OF_THE_POD))
 def test_the_agent_ends_and_says_why_its_pod_has(namespace: Namespace, pod_fault: PodFaults, case: Case) -> None:
     ends_and_says_why(start_worker(namespace, pod_fault, **dict(case.pod)), case)
 
 
+@promise(
+    "A node that stops answering ends its commands with 249 within 30 s, and the message names it.", of="mpirt-rsh"
+)
 @pytest.mark.parametrize("case", parameters(OF_THE_CLUSTER))
 def test_the_agent_ends_and_says_what_is_away(namespace: Namespace, fault: Faults, case: Case) -> None:
     ends_and_says_why(start_worker(namespace, fault), case)
@@ -109,6 +117,9 @@ def ends_and_says_why(worker: Worker, case: Case) -> None:
     assert ours.seconds < case.within
 
 
+@promise(
+    "A container that dies while a command runs ends it with 248, and the message has the cause.", of="mpirt-rsh"
+)
 def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
     namespace: Namespace, fault: Faults
 ) -> None:
@@ -131,6 +142,9 @@ def test_containers_that_die_together_on_a_busy_machine_are_told_as_dead(
         assert_one_line(one, worker.pod, "container|ended")
 
 
+@promise(
+    "A command in a pod that is deleted gets TERM at once, and its agent ends as soon as it does.", of="mpirt-rsh"
+)
 def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_the_pod(
     namespace: Namespace, pod_fault: PodFaults
 ) -> None:
@@ -149,6 +163,9 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     assert ended.seconds < told + 5
 
 
+@promise(
+    "A command in a pod that is deleted has the pod's grace period, and its last output arrives.", of="mpirt-rsh"
+)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
 def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
@@ -165,6 +182,7 @@ def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
     assert_one_line(ended, worker.pod, "deleted; the command ended with 3")
 
 
+@promise("With get on pods alone, a deletion is still reported within 5 s.", of="mpirt-rsh")
 @pytest.mark.oldest
 @pytest.mark.parametrize(
     "happens", [deaths.force_delete, deaths.delete_gracefully], ids=["force delete", "graceful delete"]
@@ -185,6 +203,7 @@ def test_a_deletion_is_noticed_with_the_right_to_get_pods_alone(
     assert ended.seconds < 5
 
 
+@promise("An eviction of the pod, by a taint or by its node, ends its command with 247.", of="mpirt-rsh")
 @pytest.mark.oldest
 def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> None:
     worker = start_worker(namespace, fault)
@@ -199,6 +218,7 @@ def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> 
     assert ours.seconds < 5
 
 
+@promise("An eviction of the pod, by a taint or by its node, ends its command with 247.", of="mpirt-rsh")
 @pytest.mark.oldest
 def test_an_eviction_by_the_node_is_told(namespace: Namespace, pod_fault: PodFaults) -> None:
     limit = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
@@ -215,6 +235,10 @@ def test_an_eviction_by_the_node_is_told(namespace: Namespace, pod_fault: PodFau
     assert_one_line(ended, worker.pod, "evicted")
 
 
+@promise(
+    "A child that keeps the output open does not hold the agent, which says that its output is lost.",
+    of="mpirt-rsh",
+)
 def test_a_child_that_keeps_stdout_open_does_not_hold_the_agent(
     namespace: Namespace, pod_fault: PodFaults
 ) -> None:

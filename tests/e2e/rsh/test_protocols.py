@@ -11,12 +11,14 @@ from mpirt.errors import ExitCode
 from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent, launcher
 from tests.kube.kubectl import Manifest
+from tests.promises import promise
 
 pytestmark = pytest.mark.oldest
 
 Workers = Callable[[int, str], list[str]]
 
 
+@promise("MPIRT_PROTOCOL selects v4 or v5 of the exec protocol.", of="mpirt-rsh")
 @pytest.mark.parametrize("protocol", ["v4", "v5"])
 def test_the_protocol_that_is_asked_for_is_spoken(
     namespace: Namespace, workers: Workers, protocol: str, monkeypatch: pytest.MonkeyPatch
@@ -32,6 +34,7 @@ def test_the_protocol_that_is_asked_for_is_spoken(
     assert (ended.code, ended.output) == (7, b"out\n")
 
 
+@promise("Code 242 comes with the verbs that the Role lacks: get and create on pods/exec.", of="mpirt-rsh")
 def test_the_right_to_create_execs_alone_is_not_enough(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     account = namespace.account("launcher", rules=rules(pod, verbs=["create"]))

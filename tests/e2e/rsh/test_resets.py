@@ -9,6 +9,7 @@ from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.kube.wait import until
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -18,6 +19,7 @@ _LONGEST = 0.3
 _PATIENCE, _RESETS = 5, 45
 
 
+@promise("A command goes on while all connections to the API server are reset.", of="mpirt-rsh")
 def test_connections_that_are_reset_are_no_lost_node(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     storm = Storm(server_address(namespace), lambda: _LONGEST)

@@ -23,6 +23,7 @@ from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
 from tests.e2e.rsh.test_before_go import served
+from tests.promises import promise
 
 pytestmark = pytest.mark.in_the_pod
 
@@ -97,6 +98,7 @@ WHERE_IT_CAN_BE_SENT = (NO_LIBC, NO_SUCH_USER, NOEXEC, SMALL, READ_ONLY_BUT_TMP)
 WHERE_IT_CANNOT = (READ_ONLY_ROOT, NOEXEC_ALL)
 
 
+@promise("In a job's worker a command outlives its connection, however restricted the pod is.", of="mpirt-rsh")
 @pytest.mark.parametrize("restriction", OF_JOBS, ids=lambda restriction: restriction.name)
 class TestWorkersOfJobs:
     def test_a_keeper_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
@@ -117,6 +119,7 @@ class TestWorkersOfJobs:
         assert ended.parent.startswith("/etc/mpi/keeper-1-")
 
 
+@promise("Without the controller, the agent uploads the keeper to a folder that allows execution.", of="mpirt-rsh")
 @pytest.mark.parametrize("restriction", WHERE_IT_CAN_BE_SENT, ids=lambda restriction: restriction.name)
 class TestOtherPods:
     def test_a_keeper_that_was_sent_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
@@ -137,6 +140,7 @@ class TestOtherPods:
         assert "/mpirt-keeper-1-" in ended.parent
 
 
+@promise("Without a place for a keeper a command runs all the same.", of="mpirt-rsh")
 @pytest.mark.parametrize("restriction", WHERE_IT_CANNOT, ids=lambda restriction: restriction.name)
 def test_without_a_place_for_a_keeper_the_command_runs_all_the_same(
     namespace: Namespace, restriction: Restriction

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent
 from tests.kube import controlplane
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
 _SECRET = "correct-horse-battery-staple"
 
 
+@promise("Audit logs contain no commands.", of="safety")
 def test_the_audit_log_does_not_hold_the_command(
     own_cluster: Ground, namespace: Namespace, workers: Workers
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -25,6 +26,7 @@ _MOST_MEMORY = 40 * 1024
 CODES = (0, 1, 2, 124, 125, 126, 127, 128, 129, 130, 137, 143, 192, *range(240, 256))
 
 
+@promise("mpirt-rsh ends with the code of the command.", of="mpirt-rsh")
 @pytest.mark.timeout(300)
 def test_a_code_comes_back_whoever_may_have_meant_something_by_it(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
@@ -35,6 +37,7 @@ def test_a_code_comes_back_whoever_may_have_meant_something_by_it(namespace: Nam
 
 
 # Not 3: a shell that isn't interactive does not die of SIGQUIT in every image.
+@promise("A command that signal n has ended has the code 128 + n.", of="mpirt-rsh")
 @pytest.mark.parametrize("number", [1, 2, 6, 9, 11, 13, 15])
 def test_a_signal_comes_back_as_128_and_its_number(namespace: Namespace, workers: Workers, number: int) -> None:
     [pod] = workers(1, "busybox")
@@ -42,6 +45,7 @@ def test_a_signal_comes_back_as_128_and_its_number(namespace: Namespace, workers
     assert run(namespace, pod, f"kill -{number} $$; sleep 5").code == 128 + number
 
 
+@promise("Large output and input arrive byte for byte, and the agent stays below 40 MiB.", of="mpirt-rsh")
 @pytest.mark.timeout(300)
 def test_64_mib_from_the_pod_arrive_unchanged_in_little_memory(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
@@ -55,6 +59,7 @@ def test_64_mib_from_the_pod_arrive_unchanged_in_little_memory(namespace: Namesp
     assert ended.peak < _MOST_MEMORY
 
 
+@promise("Large output and input arrive byte for byte, and the agent stays below 40 MiB.", of="mpirt-rsh")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("image", ["busybox", "openmpi4"])
 def test_16_mib_through_cat_arrive_unchanged_in_little_memory(
@@ -70,6 +75,7 @@ def test_16_mib_through_cat_arrive_unchanged_in_little_memory(
     assert ended.peak < _MOST_MEMORY
 
 
+@promise("Stdout and stderr of a command stay apart.", of="mpirt-rsh")
 def test_stdout_and_stderr_stay_apart(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
 
@@ -78,6 +84,7 @@ def test_stdout_and_stderr_stay_apart(namespace: Namespace, workers: Workers) ->
     assert (ended.code, ended.output, ended.errors) == (3, b"out", b"err")
 
 
+@promise("The words of a command reach the pod's shell as ssh would send them.", of="mpirt-rsh")
 def test_words_reach_the_pods_shell_as_ssh_would_send_them(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
 

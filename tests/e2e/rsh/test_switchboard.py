@@ -27,6 +27,7 @@ from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.forms import Form
 from tests.kube.wait import until
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -69,6 +70,7 @@ def folder(form: Form) -> Path:
     return Path(os.environ[forms.SWITCHBOARD])
 
 
+@promise("Commands go on when their switchboard is killed, and every byte arrives once.", of="mpirt-rsh")
 def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_arrives_once(
     namespace: Namespace, folder: Path
 ) -> None:
@@ -92,6 +94,9 @@ def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_ar
         same_as(before[pod], namespace, pod)
 
 
+@promise(
+    "The command of a killed agent is gone within 5 s, and other commands of the launcher go on.", of="mpirt-rsh"
+)
 def test_the_command_of_an_agent_that_is_killed_is_gone_within_five_seconds_and_the_others_go_on(
     namespace: Namespace, workers: Workers, folder: Path
 ) -> None:
@@ -111,6 +116,7 @@ def test_the_command_of_an_agent_that_is_killed_is_gone_within_five_seconds_and_
     print(f"gone {seconds:.1f} s after its agent")
 
 
+@promise("A command whose output nobody reads holds up no other one.", of="mpirt-rsh")
 def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
     namespace: Namespace, workers: Workers, folder: Path
 ) -> None:
@@ -129,6 +135,7 @@ def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
     print(f"round trips: {medians[0]:.2f} ms, {medians[1]:.2f} ms beside it, which has {memory} KiB")
 
 
+@promise("mpirt ps shows each command with the CPU time, memory and processes that it has in its pod.", of="mpirt")
 def test_ps_shows_what_each_command_uses_in_its_pod(namespace: Namespace, workers: Workers, folder: Path) -> None:
     pods = workers(2, "busybox")
     with (

@@ -20,6 +20,7 @@ from tests.e2e import manifests
 from tests.e2e.ground import Namespace
 from tests.e2e.rsh.launcher import rules
 from tests.e2e.runtime import launcher
+from tests.promises import promise
 from tests.unit.keeper.client import Frame, Kind
 
 RSH = f"{launcher.PLACE}/bin/mpirt-rsh"
@@ -144,6 +145,9 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
+@promise(
+    "A hostile container of the same pod gets nothing from agent or keeper, and disturbs no command.", of="safety"
+)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_a_hostile_container_of_the_pod_gets_nothing_and_disturbs_no_command(
     namespace: Namespace, pair: Pair

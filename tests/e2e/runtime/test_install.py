@@ -9,6 +9,7 @@ import pytest
 from tests.e2e import manifests
 from tests.e2e.ground import Namespace
 from tests.e2e.runtime import launcher
+from tests.promises import promise
 
 _MOST_SECONDS = 1.5
 _MOST_MEGABYTES = 60
@@ -29,6 +30,10 @@ def said(namespace: Namespace, container: str) -> tuple[str, float, float]:
 
 
 # The copying is timed.
+@promise("The runtime folder has at most 60 MB and is copied in at most 1.5 s.", of="installation")
+@promise(
+    "A second run of the installer repairs what the first one left, and changes nothing else.", of="installation"
+)
 @pytest.mark.alone
 def test_it_is_small_and_quick_and_a_second_run_by_anyone_changes_only_what_came_to_harm(
     namespace: Namespace,
@@ -86,6 +91,9 @@ done
 """
 
 
+@promise(
+    "A second run of the installer repairs what the first one left, and changes nothing else.", of="installation"
+)
 @pytest.mark.timeout(300)
 def test_what_a_killed_run_left_is_made_good_by_the_next(namespace: Namespace) -> None:
     launcher.start(namespace, "busybox", workers=[])

@@ -16,6 +16,7 @@ from mpirt import names
 from tests.e2e import files, horovod
 from tests.e2e.ground import Namespace
 from tests.e2e.runtime import launcher
+from tests.promises import promise
 
 Workers = Callable[[int, str], list[str]]
 
@@ -38,6 +39,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     return sorted(done.stdout.splitlines())
 
 
+@promise("The programs of the runtime folder run in any image, even one without a C library.", of="installation")
 @pytest.mark.parametrize("image", ["busybox", "openmpi4", "openmpi5"])
 def test_every_program_runs_in_any_image(namespace: Namespace, workers: Workers, image: str) -> None:
     [worker] = workers(1, "busybox")
@@ -63,6 +65,9 @@ CALLS = {
 }  # fmt: skip
 
 
+@promise(
+    "The programs of the runtime folder run wherever it is mounted and however they are called.", of="installation"
+)
 def test_a_program_finds_its_folder_however_it_is_called(namespace: Namespace, workers: Workers) -> None:
     [worker] = workers(1, "busybox")
     launcher.start(namespace, "busybox", workers=[worker])
@@ -72,6 +77,7 @@ def test_a_program_finds_its_folder_however_it_is_called(namespace: Namespace, w
     assert told == {way: ["worker-0"] for way in CALLS}
 
 
+@promise("A kubexec.sh that is mounted alone finds its folder by MPIRT_RUNTIME.", of="installation")
 def test_kubexec_finds_the_folder_where_a_variable_says_that_it_is(namespace: Namespace, workers: Workers) -> None:
     [worker] = workers(1, "busybox")
     launcher.start(namespace, "busybox", workers=[worker], place="/elsewhere")
@@ -93,6 +99,10 @@ FOREIGN = {
 }
 
 
+@promise(
+    "PYTHONHOME, LD_LIBRARY_PATH and LD_PRELOAD do not disturb mpirt, and reach programs it starts.",
+    of="installation",
+)
 def test_what_is_set_for_the_images_programs_reaches_them_and_not_ours(
     namespace: Namespace, workers: Workers
 ) -> None:
@@ -136,6 +146,7 @@ def kubeconfig(namespace: Namespace) -> dict[str, object]:
     }
 
 
+@promise("With the runtime folder, a launcher image needs nothing but the MPI.", of="installation")
 @pytest.mark.oldest
 def test_mpirun_starts_a_rank_on_every_worker(namespace: Namespace, workers: Workers) -> None:
     hosts = workers(2, "openmpi4")
@@ -152,6 +163,8 @@ def test_mpirun_starts_a_rank_on_every_worker(namespace: Namespace, workers: Wor
 SHIMS = ("/bin/sh", "-c", 'eval "$(mpirt shims /tmp/shims)" && exec "$@"', "sh")
 
 
+@promise("horovodrun starts ranks by kubexec.sh or by a shim named ssh, without a real ssh.", of="mpirt-rsh")
+@promise("mpirt shims installs the agent where horovodrun looks for it.", of="mpirt")
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "way",

@@ -13,6 +13,7 @@ from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.e2e.runtime import launcher
 from tests.e2e.runtime.test_launchers import HOME, PATH, lines, run
 from tests.kube.wait import until
+from tests.promises import promise
 
 # It ends 15 s after its last agent.
 _GONE_WITHIN = 45
@@ -27,6 +28,7 @@ for each in /dev/shm/* /dev/shm/mpirt-*/* /tmp/* /tmp/.[!.]*; do [ ! -e "$each" 
 """
 
 
+@promise("One switchboard serves all commands of a launcher, and ends after the last one.", of="mpirt-rsh")
 @pytest.mark.parametrize(
     ("mpi", "words"),
     [

@@ -14,6 +14,7 @@ from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.training.jobs import Job
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.promises import promise
 
 EXAMPLE = PROJECT / "examples" / "deepspeed"
 # Several times what it takes where others keep the processors busy.
@@ -84,6 +85,7 @@ def without_ranks(job: Job, number: int) -> None:
     until(lambda: not ranks(), within=WITHIN, what=f"no rank in worker {number}", instead=ranks)
 
 
+@promise("DeepSpeed runs a rank on each worker, by pdsh and by Open MPI, without ssh.", of="TrainingJob")
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_a_rank_runs_on_each_worker_and_they_reach_each_other(controller: Deployed, runner: str) -> None:
     job = submit(controller, job_name(runner), ["deepspeed", f"--launcher={runner}", "/train/train.py"])
@@ -96,6 +98,7 @@ def test_a_rank_runs_on_each_worker_and_they_reach_each_other(controller: Deploy
     until(lambda: job.phase() == "Succeeded", within=WITHIN, what="Succeeded", instead=job.surroundings)
 
 
+@promise("A DeepSpeed rank that fails ends the launcher with its code, and no rank is left.", of="TrainingJob")
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_a_rank_that_fails_is_the_launchers_failure_and_no_rank_is_left(controller: Deployed, runner: str) -> None:
     command = ["deepspeed", f"--launcher={runner}", "/train/waits.py", "fails"]
@@ -107,6 +110,9 @@ def test_a_rank_that_fails_is_the_launchers_failure_and_no_rank_is_left(controll
     without_ranks(job, 1)
 
 
+@promise(
+    "A DeepSpeed worker that is deleted fails the launcher, which names it, and no rank is left.", of="TrainingJob"
+)
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_a_worker_that_dies_ends_the_launcher_and_the_other_rank(controller: Deployed, runner: str) -> None:
     command = ["deepspeed", f"--launcher={runner}", "/train/waits.py"]

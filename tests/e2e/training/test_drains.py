@@ -15,6 +15,7 @@ from tests.e2e.ground import Faults, Namespace
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 120.0
 STAYS, GOES = "node-1", "node-2"
@@ -61,6 +62,10 @@ def left(job: Job) -> None:
     until(lambda: not on(job, GOES), within=WITHIN, what=f"no worker on {GOES}", instead=job.surroundings)
 
 
+@promise(
+    "With mpirt.dev/leave-cordoned-nodes kubectl drain waits until the training lets go of workers.",
+    of="TrainingJob",
+)
 def test_kubectl_drain_waits_until_the_training_has_let_go(controller: Deployed, healed: Namespace) -> None:
     with training(controller, leaves_cordoned=True) as (job, run):
         assert on(job, GOES)
@@ -75,6 +80,7 @@ def test_kubectl_drain_waits_until_the_training_has_let_go(controller: Deployed,
     assert broken_promises(run.lines()) == []
 
 
+@promise("Workers leave a node that is about to go before it is gone.", of="TrainingJob")
 def test_a_spot_node_is_left_before_it_is_gone(controller: Deployed, healed: Namespace, fault: Faults) -> None:
     with training(controller) as (job, run):
         assert on(job, GOES)

@@ -13,6 +13,7 @@ from tests.e2e.elastic import training
 from tests.e2e.elastic.steps import broken_promises, repeated, worlds
 from tests.e2e.training import jobs
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 120.0
 
@@ -42,6 +43,7 @@ def submit(controller: Deployed, name: str, workers: int) -> MpiJob:
     return MpiJob(controller.namespace, name)
 
 
+@promise("An elastic MPIJob that is scaled down while it trains repeats no step.", of="MPIJob")
 def test_the_highest_worker_leaves_when_the_training_has_let_go_of_it(controller: Deployed) -> None:
     job = submit(controller, job_name("mpi-elastic"), 3)
     job.wait_for("Running")

@@ -19,6 +19,7 @@ from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 60.0
 TIMEOUT = 8
@@ -75,6 +76,7 @@ class Sleeping:
         self._process.wait()
 
 
+@promise("A worker that is in use at a ScaleIn's time limit stays, and is a host again.", of="TrainingJob")
 def test_a_worker_in_use_stays_and_is_a_host_again(refused: Refused) -> None:
     worker = refused.job.worker(1)
 

@@ -15,6 +15,7 @@ from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
 from tests.e2e.training.lastwords import LastWords, following
 from tests.kube.wait import until
+from tests.promises import promise
 
 WITHIN = 120.0
 FILES = ("/etc/edl/hostfile", "/etc/mpi/hostfile", "/job/hostfile")
@@ -69,6 +70,9 @@ def seconds_until_listed(job: Job, path: str, count: int) -> float:
     return time.monotonic() - begun
 
 
+@promise(
+    "ScaleOut and ScaleIn add and remove workers while the job trains, by count or by name.", of="TrainingJob"
+)
 def test_the_workers_that_were_asked_for_have_joined_and_left(scaled: Scaled) -> None:
     name = scaled.job.worker
 
@@ -84,10 +88,12 @@ def test_the_workers_that_were_asked_for_have_joined_and_left(scaled: Scaled) ->
     ]
 
 
+@promise("The files in the launcher that list its hosts follow within seconds.", of="TrainingJob")
 def test_the_files_of_the_launcher_follow_in_seconds_and_not_in_a_minute(scaled: Scaled) -> None:
     assert max(scaled.listed_after.values()) < 20
 
 
+@promise("No committed step is repeated or skipped when workers join and leave.", of="TrainingJob")
 def test_no_committed_step_is_repeated_or_skipped(scaled: Scaled) -> None:
     assert scaled.code == 0
     # One of the two new workers may be there first.
@@ -95,12 +101,14 @@ def test_no_committed_step_is_repeated_or_skipped(scaled: Scaled) -> None:
     assert broken_promises(scaled.run.lines()) == []
 
 
+@promise("A worker is deleted only when no command runs in it.", of="TrainingJob")
 def test_no_process_of_a_rank_is_alive_in_a_worker_that_is_told_to_end(scaled: Scaled) -> None:
     for worker, words in scaled.last_words.items():
         assert words.processes, worker
         assert [line for line in words.processes if "train.py" in line] == [], worker
 
 
+@promise("There is one number of workers: scalers change it in the spec, as kubectl scale does.", of="TrainingJob")
 def test_the_spec_says_how_many_workers_there_are(scaled: Scaled) -> None:
     assert scaled.job.body()["spec"]["etReplicaSpecs"]["worker"]["replicas"] == 2
 

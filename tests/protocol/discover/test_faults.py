@@ -14,6 +14,7 @@ from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
 from tests.apiserver.faults import Answer, Chunked, Fault, Hangup, Silence, Status, Then, Trickle
 from tests.apiserver.pods import pod
 from tests.apiserver.server import Honest
+from tests.promises import promise
 from tests.protocol.discover.program import AMPLE, JOB, Ended, Program, worker
 from tests.protocol.discover.scenes import Scene
 
@@ -111,6 +112,11 @@ def waiting_for_a_silent_server(program: Program) -> Ended:
 
 
 class TestAnAnswer:
+    @promise(
+        "mpirt-discover ends at its deadline, even if an answer never ends.",
+        of="mpirt-discover",
+        no_cluster="a real API server does not send such answers",
+    )
     @pytest.mark.parametrize(
         "ended",
         [
@@ -161,6 +167,11 @@ class TestAnAnswer:
 
 
 class TestHalfAList:
+    @promise(
+        "mpirt-discover never prints an incomplete list.",
+        of="mpirt-discover",
+        no_cluster="a real API server does not send such answers",
+    )
     @pytest.mark.parametrize(
         ("fault", "code", "text"),
         [

@@ -17,6 +17,7 @@ from tests.apiserver.frames import BINARY, PONG, frame, message
 from tests.apiserver.peer import Peer
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
+from tests.promises import promise
 from tests.protocol.rsh.cases import CameOf, Case, Tell, lasting
 from tests.protocol.rsh.peers import START, Wrapper, ends_with, nonce
 
@@ -229,6 +230,11 @@ def test_what_ends_before_go_is_begun_again(case: Case, came_of: CameOf) -> None
     assert (len(outcome.execs), outcome.runs) == (2, 1)
 
 
+@promise(
+    "A violated protocol ends mpirt-rsh with a code of its own, and never starts a command again.",
+    of="mpirt-rsh",
+    no_cluster="a real API server keeps the protocol",
+)
 @pytest.mark.parametrize("case", AFTER_GO, ids=str)
 def test_after_go_each_end_has_its_code_and_nothing_is_dialled_again(case: Case, came_of: CameOf) -> None:
     outcome = came_of(case)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tests.apiserver.faults import Status
+from tests.promises import promise
 from tests.protocol.rsh.agent import Ground
 
 DEBUG = {"MPIRT_LOG": "debug"}
@@ -53,6 +54,11 @@ def test_it_tells_a_session_step_by_step(ground: Ground) -> None:
     assert [line for line in told(ended.lines) if line.startswith("dial")] == [dial, dial]
 
 
+@promise(
+    "The log contains neither commands, nor their environment, nor tokens.",
+    of="safety",
+    no_cluster="it is about what the agent writes",
+)
 def test_it_tells_nothing_that_is_secret(ground: Ground) -> None:
     ended = ground.run(
         "w-0", "SECRET=in-the-command; cat", stdin=b"in-the-stdin", env={**DEBUG, "WORD": "in-the-env"}

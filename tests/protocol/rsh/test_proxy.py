@@ -12,6 +12,7 @@ from mpirt.errors import ExitCode
 from tests.apiserver.certificates import HOST
 from tests.apiserver.proxy import Proxy
 from tests.forms import Form
+from tests.promises import promise
 from tests.protocol.rsh.agent import Ground
 
 
@@ -36,6 +37,11 @@ def far_away(ground: Ground) -> None:
     change_cluster(ground, server=f"https://api.example:{ground.server.port}", tls_server_name=HOST)
 
 
+@promise(
+    "Commands go through the proxy that environment or kubeconfig name, as with kubectl.",
+    of="mpirt-rsh",
+    no_cluster="the test cluster has no proxy before it",
+)
 @pytest.mark.usefixtures("far_away")
 def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, proxy: Proxy, form: Form) -> None:
     ended = ground.run("w-0", "echo out; sleep 1.2", env={"HTTPS_PROXY": proxy.url})
@@ -46,6 +52,11 @@ def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, pro
     assert len(proxy.asked) == ground.server.connections == (2 if form is Form.DIRECT else 3)
 
 
+@promise(
+    "Commands go through the proxy that environment or kubeconfig name, as with kubectl.",
+    of="mpirt-rsh",
+    no_cluster="the test cluster has no proxy before it",
+)
 def test_a_command_goes_through_the_proxy_of_the_kubeconfig(ground: Ground, proxy: Proxy) -> None:
     change_cluster(ground, proxy_url=proxy.with_user("me:s3cret"))
 
@@ -62,6 +73,11 @@ def test_this_machine_is_reached_without_the_proxy_of_the_environment(ground: Gr
     assert (ended.code, ended.errors, proxy.asked) == (0, "", [])
 
 
+@promise(
+    "Errors of a connection through a proxy name the proxy.",
+    of="mpirt-rsh",
+    no_cluster="the test cluster has no proxy before it",
+)
 def test_the_line_of_a_connection_that_fails_names_the_proxy(ground: Ground, proxy: Proxy) -> None:
     change_cluster(ground, proxy_url=proxy.with_user("me:s3cret"))
     url = proxy.url

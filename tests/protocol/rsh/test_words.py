@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.apiserver.pods import pod
+from tests.promises import promise
 from tests.protocol.rsh.agent import RSH, Ended, Ground
 
 
@@ -90,6 +91,11 @@ class TestOwnOptions:
 
 
 class TestQuestions:
+    @promise(
+        "With -G mpirt-rsh prints host, user and port as ssh does, and contacts nothing.",
+        of="mpirt-rsh",
+        no_cluster="nothing is contacted",
+    )
     def test_nothing_is_contacted(self, ground: Ground) -> None:
         ended = ground.run("-G", "mpi@w-0.train", "-p", "7")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.cli.main import main
+from tests.promises import promise
 
 PRINTED = {
     "openmpi4": """\
@@ -37,6 +38,9 @@ export OMPI_MCA_plm_rsh_num_concurrent=200
 }
 
 
+@promise(
+    "mpirt env prints the variables of each launcher as shell lines.", of="mpirt", no_cluster="it only prints"
+)
 @pytest.mark.parametrize("launcher", PRINTED)
 def test_the_variables_are_lines_for_a_shell(capsys: pytest.CaptureFixture[str], launcher: str) -> None:
     code = main(["env", launcher, "--workers", "200"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpirt.cli.main import main
+from tests.promises import promise
 from tests.unit.cli.test_main import MPIRT, mpirt
 
 LIST = "# rack 1\ntrain-worker-0 slots=4\n\ntrain-worker-1:2\n"
@@ -28,6 +29,9 @@ class TestForms:
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == "train-worker-0:4\ntrain-worker-1:2\n"
 
+    @promise(
+        "mpirt hosts converts a list of hosts into each form.", of="mpirt", no_cluster="it only reads and prints"
+    )
     @pytest.mark.parametrize(
         ("form", "text"),
         [

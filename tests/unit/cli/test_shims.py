@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mpirt.cli.shims import shell_lines
+from tests.promises import promise
 
 MPIRT = Path(sys.executable).with_name("mpirt")
 RSH = Path(sys.executable).with_name("mpirt-rsh")
@@ -61,6 +62,11 @@ class TestTheSshShim:
         assert shims(tmp_path, "--kubexec", tmp_path / "kubexec.sh").returncode == 0
         assert (tmp_path / "ssh").readlink() == RSH
 
+    @promise(
+        "A real ssh is never replaced by mpirt shims without --force.",
+        of="mpirt",
+        no_cluster="it only writes files",
+    )
     @pytest.mark.parametrize("other", ["a file", "a link"])
     def test_what_is_not_ours_stays(self, tmp_path: Path, other: str) -> None:
         ssh = tmp_path / "ssh"

@@ -20,6 +20,7 @@ from mpirt.controller.manifests.replica_index import worker_indices
 from mpirt.controller.manifests.service import service
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.spec import JobSpec, Settings
+from tests.promises import promise
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, template
 from tests.unit.controller.schemas import own_fields
 from tests.unit.controller.test_crd import PUBLISHED, VERSIONS
@@ -141,6 +142,11 @@ def shown(rows: Mapping[str, list[str]]) -> dict[str, set[str]]:
     }
 
 
+@promise(
+    "The tables of fields, labels and variables in mpijob.md are complete.",
+    of="MPIJob",
+    no_cluster="files and built objects are compared",
+)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_table_has_every_field_of_the_crd_and_no_other(version: str) -> None:
     schema = VERSIONS[version]["schema"]["openAPIV3Schema"]["properties"]
@@ -156,6 +162,11 @@ def test_the_table_has_every_label_and_annotation_that_is_set_and_where() -> Non
     assert shown(LABELS) == places_of_labels()
 
 
+@promise(
+    "The tables of fields, labels and variables in mpijob.md are complete.",
+    of="MPIJob",
+    no_cluster="files and built objects are compared",
+)
 def test_the_table_has_every_variable_that_is_set_and_where() -> None:
     assert shown(VARIABLES) == places_of_variables()
 

@@ -19,6 +19,7 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.endpoint import Endpoint
 from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.kubeconfig import from_kubeconfigs
+from tests.promises import promise
 
 Config = dict[str, Any]
 NOBODY = 65534
@@ -214,6 +215,11 @@ NOTHING = "holds no credentials; expected one of token, tokenFile, client-certif
 
 
 class TestRefusals:
+    @promise(
+        "A kubeconfig setting that can't be honoured is rejected, insecure-skip-tls-verify included.",
+        of="safety",
+        no_cluster="only a file is read",
+    )
     @pytest.mark.parametrize(
         ("value", "said"),
         [

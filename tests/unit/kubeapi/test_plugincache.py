@@ -21,6 +21,7 @@ from mpirt.kubeapi.plugin import PluginCredentials
 from mpirt.kubeapi.plugincache import SharedAnswers, folder_for
 from tests.apiserver.processes import session_members
 from tests.kube.wait import until
+from tests.promises import promise
 from tests.unit.kubeapi.test_plugin import ENVIRON, NOON, answer, source
 
 LATER = "2026-01-01T01:00:00Z"
@@ -82,6 +83,11 @@ class TestAnAnswer:
         assert home.runs == 1
         assert {token(process) for process in processes} == {Secret("t")}
 
+    @promise(
+        "Processes that need credentials at the same time run the credential plugin once for all.",
+        of="mpirt-rsh",
+        no_cluster="only a program of the same machine is run",
+    )
     def test_is_asked_for_once_by_64_processes(self, home: Home) -> None:
         home.runs_script(f"sleep 0.5; echo '{answer(token='t')}'")
 
@@ -241,6 +247,11 @@ def as_nobody(asked: Callable[[], str]) -> str:
 
 
 class TestTheFolder:
+    @promise(
+        "What a credential plugin returns is kept in a folder that only its user can enter.",
+        of="safety",
+        no_cluster="only files are written",
+    )
     def test_and_its_files_are_the_users_alone(self, home: Home) -> None:
         ask(home.process())
 

@@ -8,6 +8,7 @@ from mpirt.errors import UsageError
 from mpirt.rsh.invocation.argv import Host, Invocation, Wants, parse, parse_host
 from mpirt.rsh.invocation.seconds import read_time
 from mpirt.rsh.invocation.subsystems import SFTP
+from tests.promises import promise
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
 
@@ -346,6 +347,11 @@ class TestKubexec:
 
 
 class TestMistakes:
+    @promise(
+        "A command line that can't be honoured is refused with 240, and the message names the option.",
+        of="mpirt-rsh",
+        no_cluster="nothing is contacted",
+    )
     @pytest.mark.parametrize(
         ("words", "message"),
         [
@@ -407,6 +413,11 @@ class TestMistakes:
         with pytest.raises(UsageError, match=f"option {words[0][:2]} can't be honoured"):
             rsh(*words, "worker-0", "true")
 
+    @promise(
+        "Forwarding is refused, and kubectl port-forward named in its place.",
+        of="mpirt-rsh",
+        no_cluster="nothing is contacted",
+    )
     @pytest.mark.parametrize("words", [("-L", "80:a:80"), ("-R80:a:80",), ("-D", "80"), ("-W", "a:1")])
     def test_instead_of_forwarding_kubectl_is_named(self, words: tuple[str, ...]) -> None:
         with pytest.raises(UsageError) as caught:

@@ -6,6 +6,7 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.launchers import is_of_hydra, is_of_prrte, prepared, starts_daemon
+from tests.promises import promise
 
 AGENT = '"mpirt-rsh"'
 LIST = '"mpirt-rsh : sh"'
@@ -102,6 +103,11 @@ class TestTheTree:
     def test_up_to_64_workers_are_all_started_from_here(self) -> None:
         assert prepared(orted("--tree-spawn", daemons=65)) == orted("--tree-spawn", daemons=65, agent=LIST)
 
+    @promise(
+        "With more workers than Open MPI's tree reaches, mpirt-rsh names the variables to set.",
+        of="mpirt-rsh",
+        no_cluster="the words of mpirun decide, and nothing is contacted",
+    )
     def test_more_are_refused_with_what_to_set(self) -> None:
         with pytest.raises(UsageError) as caught:
             prepared(orted("--tree-spawn", daemons=66))
