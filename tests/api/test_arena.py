@@ -129,6 +129,7 @@ def test_pods_are_found_by_the_labels_of_their_templates_and_the_chief_by_its_ro
     assert arena.workers() == 2
 
 
+@promise("TrainingJobs of Arena run, and Arena reads their state, pods and limits.", of="neighbours")
 def test_a_job_is_pending_until_its_chief_runs(bed: Bed) -> None:
     arena = submit(bed, annotations={READY_AFTER: NEVER})
     until(lambda: len(arena.job.pods()) == 2, within=WITHIN, what="its workers")

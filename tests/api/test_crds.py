@@ -191,6 +191,7 @@ def test_what_died_is_told_after_a_restart_of_the_controller_where_the_crd_drops
     assert "attempts" not in job.status()
 
 
+@promise("A job that is deleted takes all that belongs to it along.", of="MPIJob")
 def test_a_job_goes_with_all_that_it_owns_where_one_version_is_served(theirs: Controller, version: str) -> None:
     job = submit(theirs, version)
     job.wait_for_end()

@@ -151,6 +151,9 @@ def evict(task: Task) -> None:
     task.namespace.kubectl("patch", "pod", task.name, "--subresource=status", "--type=merge", f"--patch={patch}")
 
 
+@promise(
+    "A GPUTask whose pod is taken from it runs again: displaced, evicted, deleted, or node lost.", of="GPUTask"
+)
 def test_the_life_of_a_task_is_these_writes(courses: Courses) -> None:
     assert tuple(courses[PEACE].result().life()) == LIFE
 

@@ -88,6 +88,9 @@ def test_the_example_runs_on_a_node_of_its_model_and_succeeds(tasks: Namespace) 
 
 
 @promise("A GPUTask of a higher priority displaces one of a lower, which runs again later.", of="GPUTask")
+@promise(
+    "A GPUTask whose pod is taken from it runs again: displaced, evicted, deleted, or node lost.", of="GPUTask"
+)
 def test_a_task_of_a_higher_priority_displaces_one_of_a_lower_which_runs_again(
     own: Plane, tasks: Namespace
 ) -> None:
@@ -184,7 +187,7 @@ def test_a_task_that_runs_out_of_memory_has_failed_and_does_not_run_again(tasks:
 
 
 @promise(
-    "A GPUTask whose pod is taken from it runs again: displaced, deleted, or lost with its node.", of="GPUTask"
+    "A GPUTask whose pod is taken from it runs again: displaced, evicted, deleted, or node lost.", of="GPUTask"
 )
 def test_a_task_whose_pod_somebody_deletes_runs_again(tasks: Namespace) -> None:
     task = submit(tasks, "deleted")
@@ -264,6 +267,7 @@ def test_a_field_that_pods_do_not_have_is_refused_and_without_validation_dropped
     assert Task(tasks, name).body()["spec"]["template"] == {"spec": {"containers": [container]}}
 
 
+@promise("The fields of a GPUTask may be text or whole numbers.", of="GPUTask")
 def test_numbers_are_taken(tasks: Namespace) -> None:
     numbers: dict[str, Any] = {"cpu": 2, "memory": 1000000000, "gpu-amount": 1}
     task = submit(tasks, "numbers", **numbers)
@@ -307,7 +311,7 @@ def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_sta
 
 
 @promise(
-    "A GPUTask whose pod is taken from it runs again: displaced, deleted, or lost with its node.", of="GPUTask"
+    "A GPUTask whose pod is taken from it runs again: displaced, evicted, deleted, or node lost.", of="GPUTask"
 )
 @pytest.mark.timeout(400)
 def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Namespace) -> None:

@@ -120,6 +120,7 @@ def cope_with_losses(one: Story) -> None:
 
 
 @promise("Workers on a lost node are replaced on another node, and the job succeeds.", of="MPIJob")
+@promise("With mpirt.dev/tolerates-lost-workers a job succeeds though it has lost workers.", of="MPIJob")
 def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Victims, times: Times) -> None:
     one = victims.workers.story
     assert len(victims.workers.workers) == 2

@@ -194,6 +194,7 @@ def test_a_job_that_no_controller_knows_has_no_workers_whatever_else_is_there(be
 
 
 @promise("mpirt scale, if interrupted, says how to undo the change, which goes on.", of="mpirt")
+@promise("Deleting a ScaleIn undoes it while its workers are not yet deleted.", of="TrainingJob")
 def test_who_interrupts_it_is_told_how_to_undo_the_change_which_goes_on(bed: Bed) -> None:
     job = running(bed)
     bed.proxy.busy[job.worker(1)] = 1

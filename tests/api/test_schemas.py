@@ -26,6 +26,9 @@ from tests.unit.controller.test_closed_crds import CRDS, nodes
 PLAIN = {"name": "main", "image": "busybox"}
 
 
+@promise(
+    "The CRDs have every field of pods that Kubernetes has, and the fields reach the pods.", of="installation"
+)
 def test_the_generated_parts_are_as_kubernetes_has_them(
     plane: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

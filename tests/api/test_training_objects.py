@@ -128,6 +128,9 @@ def test_the_controllers_role_allows_it_to_ask_workers(bed: Bed) -> None:
     assert said == ["yes\n", "yes\n"]
 
 
+@promise(
+    "The CRDs have every field of pods that Kubernetes has, and the fields reach the pods.", of="installation"
+)
 def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     job = trainings.submit(bed.namespace, job_name("new"), replicas=1, worker=NEW_FIELDS)
 

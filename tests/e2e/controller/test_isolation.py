@@ -101,6 +101,7 @@ def test_a_worker_has_no_token(three: tuple[MpiJob, MpiJob, MpiJob]) -> None:
 
 
 @promise("Jobs of one name in two namespaces never touch each other.", of="safety")
+@promise("A controller for one namespace acts on the jobs of its own namespace alone.", of="installation")
 def test_jobs_of_one_name_in_two_namespaces_never_touch_each_other(
     controller: Deployed, elsewhere: Deployed, three: tuple[MpiJob, MpiJob, MpiJob]
 ) -> None:

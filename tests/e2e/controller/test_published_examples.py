@@ -17,6 +17,7 @@ from tests.unit.controller.mpi_operator_examples import example
 
 
 @promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
+@promise("A worker that starts sshd waits instead, and probes of sshd's port are removed.", of="MPIJob")
 @pytest.mark.parametrize(
     ("path", "image"),
     [

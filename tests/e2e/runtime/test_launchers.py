@@ -103,6 +103,7 @@ FOREIGN = {
     "PYTHONHOME, LD_LIBRARY_PATH and LD_PRELOAD do not disturb mpirt, and reach programs it starts.",
     of="installation",
 )
+@promise("A kubeconfig with a credential plugin is used, also in a pod.", of="mpirt-rsh")
 def test_what_is_set_for_the_images_programs_reaches_them_and_not_ours(
     namespace: Namespace, workers: Workers
 ) -> None:
