@@ -134,7 +134,7 @@ def fresh_namespace(ground: Ground, folder: Path) -> Namespace:
     ground.kubectl.apply(manifests.namespace(name, run=ground.run))
     inside = ground.kubectl.inside(name)
     until(
-        lambda: inside("get", "serviceaccount", "default", check=False).returncode == 0,
+        lambda: inside.get("serviceaccounts", "--field-selector=metadata.name=default"),
         # Who makes it may hear of the namespace a minute late, where the API server was away before.
         within=120,
         what=f"the default service account of {name}, without which a pod is refused",
@@ -150,8 +150,8 @@ def passing_namespace(ground: Ground, folder: Path) -> Iterator[Namespace]:
         yield fresh
     finally:
         # Pods first: the namespace controller retries ever more rarely while some are left.
-        fresh.kubectl("delete", "statefulsets,pods", "--all", "--grace-period=1", "--wait=false")
-        ground.kubectl("delete", "namespace", fresh.name, "--wait=false")
+        fresh.kubectl.delete("statefulsets,pods", grace=1)
+        ground.kubectl.delete("namespace", fresh.name)
 
 
 class PodFaults:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.kube import reading
+from tests.kube.direct import direct
 from tests.kube.shell import run
 
 Manifest = dict[str, Any]
@@ -34,15 +34,24 @@ class Kubectl:
 
     def get(self, *words: str) -> Any:
         """An object, or a list's items, as parsed JSON."""
-        reader = reading.reader(self.kubeconfig)
-        if reader is not None:
-            return reader.get(self.namespace, words)
+        straight = direct(self.kubeconfig)
+        if straight is not None:
+            return straight.get(self.namespace, words)
         found = json.loads(self("get", *words, "--output=json").stdout)
         return found["items"] if found["kind"].endswith("List") else found
 
     def apply(self, *manifests: Manifest) -> None:
         everything = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         self("apply", "--filename=-", stdin=json.dumps(everything))
+
+    def delete(self, kinds: str, name: str = "", *, grace: int | None = None) -> None:
+        """Delete an object, or all of these kinds, without waiting until they are gone."""
+        straight = direct(self.kubeconfig)
+        if straight is not None:
+            straight.delete(self.namespace, kinds, name, grace=grace)
+            return
+        seconds = [] if grace is None else [f"--grace-period={grace}"]
+        self("delete", kinds, name or "--all", "--wait=false", *seconds)
 
     def execute(self, pod: str, *command: str, check: bool = True, timeout: float = 60) -> str:
         """What a command in a pod printed on stdout."""

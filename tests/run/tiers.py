@@ -20,7 +20,7 @@ TOOLS = (
 """What the tests are made with. Where nothing of it has changed, its own tests prove nothing new."""
 
 TESTS_OF_TOOLS = (
-    "tests/api/test_plane.py", "tests/api/test_reading.py", "tests/e2e/rsh/test_benchmark.py",
+    "tests/api/test_plane.py", "tests/api/test_direct.py", "tests/e2e/rsh/test_benchmark.py",
     "tests/e2e/test_faults.py", "tests/e2e/test_up_and_down.py", "tests/protocol/test_apiserver.py",
     "tests/protocol/test_fleet", "tests/unit/api/", "tests/unit/e2e/", "tests/unit/kube/", "tests/unit/run/",
     "tests/unit/test_ci.py", "tests/unit/test_makefile.py",

@@ -10,9 +10,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.e2e.ground import Namespace
+from tests.kube.kubectl import Kubectl
 from tests.kube.wait import Moment
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
@@ -85,16 +87,21 @@ def environment(namespace: Namespace, *, account: str = "", **more: str) -> dict
 
 def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:
     """The administrator's kubeconfig, or one for a service account, with this namespace as its default."""
-    path = namespace.folder / f"kubeconfig{account}"
+    path, kubectl = namespace.folder / f"kubeconfig{account}", namespace.ground.kubectl
     if not path.exists():
-        whole = namespace.kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json").stdout
-        config = json.loads(whole)
+        config = json.loads(_whole_config(kubectl, kubectl.kubeconfig.read_text()))
         config["contexts"][0]["context"]["namespace"] = namespace.name
         if account:
             config["users"][0]["user"] = {"token": namespace.kubectl("create", "token", account).stdout.strip()}
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
     return path
+
+
+@cache
+def _whole_config(kubectl: Kubectl, _: str) -> str:
+    """The kubeconfig, whose text this is, with all that it names in other files."""
+    return kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json").stdout
 
 
 @contextmanager

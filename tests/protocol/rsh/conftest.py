@@ -22,6 +22,22 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield from place(tmp_path_factory.mktemp("board"))
 
 
+# Of the commands that are run each by itself, one in so many is in the merge tier: their twins all are.
+_TWINS = 4
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _form(item) is Form.DIRECT:
+            item.add_marker(pytest.mark.one_in(_TWINS))
+
+
+def _form(item: pytest.Item) -> Form | None:
+    spec = getattr(item, "callspec", None)
+    found: Form | None = None if spec is None else spec.params.get("form")
+    return found
+
+
 @pytest.fixture(autouse=True, params=list(Form), ids=str, scope="session")
 def form(request: pytest.FixtureRequest, board: Path) -> Iterator[Form]:
     """How commands are run: each by itself, or all by a switchboard."""

@@ -14,7 +14,7 @@ def test_no_more_than_32_dial_at_a_time(yard: Yard) -> None:
     yard.begin()
     gate = threading.Event()
     yard.server.always("exec", Gated(gate))
-    lives = [yard.live(f"exit {number}", MPIRT_KEEPER="off") for number in range(1, 101)]
+    lives = [yard.live(f"exit {number}") for number in range(1, 101)]
     yard.server.wait_for("exec", 32)
     # Whoever was there before has had its turn when this one is answered.
     assert yard.agent("--", on="--version").end().direct is not None

@@ -221,6 +221,7 @@ class Fed(threading.Thread):
         return self._process.returncode, self.output, self.errors
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("times", [1, 2])
 def test_real_agents_start_the_next_one_and_lose_nothing(yard: Yard, times: int) -> None:
     inputs = [os.urandom(1_500_000) for _ in range(SESSIONS)]

@@ -18,6 +18,9 @@ from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.protocol.markers import Ack, Beat, End, Exit
 from tests.unit.rsh.remote import Remote, members, running, within
 
+# Each promise with one of the shells, which the commit draws.
+pytestmark = pytest.mark.sample(1)
+
 Shell = Sequence[str]
 
 PROGRAM = r"""
@@ -229,6 +232,7 @@ class TestWhatIsLeftBehind:
         remote.expect(Exit)
         return remote.expect(End)
 
+    @pytest.mark.sample(2)
     @pytest.mark.parametrize("to", ["", ">&2", "2>/dev/null", ">/dev/null"])
     def test_is_told_where_it_has_the_output_open(self, shell: Shell, to: str) -> None:
         with running(shell, f"sleep 20 {to} & exit 0") as remote:
@@ -248,6 +252,7 @@ class TestWhatIsLeftBehind:
 
             assert found == End(left_open=True)
 
+    @pytest.mark.sample(2)
     @pytest.mark.parametrize("to", [">/dev/null 2>&1", "<&- >&- 2>&-"], ids=["open elsewhere", "nothing open"])
     def test_is_nobodys_business_where_it_has_not(self, shell: Shell, to: str) -> None:
         with running(shell, f"sleep 20 {to} & exit 0") as remote:

@@ -15,6 +15,9 @@ from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from mpirt.rsh.protocol.markers import Ack, Beat, Exit, Hello, Started
 from tests.unit.rsh.remote import NONCE, Remote, members, running, within
 
+# Each promise with one of the shells, which the commit draws.
+pytestmark = pytest.mark.sample(1)
+
 Shell = Sequence[str]
 
 # Ignores TERM, and so do two children, in process groups of their own.
@@ -48,12 +51,14 @@ class TestBeforeGo:
 
 
 class TestTheCommand:
+    @pytest.mark.sample(3)
     @pytest.mark.parametrize("code", [0, 1, 7, 126, 127, 128, 255])
     def test_its_code_is_told(self, shell: Shell, code: int) -> None:
         with running(shell, f"exit {code}") as remote:
             assert remote.code() == code
             assert remote.ends() == code
 
+    @pytest.mark.sample(2)
     @pytest.mark.parametrize(
         "number", [signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM]
     )
@@ -145,6 +150,7 @@ class TestTheCommand:
 
 
 class TestACommandThatKillsItsWrapper:
+    @pytest.mark.sample(2)
     @pytest.mark.parametrize("has_stdin", [False, True], ids=["no stdin", "stdin"])
     def test_is_ended_with_all_that_it_started(self, shell: Shell, *, has_stdin: bool) -> None:
         command = "sleep 61 & kill -9 $PPID; echo up; sleep 62"

@@ -193,6 +193,8 @@ def problems(plan: Callable[[], Plan], what: str, body: Body) -> Iterator[str]:
             parent[key] = value
 
 
+# The search is the same in each of them, and long.
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "world",
     [

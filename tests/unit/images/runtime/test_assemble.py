@@ -79,13 +79,20 @@ class TestLibraries:
         assert list(libraries_in("\tstatically linked\n")) == []
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What both steps leave, as far as the second one looks at what the first has left."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / f"lib/python3.{sys.version_info.minor}").mkdir(parents=True)
+    add_mpirt(folder, PROJECT)
+    return folder
+
+
 class TestMpirt:
     @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        """What the first step leaves, as far as the second looks at it."""
-        (tmp_path / f"lib/python3.{sys.version_info.minor}").mkdir(parents=True)
-        add_mpirt(tmp_path, PROJECT)
-        return tmp_path
+    def folder(self, made: Path, tmp_path: Path) -> Path:
+        """A copy of it, for a test that may change it."""
+        return Path(shutil.copytree(made, tmp_path / "folder", symlinks=True))
 
     def test_it_runs_without_its_source(self, folder: Path) -> None:
         site = folder / "lib/site-packages"
