@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests import sizes
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.mpijobs import MpiJob, manifest
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("own_cluster")
 
 WITHIN = 180.0
 # Each lasts half a minute, after which the plugin looks again; MPIRT_TEST_GANGS=20 has been seen to pass.
-RUNS = int(os.environ.get("MPIRT_TEST_GANGS", "4"))
+RUNS = int(os.environ.get("MPIRT_TEST_GANGS", sizes.of(merge=1, full=4)))
 ALL_WITHIN = 480.0
 MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
 # Two workers and a launcher.
@@ -119,6 +120,7 @@ def succeeded(jobs: Namespace) -> set[str]:
     return set(jobs.kubectl("get", "mpijobs.kubeflow.org", f"--output=jsonpath={path}").stdout.split())
 
 
+@pytest.mark.full("it shows that the other tests can fail")
 def test_without_gang_scheduling_each_holds_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
     with room(cluster, ROOM) as resource:
         pair = two_jobs(jobs, resource)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import sizes
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.mpijobs import MpiJob, submit
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("own_cluster")
 WITHIN = 180.0
 CLAIM = {"managedBy": "mpirt.dev/controller"}
 MPIRUN = ("mpirun", "--allow-run-as-root", "-n", "2", "hostname")
-JOBS = 6
+JOBS = sizes.of(merge=2, full=6)
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,7 @@ def test_horovodrun_runs_a_rank_on_every_node(jobs: Namespace) -> None:
 
 
 @promise("Images of TrainJobs need no ssh.", of="neighbours")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("image", IMAGES)
 def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, WITHOUT_SSH, numProcPerNode=2)
@@ -87,6 +88,7 @@ def test_no_image_has_ssh_and_each_node_has_the_ranks_that_the_job_asks_for(jobs
 
 
 @promise("A rank that fails fails its TrainJob, and the launcher's pod has its exit code.", of="neighbours")
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("image", IMAGES)
 def test_a_rank_that_fails_fails_the_job_and_its_code_is_the_launchers(jobs: Namespace, image: str) -> None:
     job = start(jobs, image, FAILS)
@@ -106,6 +108,7 @@ def test_a_node_that_is_deleted_fails_the_job_and_the_launcher_names_its_pod(job
 
 
 @promise("A TrainJob fails when one of its nodes is deleted, with every MPI.", of="neighbours")
+@pytest.mark.full("a node that is deleted with Open MPI 4; its lost workers are in test_losses")
 def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(jobs: Namespace) -> None:
     job = start(jobs, "openmpi5", WAITS)
 
@@ -117,6 +120,7 @@ def test_open_mpi_5_fails_when_a_node_is_deleted_and_the_launcher_names_its_pod(
 
 
 @promise("A TrainJob fails when one of its nodes is deleted, with every MPI.", of="neighbours")
+@pytest.mark.full("a node that is deleted with Open MPI 4; its lost worker is in chaos")
 def test_mpich_fails_when_a_node_is_deleted(jobs: Namespace) -> None:
     # Shells won't do: mpiexec goes on without a rank that has ended and has no MPI in it.
     job = start(jobs, "mpich", f"exec python3 -c {shlex.quote(longrun.source(first=600.0))}")
