@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -17,11 +16,12 @@ from typing import Any, TypeVar
 from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, digest, line_of, resumed_of, step_of
 from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
-from tests.kube.wait import until
+from tests.kube.wait import Stopwatch, until
 
 FINISH = "/tmp/finish"
 
 _LAST_LINES = 100
+_LOOKS_EVERY = 0.5
 
 Found = TypeVar("Found")
 
@@ -109,13 +109,12 @@ class Training:
             return "".join(f"\n  {text}" for text in digest(self._lines)[-_LAST_LINES:])
 
     def _wait(self, found: Callable[[], Found | None], *, within: float, what: str) -> Found:
-        deadline = time.monotonic() + within
+        watch = Stopwatch()
         with self._grown:
             while (answer := found()) is None:
-                left = deadline - time.monotonic()
-                if left <= 0 or not self._reader.is_alive():
+                if watch.seconds() > within or not self._reader.is_alive():
                     raise ClusterError(f"waited {within:g} s for {what}{self.tail()}")
-                self._grown.wait(min(left, 1.0))
+                self._grown.wait(_LOOKS_EVERY)
             return answer
 
     def _read(self) -> None:

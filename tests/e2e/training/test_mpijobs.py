@@ -17,7 +17,7 @@ from tests.promises import promise
 
 WITHIN = 120.0
 
-pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.oldest, pytest.mark.timeout(600)]
 
 
 def submit(controller: Deployed, name: str, workers: int) -> MpiJob:

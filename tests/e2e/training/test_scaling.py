@@ -14,13 +14,13 @@ from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
 from tests.e2e.training.lastwords import LastWords, following
-from tests.kube.wait import until
+from tests.kube.wait import Stopwatch, until
 from tests.promises import promise
 
 WITHIN = 120.0
 FILES = ("/etc/edl/hostfile", "/etc/mpi/hostfile", "/job/hostfile")
 
-pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.oldest, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def scaled(controller: Deployed) -> Iterator[Scaled]:
 
 
 def seconds_until_listed(job: Job, path: str, count: int) -> float:
-    begun = time.monotonic()
+    watch = Stopwatch()
     until(lambda: len(job.listed(path)) == count, within=WITHIN, what=f"{count} hosts in {path}")
-    return time.monotonic() - begun
+    return watch.seconds()
 
 
 @promise(
