@@ -170,6 +170,9 @@ class Session:
         if self._process.returncode is None:
             reads.append(self._ended)
         readable, writable = ready(reads, writes)
+        if self._ended in readable:
+            # Which is seen once: what it has left may have its output open for long.
+            self._process.poll()
         if self._woken in readable:
             os.read(self._woken, 1)
             self._orders.popleft().happen(self.channel)
