@@ -142,7 +142,7 @@ api: venv programs ## tests of the controller on a real control plane without no
 e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
-# What of e2e runs alone waits half of its time.
+# Both wait more than they compute. What of e2e runs alone has nothing beside it.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
 

@@ -118,7 +118,7 @@ def soak(times: int, tier: str, targets: tuple[str, ...]) -> None:
     "--meanwhile",
     metavar="OTHER",
     default="",
-    help="A folder whose tests run in the background of the second part.",
+    help="A folder whose tests run in the background of the first part.",
 )
 @click.argument("folder")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)

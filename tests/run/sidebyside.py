@@ -18,9 +18,8 @@ from tests.run.selection import Part
 AT_ONCE = 4
 """More than processors: tests of a cluster wait for pods most of their time."""
 
-# What runs meanwhile takes what is left of the processors.
-_LATER = ("nice", "-n", "10")
-_FEWER = 3
+_WITH_ANOTHER = 3
+"""Of each of two folders."""
 
 
 def run(
@@ -29,21 +28,20 @@ def run(
     """
     Run both parts of a folder, with words for pytest. A part that breaks off is the last one.
 
-    `meanwhile` is another folder, all of whose tests run side by side during the second part, for that waits more
-    than it computes. They come second wherever both want a processor, and are shown when they have ended.
+    `meanwhile` is another folder, all of whose tests run side by side during the first part, and are shown when
+    they have ended. Those that run alone have nothing beside them.
     """
-    how = _distributed(at_once)
-    code = _part(folder, Part.SIDE_BY_SIDE, (*how, *words), variables)
+    if meanwhile:
+        how = _distributed(min(at_once, _WITH_ANOTHER))
+        print(f"==> {meanwhile}, meanwhile")
+        with background([*_pytest(meanwhile), *how], {**variables, selection.PART: ""}) as other:
+            code = _part(folder, Part.SIDE_BY_SIDE, (*how, *words), variables)
+        code = _worst(code, other.code)
+    else:
+        code = _part(folder, Part.SIDE_BY_SIDE, (*_distributed(at_once), *words), variables)
     if code not in (OK, NO_TESTS):
         return code
-    if not meanwhile:
-        return _worst(code, _part(folder, Part.ALONE, words, variables))
-    print(f"==> {meanwhile}, meanwhile")
-    with background(
-        [*_LATER, *_pytest(meanwhile), *_distributed(min(at_once, _FEWER))], {**variables, selection.PART: ""}
-    ) as other:
-        code = _worst(code, _part(folder, Part.ALONE, words, variables))
-    return _worst(code, other.code)
+    return _worst(code, _part(folder, Part.ALONE, words, variables))
 
 
 def _part(folder: str, part: Part, words: Sequence[str], variables: dict[str, str]) -> int:

@@ -287,17 +287,17 @@ def test_by_itself(): note("by itself")
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
 
 
-def test_another_folder_runs_while_the_marked_tests_run_and_its_failures_count(checkout: Checkout) -> None:
+def test_another_folder_runs_beside_the_first_part_and_its_failures_count(checkout: Checkout) -> None:
     checkout.write(
         "cases/test_a.py",
         "from tests.kube.wait import until\n",
-        PASSING,
         """
-@pytest.mark.alone
 def test_waits():
     other = pathlib.Path("other")
     until(lambda: other.exists() and other.read_text(), within=60, what="the other folder's test")
-    assert other.read_text() == "all"
+@pytest.mark.alone
+def test_is_last():
+    assert pathlib.Path("other").read_text() == "all"
 """,
     )
     checkout.write(
