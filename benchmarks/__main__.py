@@ -22,8 +22,8 @@ from benchmarks.access import Access
 from benchmarks.comparison import Comparison
 from benchmarks.fleetreport import Results
 from benchmarks.measure import Unmeasured
-from tests.forms import Form
 from tests.kube.errors import ClusterError
+from tests.support.forms import Form
 
 _json = click.option(
     "--json", "as_json", is_flag=True, help="Print the figures as one JSON object on the last line."

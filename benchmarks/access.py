@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 
 from benchmarks import linux
 from benchmarks.measure import Unmeasured
-from tests.e2e.ground import Namespace
-from tests.e2e.rsh.agent import kubeconfig
 from tests.e2e.rsh.launcher import rules
 from tests.kube.shell import output, run
+from tests.support.ground import Namespace
+from tests.support.kubeconfigs import kubeconfig
 
 # Where the kubelet mounts it in every pod.
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

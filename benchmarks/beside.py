@@ -25,11 +25,7 @@ from benchmarks.measure import Unmeasured
 from benchmarks.memory import peak_bytes
 from tests.api import controllers
 from tests.api.apiproxy import ApiProxy
-from tests.e2e import ground
 from tests.e2e.controller import deployed
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.scraped import Rest, parse
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import cluster as kube
 from tests.kube import controlplane, kubeconfig, pki
 from tests.kube.progress import step
@@ -37,6 +33,10 @@ from tests.kube.wait import until
 from tests.neighbours import mpi_operator
 from tests.plane import children, kwok, nodes
 from tests.plane.plane import Plane
+from tests.support import ground
+from tests.support.ground import Ground, Namespace
+from tests.support.metrics import Rest, parse
+from tests.support.mpijobs import MpiJob, submit
 
 OURS, THEIRS = "mpirt-controller", "mpi-operator"
 JOBS, WORKERS = 200, 2

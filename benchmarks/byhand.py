@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from tests.e2e.elastic import example
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Kubectl, Manifest
+from tests.support.ground import Namespace
 
 LABELS = "app=worker"
 # What its launchers may exec in.

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from benchmarks import manyjobs
 from benchmarks.measure import Unmeasured
 from tests.api.controllers import Controller, Replica
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.scraped import Rest, Scrape, parse
 from tests.kube.progress import step
 from tests.kube.wait import until
 from tests.plane.stages import ENDS
+from tests.support.metrics import Rest, Scrape, parse
+from tests.support.mpijobs import MpiJob
 
 JOBS = 500
 

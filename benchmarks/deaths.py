@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import place
-from tests.e2e.ground import Faults
 from tests.e2e.rsh import agent, deaths
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker
@@ -20,6 +19,7 @@ from tests.kube import cluster
 from tests.kube.progress import step
 from tests.kube.status import table
 from tests.kube.wait import Moment
+from tests.support.ground import Faults
 
 # For how long an end is waited for.
 _PATIENCE = 30.0

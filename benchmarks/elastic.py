@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from benchmarks import place
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Namespace
 from tests.kube import cluster, faults
 from tests.kube.errors import ClusterError
 from tests.kube.progress import step
 from tests.kube.status import table
+from tests.support.ground import Namespace
 
 _WORKERS = 4
 

@@ -25,10 +25,10 @@ from benchmarks.measure import Cost, Unmeasured, run
 from benchmarks.pairs import alternate, in_turn
 from tests.apiserver.fleet import process
 from tests.apiserver.fleet.process import FleetProcess
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
 from tests.kube.progress import step
+from tests.support.ground import Namespace
 
 OURS, THEIRS = "mpirt-rsh", "kubectl exec"
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from benchmarks import byhand, place
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.watching import State, Watch, watch
 from tests.e2e.elastic import workers
 from tests.e2e.elastic.steps import repeated
 from tests.e2e.elastic.training import Training
@@ -24,6 +23,7 @@ from tests.e2e.training import jobs
 from tests.kube.errors import ClusterError
 from tests.kube.progress import step
 from tests.kube.status import table
+from tests.support.watching import State, Watch, watch
 
 _WORKERS = 4
 _PATIENCE = 90.0

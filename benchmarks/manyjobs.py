@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from tests.e2e.controller.mpijobs import manifest
-from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.support.ground import Namespace
+from tests.support.mpijobs import manifest
 
 WITHIN = 3600.0
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tests.api import controllers
 from tests.api.controllers import Controller
-from tests.e2e import ground, manifests
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import programs
 from tests.kube.progress import step
 from tests.plane import plane, shared
+from tests.support import ground, manifests
+from tests.support.ground import Ground, Namespace
 
 _GONE_WITHIN = "120s"
 _PODS_OF_A_NODE = 1000

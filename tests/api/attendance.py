@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tests.api.controllers import Replica
-from tests.e2e.controller.scraped import parse
+from tests.support.metrics import parse
 
 _EVERY = 0.5
 # The one of the Deployment's probe.

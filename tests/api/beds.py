@@ -14,8 +14,8 @@ from queue import Queue
 from tests.api import controllers
 from tests.api.apiproxy import ApiProxy, Hold
 from tests.api.controllers import Controller
-from tests.e2e.ground import Ground, Namespace
 from tests.plane.plane import Plane
+from tests.support.ground import Ground, Namespace
 
 _REPLICAS = 2
 # A machine that is busy with other tests takes minutes for what else takes seconds.

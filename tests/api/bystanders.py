@@ -11,7 +11,7 @@ from typing import Any
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import job_labels, object_name, worker_name
 from tests.api import hostile_objects
-from tests.e2e.ground import Namespace
+from tests.support.ground import Namespace
 
 Body = dict[str, Any]
 

@@ -15,11 +15,11 @@ import pytest
 
 from tests.api import controllers
 from tests.api.controllers import Controller
-from tests.e2e import ground
-from tests.e2e.controller.times import Times, summary
-from tests.e2e.ground import Ground, Namespace
 from tests.plane import shared
 from tests.plane.plane import Plane
+from tests.support import ground
+from tests.support.ground import Ground, Namespace
+from tests.support.times import Times, summary
 
 # Before anybody imports it, so that its asserts say what there was.
 pytest.register_assert_rewrite("tests.api.outages")

@@ -21,8 +21,6 @@ from typing import Any
 
 import yaml
 
-from tests.e2e import ground
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import kubeconfig
 from tests.kube.kubectl import Manifest
 from tests.kube.paths import PROJECT
@@ -30,6 +28,8 @@ from tests.kube.wait import until
 from tests.plane import children, place
 from tests.plane.children import Child
 from tests.plane.plane import Plane
+from tests.support import ground
+from tests.support.ground import Ground, Namespace
 
 NAME = "mpirt-controller"
 

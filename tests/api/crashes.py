@@ -18,9 +18,9 @@ from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
 from tests.api.likeness import lasting_difference, state_when
 from tests.api.states import State, has_workers, is_settled, made_again, state
-from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.support.mpijobs import MpiJob, submit
 
 # The launcher waits for a word, so that nothing ends while no controller looks.
 WAITS = {"Launcher": {ENDS: NEVER}}

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import Story, story
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER, REASON
+from tests.support.mpijobs import MpiJob, submit
+from tests.support.stories import Story, story
 
 # Kubernetes lets ten seconds pass between two attempts; words alone are written every ten seconds.
 WITHIN = 60.0

@@ -28,12 +28,12 @@ from tests.api.controllers import Controller, Replica
 from tests.api.gputasks import gpu_plane, ground_of
 from tests.api.straight import Straight
 from tests.api.victims import Took, Victim
-from tests.e2e import ground
-from tests.e2e.ground import Ground, Namespace
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.plane import nodes
 from tests.plane.plane import Plane
+from tests.support import ground
+from tests.support.ground import Ground, Namespace
 
 _ADVERSARY = "adversary"
 _SILENT_NODE = "silent"

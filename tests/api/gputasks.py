@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from tests.api.controllers import job_name
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import programs
 from tests.kube.kubectl import Kubectl
 from tests.kube.paths import PROJECT
@@ -20,6 +19,7 @@ from tests.kube.wait import until
 from tests.plane import nodes, plane, shared
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, REASON
+from tests.support.ground import Ground, Namespace
 
 TASKS = "gputasks.falldio.com"
 GPU = "falldio.com/gpu"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.api.trainings import Training
-from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import Kubectl
 from tests.plane import nodes
+from tests.support.manifests import rather_on
 
 # A controller that is killed comes back while the change has time, however busy the machine is.
 PATIENCE = 900

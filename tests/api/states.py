@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import is_ready
+from tests.support.ground import Namespace
 
 Body = dict[str, Any]
 State = tuple[str, ...]

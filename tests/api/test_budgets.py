@@ -12,10 +12,10 @@ import pytest
 from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
 from tests.api.trainings import Training
-from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
 
 WITHIN = 60.0
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}

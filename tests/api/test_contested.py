@@ -24,11 +24,11 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.api.controllers import Controller, job_name
 from tests.api.endings import SUCCEEDS, WITHIN, have, launcher, running
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.mpijobs import MpiJob
 
 POLICY = "admissionregistration.k8s.io/v1"
 NOT_BY = "ConfigMaps are not changed by controllers"

@@ -12,13 +12,13 @@ import pytest
 
 from tests.api import controllers
 from tests.api.controllers import Controller, Replica
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.scraped import Rest, Scrape, parse
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.metrics import Rest, Scrape, parse
+from tests.support.mpijobs import MpiJob, submit
 
 QUIET_SECONDS = 20.0
 MOST_WRITES = 16

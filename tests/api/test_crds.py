@@ -17,8 +17,6 @@ import pytest
 from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
-from tests.e2e.controller.mpijobs import MpiJob, manifest
-from tests.e2e.ground import Ground
 from tests.kube import programs
 from tests.kube.kubectl import Kubectl
 from tests.kube.paths import PROJECT
@@ -28,6 +26,8 @@ from tests.plane import plane, shared
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.mpijobs import MpiJob, manifest
 
 CRD = "mpijobs.kubeflow.org"
 OURS = str(PROJECT / "crds")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
+from tests.support.ground import Namespace
 
 QUESTIONS = [
     ("nodes",),

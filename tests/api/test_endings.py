@@ -12,10 +12,10 @@ import pytest
 
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher, running
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.stories import condition, held, told_of
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.mpijobs import MpiJob
+from tests.support.stories import condition, held, told_of
 
 
 @promise("A launcher that fails is tried again, up to backoffLimit times.", of="MPIJob")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Kubectl
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
 from tests.unit.controller.badspecs import BAD, bad_job
 
 BAD_LABEL = "mpirt-test-bad"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import job_name
-from tests.e2e.controller.mpijobs import MpiJob, manifest, submit
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.mpijobs import MpiJob, manifest, submit
 from tests.unit.controller.mpi_operator_examples import EXAMPLES, example
 
 INDEX = "training.kubeflow.org/replica-index"

@@ -13,12 +13,12 @@ import pytest
 from tests.api import controllers
 from tests.api.controllers import Controller, Replica, job_name
 from tests.api.states import made_again
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 90.0
 

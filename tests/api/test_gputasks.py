@@ -28,14 +28,14 @@ from tests.api.gputasks import (
     manifest,
     submit,
 )
-from tests.e2e.controller.scraped import Rest, Scrape, parse
-from tests.e2e.ground import Ground, Namespace
-from tests.e2e.manifests import pod as plain_pod
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.plane import nodes
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
+from tests.support.manifests import pod as plain_pod
+from tests.support.metrics import Rest, Scrape, parse
 
 # Mere words in a status may be kept back for ten seconds.
 QUIET_SECONDS = 12.0

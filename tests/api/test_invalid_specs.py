@@ -14,11 +14,11 @@ import pytest
 
 from tests.api import trainings
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 120.0
 FOREVER = {"Launcher": {ENDS: NEVER}}

@@ -13,12 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests import sizes
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
-from tests.e2e.controller.mpijobs import MpiJob, manifest
-from tests.e2e.controller.watching import State, watch
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import kubeconfig, pki
 from tests.kube.kubectl import Manifest
 from tests.kube.wait import until
@@ -27,6 +23,10 @@ from tests.neighbours.kueue import is_true, queue, queued
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
 from tests.promises import promise
+from tests.support import sizes
+from tests.support.ground import Ground, Namespace
+from tests.support.mpijobs import MpiJob, manifest
+from tests.support.watching import State, watch
 
 JOBS, AT_ONCE = sizes.of(merge=60, full=200), 10
 # Of a job: two pods.

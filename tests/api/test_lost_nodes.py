@@ -17,14 +17,14 @@ import pytest
 from mpirt import names
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
-from tests.e2e.controller.stories import Story, condition, held
-from tests.e2e.controller.times import Times
-from tests.e2e.ground import Ground
-from tests.e2e.manifests import rather_on
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 from tests.plane import nodes
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.manifests import rather_on
+from tests.support.stories import Story, condition, held
+from tests.support.times import Times
 
 pytestmark = pytest.mark.timeout(600)
 

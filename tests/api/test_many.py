@@ -9,13 +9,13 @@ import pytest
 
 from tests.api import controllers
 from tests.api.controllers import Controller
-from tests.e2e.controller.mpijobs import manifest
-from tests.e2e.controller.scraped import Rest, parse
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.metrics import Rest, parse
+from tests.support.mpijobs import manifest
 
 JOBS, WORKERS = 50, 8
 

@@ -11,12 +11,12 @@ import pytest
 
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Ground, Namespace
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
+from tests.support.mpijobs import MpiJob, submit
 
 pytestmark = pytest.mark.timeout(300)
 

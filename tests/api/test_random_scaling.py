@@ -22,10 +22,10 @@ from tests.api.recorder import Told, recording
 from tests.api.scaling_laws import broken_limits, numbers_used_twice, unasked_deletions, wrong_choices
 from tests.api.straight import Straight
 from tests.api.trainings import training_job
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground
 
 SEED = "mpirt"
 JOBS, WORKERS, OPERATIONS = 50, 8, 10

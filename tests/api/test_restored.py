@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import pods_of
-from tests.e2e.controller.times import Times
-from tests.e2e.controller.watching import State, Watch, watch
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, GRACE, NEVER, STOPS_AFTER
 from tests.promises import promise
+from tests.support.mpijobs import MpiJob, submit
+from tests.support.stories import pods_of
+from tests.support.times import Times
+from tests.support.watching import State, Watch, watch
 
 # As promised. On an idle machine it takes a tenth of a second.
 WITHIN = 5.0

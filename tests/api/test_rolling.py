@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.controller.stories import Story, condition, pods_of, story, told_of
-from tests.e2e.controller.times import Times
-from tests.e2e.controller.watching import State, Watch, watch
 from tests.kube.kubectl import is_ready
 from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER
 from tests.promises import promise
+from tests.support.mpijobs import MpiJob, submit
+from tests.support.stories import Story, condition, pods_of, story, told_of
+from tests.support.times import Times
+from tests.support.watching import State, Watch, watch
 
 ROLLED_WITHIN = 150.0
 REVISION = "controller-revision-hash"

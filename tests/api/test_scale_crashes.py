@@ -18,9 +18,9 @@ from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change
 from tests.api.scale_crashes import Course, live
 from tests.api.states import State
 from tests.api.straight import Straight
-from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)

@@ -15,11 +15,11 @@ import pytest
 
 from crds import generate
 from tests.api.controllers import job_name
-from tests.e2e.ground import Namespace
 from tests.kube.programs import modules
 from tests.plane import shared
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Namespace
 from tests.unit.controller.jobs import container, mpi_job, template
 from tests.unit.controller.test_closed_crds import CRDS, nodes
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
 from tests.kube.kubectl import Manifest
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support.mpijobs import MpiJob, submit
 
 ANOTHER = "example.com/another"
 US = "mpirt.dev/controller"

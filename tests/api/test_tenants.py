@@ -23,8 +23,6 @@ import pytest
 from tests.api import controllers, deep
 from tests.api.controllers import Controller, job_name
 from tests.api.deep import PLACES, PODS, STATUS, Place
-from tests.e2e.controller.mpijobs import submit
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import programs
 from tests.kube.paths import PROJECT
 from tests.kube.programs import newpython
@@ -32,6 +30,8 @@ from tests.kube.wait import until
 from tests.plane import plane, shared
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
+from tests.support.mpijobs import submit
 
 # Python 3.11 gives up at 1,000; the API server stores 9,990 in an unknown field, and can't read that any more.
 DEPTHS = (500, 1_100, 9_900, 9_988, 9_990)

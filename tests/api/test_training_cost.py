@@ -14,11 +14,11 @@ import pytest
 from tests.api import trainings
 from tests.api.beds import Bed, beds
 from tests.api.trainings import Training
-from tests.e2e.controller.scraped import Rest, Scrape, parse
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.metrics import Rest, Scrape, parse
 
 QUIET_SECONDS = 20.0
 # Mere counts and words in a status may be kept back for ten seconds.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tests.api import controllers
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.stories import condition, held
-from tests.e2e.ground import Ground
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support.ground import Ground
+from tests.support.mpijobs import MpiJob
+from tests.support.stories import condition, held
 
 # The fields of a status that versions up to 0.1 didn't write.
 HISTORY = ("attempts",)

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.api.controllers import Controller, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import READY_AFTER
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.mpijobs import MpiJob, submit
 
 # Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
 SCARCE, DISK = "example.com/scarce", "ephemeral-storage"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.plane.stages import ENDS, NEVER
+from tests.support.ground import Namespace
 
 Body = dict[str, Any]
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import forms
-from tests.e2e import ground, manifests
-from tests.e2e.controller.times import Times, summary
-from tests.e2e.ground import Faults, Ground, Namespace, PodFaults
-from tests.forms import Form
 from tests.kube import buildcache
 from tests.kube import cluster as kube
+from tests.support import forms, ground, manifests
+from tests.support.forms import Form
+from tests.support.ground import Faults, Ground, Namespace, PodFaults
+from tests.support.times import Times, summary
 
 _GONE_WITHIN = "180s"
 _LEFT_OUT = pytest.StashKey[int]()

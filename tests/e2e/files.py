@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.e2e.ground import Namespace
+from tests.support.ground import Namespace
 
 
 def put(

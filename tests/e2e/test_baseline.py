@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e import horovod, kubectl_agent
-from tests.e2e.ground import Namespace
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e import manifests
-from tests.e2e.ground import Faults, Ground, Namespace
 from tests.kube import cluster as kube
 from tests.kube import controlplane, faults, layout
 from tests.kube.wait import until
+from tests.support import manifests
+from tests.support.ground import Faults, Ground, Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.ground import Namespace
-from tests.e2e.manifests import Manifest
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.manifests import Manifest
 
 pytestmark = pytest.mark.oldest
 

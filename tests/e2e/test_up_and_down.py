@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.ground import Ground
 from tests.kube import cgroups, daemons, layout, paths
 from tests.kube.shell import output
+from tests.support.ground import Ground
 
 # These tests take the cluster away.
 pytestmark = pytest.mark.alone

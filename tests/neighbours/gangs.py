@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.ground import Ground
 from tests.kube.programs import neighbours
 from tests.neighbours import objects, webhooks
 from tests.neighbours.programs import ADDRESS, free_port, running
 from tests.plane.children import Child
+from tests.support.ground import Ground
 
 SCHEDULER = "mpirt-test-gangs"
 """The name by which pods ask for it."""

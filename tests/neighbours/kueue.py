@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.ground import Ground, Namespace
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.programs import neighbours
 from tests.kube.wait import until
@@ -16,6 +15,7 @@ from tests.neighbours import objects, webhooks
 from tests.neighbours.programs import ADDRESS, free_port, running
 from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
+from tests.support.ground import Ground, Namespace
 
 NAME = "kueue"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Manifest
 from tests.kube.programs import neighbours
 from tests.neighbours.programs import ADDRESS, running
 from tests.plane.children import Child
+from tests.support.ground import Namespace
 
 NAME = "mpi-operator"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-from tests import sizes
+from tests.support import sizes
 
 # The same examples every time, on machines of any speed: a failure can be repeated, and a slow one is none.
 settings.register_profile(

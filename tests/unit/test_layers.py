@@ -220,7 +220,7 @@ class TestImportRules:
             pytest.param("mpirt/cli/env.py", "from mpirt.rsh import argv", id="command line over rsh"),
             pytest.param("tests/kube/cluster.py", "import psutil, tests.kube.paths", id="test cluster"),
             pytest.param("images/runtime/install.py", "from mpirt.errors import ExitCode", id="codes in images"),
-            pytest.param("benchmarks/place.py", "import psutil, tests.e2e.ground", id="benchmarks"),
+            pytest.param("benchmarks/place.py", "import psutil, tests.support.ground", id="benchmarks"),
         ],
     )
     def test_what_is_allowed(self, path: str, text: str) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 from tests.e2e.controller import longrun, losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
-from tests.e2e.controller.stories import Story, condition, held, story
 from tests.e2e.lostnode import jobs
-from tests.e2e.manifests import on
 from tests.kube import cluster, faults, network, nodes
+from tests.support.manifests import on
+from tests.support.stories import Story, condition, held, story
 
 LAUNCHERS = ("openmpi4", "openmpi5", "mpich")
 RETRIES = 2

@@ -19,8 +19,6 @@ from pathlib import Path
 from tests.e2e.chaos import judging
 from tests.e2e.chaos.judging import End
 from tests.e2e.chaos.schedules import COMMANDS, Death, Outage, Plan, Round, Weather
-from tests.e2e.ground import Faults, Namespace
-from tests.e2e.manifests import Manifest
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Proxy, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
@@ -28,6 +26,9 @@ from tests.kube import cluster, faults, nodes
 from tests.kube.errors import ClusterError
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
+from tests.support.ground import Faults, Namespace
+from tests.support.kubeconfigs import kubeconfig
+from tests.support.manifests import Manifest
 
 # Far beyond a round's outages and the patience of an agent, so that what has not ended by then hangs.
 _ENDS_WITHIN = 240.0
@@ -212,7 +213,7 @@ class _Command:
     def _way(self) -> Iterator[Path]:
         """The kubeconfig of its way to the API server: there, or through what harms its first connection."""
         if self._plan.broken is None:
-            yield agent.kubeconfig(self._namespace)
+            yield kubeconfig(self._namespace)
             return
         with listening(Proxy(server_address(self._namespace), self._plan.broken)) as port:
             yield kubeconfig_by_way_of(self._namespace, port)

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import sizes
-from tests.e2e import ground
 from tests.e2e.chaos import judging, rounds, schedules
 from tests.e2e.chaos.judging import End
-from tests.e2e.ground import Faults, Ground
 from tests.kube.status import table
 from tests.promises import promise
+from tests.support import ground, sizes
+from tests.support.ground import Faults, Ground
 
 SCHEDULES = int(os.environ.get("MPIRT_TEST_CHAOS", sizes.of(merge=10, full=20)))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")

@@ -17,9 +17,9 @@ from tests.e2e.chaos import losses
 from tests.e2e.chaos.losses import Case, Line, Loss
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.e2e.ground import Ground
 from tests.kube.status import table
 from tests.promises import promise
+from tests.support.ground import Ground
 
 JOBS = 6
 """Of each launcher, for each loss."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tests.e2e.controller.mpijobs import MpiJob
+from tests.support.mpijobs import MpiJob
 
 Request = tuple[str, str]
 """Method and path."""

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from deploy import render
-from tests.e2e import ground
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.support import ground
+from tests.support.ground import Ground, Namespace
 
 NAME = "mpirt-controller"
 LABEL = f"app.kubernetes.io/name={NAME}"

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deploy import render
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
+from tests.support.ground import Ground
 
 SYSTEM = "mpirt-system"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.ground import Ground
 from tests.kube.wait import until
+from tests.support.ground import Ground
 
 _GPU = "nvidia.com/gpu"
 

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.mpijobs import MpiJob, manifest, submit
-from tests.e2e.ground import Ground, Namespace
 from tests.kube import buildcache
 from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.wait import until
 from tests.neighbours import mpi_operator
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
+from tests.support.mpijobs import MpiJob, manifest, submit
 
 CRD = "mpijobs.kubeflow.org"
 

@@ -10,11 +10,11 @@ import pytest
 from tests.e2e.controller import attempts, deployed
 from tests.e2e.controller.attempts import FORBIDDEN, OK, SWITCHED
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Ground, Namespace
-from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
+from tests.support.manifests import IDLE
+from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 120.0
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.controller.deployed import job_name
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.ground import Namespace
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.mpijobs import MpiJob
 from tests.unit.controller.mpi_operator_examples import example
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.manifests import IDLE
+from tests.support.mpijobs import MpiJob, submit
 
 pytestmark = pytest.mark.oldest
 

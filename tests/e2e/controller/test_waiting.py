@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.mpijobs import MpiJob, submit
-from tests.e2e.ground import Namespace
-from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
+from tests.support.manifests import IDLE
+from tests.support.mpijobs import MpiJob, submit
 
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.controller.mpijobs import LATE
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Manifest
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.mpijobs import LATE
 
 EXAMPLE = PROJECT / "examples" / "trainjob"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e.discover.program import LEAST, run
-from tests.e2e.ground import Namespace
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.discover import LEAST, run
+from tests.support.ground import Namespace
 
 # Ready as long as nobody says otherwise.
 PROBED = {

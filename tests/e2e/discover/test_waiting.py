@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.e2e import manifests
-from tests.e2e.discover.program import LEAST, begin, end, run
-from tests.e2e.ground import Namespace
 from tests.promises import promise
+from tests.support import manifests
+from tests.support.discover import LEAST, begin, end, run
+from tests.support.ground import Namespace
 
 
 @promise("mpirt-discover --wait waits until so many workers are Ready.", of="mpirt-discover")

@@ -20,10 +20,10 @@ import pytest
 from demo import program
 from tests.e2e.controller import everywhere
 from tests.e2e.docs.page import Command, File, missing, section, steps
-from tests.e2e.ground import Ground
 from tests.kube import paths
 from tests.kube.errors import ClusterError
 from tests.promises import promise
+from tests.support.ground import Ground
 
 # The controller for all namespaces would act on the jobs of other tests.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from tests.e2e import files, kubectl_agent
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Namespace
-from tests.e2e.manifests import Manifest
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.manifests import Manifest
 
 FOLDER = PROJECT / "examples" / "horovod-elastic"
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import pytest
 
 from mpirt.errors import ExitCode
-from tests.e2e import ground
 from tests.e2e.elastic import example
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Ground
 from tests.kube import cluster as kube
 from tests.kube import faults
 from tests.kube.kubectl import Manifest
 from tests.promises import promise
+from tests.support import ground
+from tests.support.ground import Ground
 
 _DARK_FOR = 30.0
 

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, digest, line_of, resumed_of, step_of
-from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
 from tests.kube.wait import Stopwatch, until
+from tests.support.ground import Namespace
 
 FINISH = "/tmp/finish"
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from tests.e2e.ground import Namespace
 from tests.kube.kubectl import Manifest, is_ready
 from tests.kube.wait import until
+from tests.support.ground import Namespace
 
 
 def scale(namespace: Namespace, replicas: int) -> float:

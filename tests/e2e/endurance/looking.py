@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.crowd import pss_bytes
-from tests import forms
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.running import LEASE, environment
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.remains import seen, wait_until_same
+from tests.support import forms
+from tests.support.ground import Namespace
 
 # A keeper may stay for its lease, and a shell that a runtime has left for the keeper's two minutes.
 _WITHIN = 6.0 * LEASE

@@ -16,17 +16,17 @@ from random import Random
 
 import pytest
 
-from tests import forms
 from tests.e2e.endurance import judging, looking, running, visits, weather
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.looking import Remains
 from tests.e2e.endurance.running import Crowd, Stayer
 from tests.e2e.endurance.weather import Weather
-from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.remains import REAPS
-from tests.forms import Form
 from tests.kube.status import table
+from tests.support import forms
+from tests.support.forms import Form
+from tests.support.ground import Faults, Namespace
 
 MINUTES = float(os.environ.get("MPIRT_TEST_MINUTES", "0.5"))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")

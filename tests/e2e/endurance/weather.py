@@ -16,14 +16,14 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from tests import forms
 from tests.e2e.endurance.judging import Fate, Lap
 from tests.e2e.endurance.running import Crowd
-from tests.e2e.ground import Faults, Namespace
 from tests.e2e.rsh import outages
 from tests.kube import faults, nodes
 from tests.kube.kubectl import is_ready
 from tests.kube.wait import until
+from tests.support import forms
+from tests.support.ground import Faults, Namespace
 
 _EVERY = 40.0
 """Seconds between two of them; a shorter lap has one."""

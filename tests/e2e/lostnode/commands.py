@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.e2e.ground import Namespace
 from tests.e2e.lostnode.jobs import KEPT, LOST
-from tests.e2e.manifests import on
 from tests.e2e.rsh import agent, deaths, hard
 from tests.e2e.rsh.agent import Agent
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.manifests import on
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e import ground
 from tests.e2e.controller import deployed
-from tests.e2e.ground import Ground
 from tests.e2e.lostnode import commands, crowd, jobs
 from tests.e2e.lostnode.commands import Commands
 from tests.e2e.lostnode.crowd import Crowd
@@ -17,6 +15,8 @@ from tests.e2e.lostnode.jobs import LOST, Victims
 from tests.kube import cluster as kube
 from tests.kube import faults
 from tests.kube.wait import Moment
+from tests.support import ground
+from tests.support.ground import Ground
 
 
 @dataclass(frozen=True)

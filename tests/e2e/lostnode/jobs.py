@@ -10,10 +10,10 @@ from typing import Any
 
 from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.stories import Story, story
-from tests.e2e.manifests import on, rather_on
 from tests.kube.wait import until
+from tests.support.manifests import on, rather_on
+from tests.support.mpijobs import MpiJob
+from tests.support.stories import Story, story
 
 LOST, KEPT = "node-2", "node-1"
 RETRIES = 2

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from tests.e2e.controller import losing
-from tests.e2e.controller.stories import condition, held
-from tests.e2e.controller.times import Times
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.lostnode.jobs import KEPT, LOST, RETRIES
 from tests.promises import promise
+from tests.support.stories import condition, held
+from tests.support.times import Times
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
 

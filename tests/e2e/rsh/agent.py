@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,12 +9,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from tests.e2e.ground import Namespace
-from tests.kube.kubectl import Kubectl
 from tests.kube.wait import Moment
+from tests.support.ground import Namespace
+from tests.support.kubeconfigs import kubeconfig
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 MPIRT = RSH.with_name("mpirt")
@@ -83,25 +81,6 @@ def kubectl_exec(namespace: Namespace, pod: str, command: str) -> Iterator[Agent
 def environment(namespace: Namespace, *, account: str = "", **more: str) -> dict[str, str]:
     """The variables of an agent: our own, those that lead to the namespace, and more."""
     return {**os.environ, "KUBECONFIG": str(kubeconfig(namespace, account=account)), **more}
-
-
-def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:
-    """The administrator's kubeconfig, or one for a service account, with this namespace as its default."""
-    path, kubectl = namespace.folder / f"kubeconfig{account}", namespace.ground.kubectl
-    if not path.exists():
-        config = json.loads(_whole_config(kubectl, kubectl.kubeconfig.read_text()))
-        config["contexts"][0]["context"]["namespace"] = namespace.name
-        if account:
-            config["users"][0]["user"] = {"token": namespace.kubectl("create", "token", account).stdout.strip()}
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(config))
-    return path
-
-
-@cache
-def _whole_config(kubectl: Kubectl, _: str) -> str:
-    """The kubeconfig, whose text this is, with all that it names in other files."""
-    return kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json").stdout
 
 
 @contextmanager

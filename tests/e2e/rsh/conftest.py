@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forms import Form, chosen
+from tests.support.forms import Form, chosen
 
 # The other form's tests are the same.
 _TWINS = 4

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.e2e import files, kubectl_agent
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import launcher
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
+from tests.support.ground import Namespace
 
 ENOUGH = "/tmp/enough"
 _DISCOVERY = "/usr/local/bin/mpirt-discover"

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent
+from tests.support.ground import Namespace
 
 _CHUNK = 1 << 16
 

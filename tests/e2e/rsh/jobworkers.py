@@ -15,8 +15,8 @@ from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.spec import JobSpec, Settings
-from tests.e2e.ground import Namespace
-from tests.e2e.manifests import Manifest
+from tests.support.ground import Namespace
+from tests.support.manifests import Manifest
 
 
 def start(

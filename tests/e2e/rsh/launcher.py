@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from mpirt import names
-from tests.e2e import files, manifests
-from tests.e2e.ground import Namespace
+from tests.e2e import files
 from tests.kube.wait import until
+from tests.support import manifests
+from tests.support.ground import Namespace
 
 HOSTFILE = "/etc/mpi/hostfile"
 KUBEXEC = "/etc/mpi/kubexec.sh"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from tests.e2e.ground import Faults
+from tests.support.ground import Faults
 
 
 @dataclass(frozen=True, slots=True)

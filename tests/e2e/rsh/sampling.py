@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.ground import Namespace
+from tests.support.ground import Namespace
 
 # Looks until its stdin ends. A switchboard's place is in its variables; two would be two processes. Connections of
 # IPv4 and IPv6 that are established, but those inside of the pod.

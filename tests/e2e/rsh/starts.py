@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.kubeconfigs import kubeconfig
 
 # Far beyond what any of them takes, so that what has not ended by then hangs.
 ENDS_WITHIN = 150.0
@@ -69,7 +70,7 @@ def environment(config: Path, *, keeper: str = "off") -> dict[str, str]:
 
 def server_address(namespace: Namespace) -> tuple[str, int]:
     """Where the API server listens."""
-    server = json.loads(agent.kubeconfig(namespace).read_text())["clusters"][0]["cluster"]["server"]
+    server = json.loads(kubeconfig(namespace).read_text())["clusters"][0]["cluster"]["server"]
     url = urlsplit(server)
     assert url.hostname is not None
     return url.hostname, url.port or 443
@@ -77,7 +78,7 @@ def server_address(namespace: Namespace) -> tuple[str, int]:
 
 def kubeconfig_by_way_of(namespace: Namespace, port: int) -> Path:
     """A kubeconfig that leads to the API server through a proxy on this machine."""
-    config = json.loads(agent.kubeconfig(namespace).read_text())
+    config = json.loads(kubeconfig(namespace).read_text())
     config["clusters"][0]["cluster"] |= {"server": f"https://127.0.0.1:{port}", "tls-server-name": _SERVER_NAME}
     path = namespace.folder / f"kubeconfig-{port}"
     path.write_text(json.dumps(config))
@@ -142,7 +143,7 @@ def started(namespace: Namespace, pod: str, case: str, runs: Path) -> Iterator[S
         log.open("wb") as file,
         subprocess.Popen(
             argv(pod, case, str(runs)),
-            env=environment(agent.kubeconfig(namespace)),
+            env=environment(kubeconfig(namespace)),
             stdin=subprocess.DEVNULL,
             stderr=file,
         ) as process,

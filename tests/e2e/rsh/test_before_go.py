@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
 from tests.e2e.rsh.starts import (
     ENDS_WITHIN,
@@ -29,6 +28,7 @@ from tests.e2e.rsh.starts import (
 )
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.e2e.ground import Ground
+from tests.support.ground import Ground
 from tests.unit.layers import PROJECT
 
 

@@ -11,12 +11,12 @@ import signal
 import time
 from pathlib import Path
 
-from tests.e2e import manifests
-from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent
-from tests.forms import Form, switchboard
 from tests.kube import faults, nodes
 from tests.promises import promise
+from tests.support import manifests
+from tests.support.forms import Form, switchboard
+from tests.support.ground import Ground, Namespace
 
 _NODE = "node-1"
 # A keeper takes silence for its agent's end after 40 s, whatever the lease is below that.

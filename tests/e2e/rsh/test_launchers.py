@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e import horovod
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import launcher
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

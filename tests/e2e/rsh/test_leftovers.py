@@ -10,10 +10,10 @@ import pytest
 
 from images import build
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, hard, jobworkers, launcher
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import pytest
 
 from mpirt.errors import ExitCode
-from tests.e2e import ground, manifests
-from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent, launcher, sampling
 from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
-from tests.forms import Form
 from tests.kube.shell import output
 from tests.promises import promise
+from tests.support import ground, manifests
+from tests.support.forms import Form
+from tests.support.ground import Ground, Namespace
 
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
 _WORKERS = 150

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh import agent, hard
 from tests.kube.wait import Moment, until
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import ground
-from tests.e2e.ground import Faults, Ground
 from tests.e2e.rsh import counting, outages
 from tests.e2e.rsh.counting import KINDS, Job
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support import ground
+from tests.support.ground import Faults, Ground
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tests.e2e.ground import Ground, Namespace
 from tests.e2e.rsh import agent
 from tests.kube import controlplane
 from tests.promises import promise
+from tests.support.ground import Ground, Namespace
 
 Workers = Callable[[int, str], list[str]]
 

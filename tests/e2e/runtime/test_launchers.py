@@ -14,9 +14,9 @@ import pytest
 
 from mpirt import names
 from tests.e2e import files, horovod
-from tests.e2e.ground import Namespace
 from tests.e2e.runtime import launcher
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e.ground import Namespace
 from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.e2e.runtime import launcher
 from tests.e2e.runtime.test_launchers import HOME, PATH, lines, run
 from tests.kube.wait import until
 from tests.promises import promise
+from tests.support.ground import Namespace
 
 # It ends 15 s after its last agent.
 _GONE_WITHIN = 45

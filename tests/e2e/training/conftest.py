@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.e2e.ground import Ground
+from tests.support.ground import Ground
 
 
 @pytest.fixture(scope="package")

@@ -15,13 +15,13 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.controller.watching import Watch, watch
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
-from tests.e2e.ground import Namespace
 from tests.e2e.training import lastwords
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.watching import Watch, watch
 
 _EXAMPLE = PROJECT / "examples" / "training-job"
 _TRAIN = PROJECT / "examples" / "horovod-elastic" / "train.py"

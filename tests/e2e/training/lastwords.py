@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tests.e2e.elastic.steps import line_of
-from tests.e2e.ground import Namespace
+from tests.support.ground import Namespace
 
 # On TERM it lists all processes, one per line, and ends.
 _SCRIPT = r"""

@@ -19,8 +19,8 @@ from tests.apiserver.certificates import Authority
 from tests.apiserver.connection import Request
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.forms import SWITCHBOARD, Form
 from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
+from tests.support.forms import SWITCHBOARD, Form
 
 Tell: TypeAlias = "Callable[[ApiServer], None]"
 

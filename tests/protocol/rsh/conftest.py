@@ -10,10 +10,10 @@ import pytest
 from tests.apiserver.certificates import Authority
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
-from tests.forms import Form, chosen, place
 from tests.protocol.ahead import selected_pairs
 from tests.protocol.rsh.agent import Ground
 from tests.protocol.rsh.cases import CameOf, Case, Cases
+from tests.support.forms import Form, chosen, place
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ import pytest
 from mpirt.errors import ExitCode
 from tests.apiserver.certificates import HOST
 from tests.apiserver.proxy import Proxy
-from tests.forms import Form
 from tests.promises import promise
 from tests.protocol.rsh.agent import Ground
+from tests.support.forms import Form
 
 
 @pytest.fixture

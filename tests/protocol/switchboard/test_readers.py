@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import sizes
 from tests.apiserver.shell import End
 from tests.protocol.switchboard.agents import Agent, Board
 from tests.protocol.switchboard.yard import Yard
+from tests.support import sizes
 
 MIB = 1024 * 1024
 WINDOW = 256 * 1024

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from tests.e2e.ground import Namespace
 from tests.kube.errors import ClusterError
 from tests.kube.wait import Moment, until
+from tests.support.ground import Namespace
 
 _BEGINS_WITHIN = 30.0
 

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.controller.mpijobs import MpiJob
-from tests.e2e.controller.watching import State, Watch, watch
+from tests.support.mpijobs import MpiJob
+from tests.support.watching import State, Watch, watch
 
 ENDS_WITHIN = 240.0
 

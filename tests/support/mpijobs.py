@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.ground import Namespace
-from tests.e2e.manifests import IDLE
 from tests.kube.wait import until
+from tests.support.ground import Namespace
+from tests.support.manifests import IDLE
 
 ENDS_WITHIN = 180.0
 # What Open MPI says at times of a child that has done by itself what its parent was about to do.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import manifests
-from tests.e2e.ground import Namespace
-from tests.e2e.rsh.agent import kubeconfig
+from tests.support import manifests
+from tests.support.ground import Namespace
+from tests.support.kubeconfigs import kubeconfig
 
 DISCOVER = Path(sys.executable).with_name("mpirt-discover")
 # What docs/operations say that discovery needs, and all that it needs.

@@ -1,5 +1,5 @@
 """
-What e2e tests stand on: a cluster, ours or the user's, and what tests do with it.
+What tests on Kubernetes stand on: a cluster, ours or the user's, and what tests do with it.
 
 With MPIRT_TEST_KUBECONFIG the cluster is the user's: nothing is started, no image is built, and MPIRT_TEST_IMAGES
 says where the images were pushed to. Otherwise MPIRT_TEST_KUBERNETES may name the minor version of ours.
@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.e2e import manifests
 from tests.kube import cluster, faults
 from tests.kube.errors import ClusterError
 from tests.kube.kubectl import Kubectl, is_ready
 from tests.kube.layout import Node
 from tests.kube.wait import until
+from tests.support import manifests
 
 OWN_CLUSTER = "MPIRT_TEST_KUBECONFIG"
 OWN_IMAGES = "MPIRT_TEST_IMAGES"

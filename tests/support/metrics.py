@@ -1,23 +1,20 @@
 """
-What the controller's pods say of themselves: /metrics, /healthz, /readyz.
+What a page of /metrics of the controller says.
 
-Owns: asking for a page, by way of the API server, which reaches pods in any cluster, and what is read in it. The
-controller makes no request of its own for a page.
+Owns: what is read in it. Fetches nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.e2e.controller.deployed import Deployed
 from tests.kube.wait import until
 
-_PORT = 8080
 _BETWEEN_LOOKS = 1.0
 _CALLS = "mpirt_controller_api_calls_total"
 _WRITES = frozenset({"create", "patch", "update", "delete"})
@@ -50,16 +47,6 @@ class Scrape:
         return (each for each in self.samples if each.name == _CALLS and each.labels["resource"] != "leases")
 
 
-def page(controller: Deployed, pod: str, path: str) -> str:
-    """What is answered, if that is good."""
-    where = f"/api/v1/namespaces/{controller.namespace.name}/pods/{pod}:{_PORT}/proxy{path}"
-    return controller.namespace.kubectl("get", "--raw", where).stdout
-
-
-def scrape(controller: Deployed, pod: str) -> Scrape:
-    return parse(page(controller, pod, "/metrics"))
-
-
 def parse(text: str) -> Scrape:
     """What stands on such a page."""
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
@@ -83,8 +70,3 @@ class Rest:
         if requests != self._requests:
             self._requests, self._since = requests, time.monotonic()
         return self._looked - self._since
-
-
-def requests_of(controller: Deployed, pods: Sequence[str]) -> int:
-    """What these pods have asked for so far, watches and leases aside."""
-    return sum(scrape(controller, pod).requests() for pod in pods)

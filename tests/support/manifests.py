@@ -1,4 +1,4 @@
-"""The objects that e2e tests create, as values."""
+"""The objects that tests on Kubernetes create, as values."""
 
 from __future__ import annotations
 
