@@ -15,6 +15,7 @@ from statistics import fmean
 from tests.e2e.chaos.judging import NAMES
 from tests.e2e.chaos.schedules import Death
 from tests.e2e.endurance.visits import Visit
+from tests.support.switchboards import Figures
 
 _KILLED = 9
 
@@ -61,7 +62,7 @@ def problem(end: End) -> str:
 
 
 @dataclass(slots=True)
-class Lap:
+class Lap(Figures):
     """A lap, and what is there once its commands have ended."""
 
     faults: list[str] = field(default_factory=list)
@@ -69,14 +70,6 @@ class Lap:
     at_once: int = 0
     """The most commands that ran at a time."""
     ends: Counter[str] = field(default_factory=Counter)
-    switchboard: int = 0
-    """Its process id."""
-    memory: int = 0
-    """KiB, proportional set size of the switchboard."""
-    agents: int = 0
-    """KiB, of the agents that stay."""
-    descriptors: int = 0
-    threads: int = 0
     remote: int = 0
     """Processes, files and sockets in all pods."""
 

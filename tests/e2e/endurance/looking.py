@@ -1,7 +1,7 @@
 """
 What is there when nothing runs but the commands that stay.
 
-Owns: waiting for that, and the figures of the switchboard, its agents and the pods.
+Owns: waiting for that, and what is in the pods then.
 """
 
 from __future__ import annotations
@@ -10,19 +10,14 @@ import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from benchmarks.crowd import pss_bytes
-from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.running import LEASE, environment
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.remains import seen, wait_until_same
-from tests.support import forms
 from tests.support.ground import Namespace
 
 # A keeper may stay for its lease, and a shell that a runtime has left for the keeper's two minutes.
 _WITHIN = 6.0 * LEASE
-_KIB = 1024
 
 
 class Remains:
@@ -50,14 +45,3 @@ class Remains:
             subprocess.run([agent.RSH, pod, "true"], env=environment(self._namespace), check=True)
             found = self.seen(pod)
         return found
-
-
-def look(lap: Lap, folder: Path, agents: Sequence[int]) -> None:
-    """Note what the switchboard and these agents hold."""
-    with forms.connection(folder) as lap.switchboard:
-        process = Path(f"/proc/{lap.switchboard}")
-        # Without this connection. Once it is closed, the switchboard may have its end of it a little longer.
-        lap.descriptors = len(list((process / "fd").iterdir())) - 1
-    lap.memory = pss_bytes(lap.switchboard) // _KIB
-    lap.agents = sum(pss_bytes(pid) for pid in agents) // _KIB
-    lap.threads = len(list((process / "task").iterdir()))

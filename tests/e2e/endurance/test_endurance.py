@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from tests.e2e.endurance import judging, looking, running, visits, weather
+from tests.e2e.endurance import judging, running, visits, weather
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.looking import Remains
 from tests.e2e.endurance.running import Crowd, Stayer
@@ -24,7 +24,7 @@ from tests.e2e.endurance.weather import Weather
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.remains import REAPS
 from tests.kube.status import table
-from tests.support import forms
+from tests.support import forms, switchboards
 from tests.support.forms import Form
 from tests.support.ground import Faults, Namespace
 
@@ -85,7 +85,7 @@ async def run(
             laps.append(await one_lap(len(laps), crowd, faults, folder))
             await all_are_there(stayers)
             laps[-1].remote = await asyncio.to_thread(remains.wait)
-            looking.look(laps[-1], folder, [stayer.process.pid for stayer in stayers])
+            switchboards.look(laps[-1], folder, [stayer.process.pid for stayer in stayers])
             print(*judging.row(len(laps), laps[-1]), *crowd.problems, flush=True)
         return laps, crowd.problems, [await stayer.end() for stayer in stayers]
 

@@ -13,6 +13,9 @@ from tests.kube.wait import until
 from tests.support.ground import Namespace
 from tests.support.manifests import on
 
+# MPIRT_NODE_PATIENCE is 20 s.
+AGENT_ENDS_WITHIN = 30.0
+
 
 @dataclass(frozen=True)
 class Commands:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
+from tests.e2e.lostnode.commands import AGENT_ENDS_WITHIN
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.rsh.deaths import assert_one_line
 from tests.kube.wait import Moment, until
@@ -13,8 +14,6 @@ from tests.promises import promise
 # Before the jobs, which take longer.
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtures("own_cluster")]
 
-# MPIRT_NODE_PATIENCE is 20 s.
-AGENT_ENDS_WITHIN = 30.0
 # A keeper that hears nothing on an open connection waits for 40 s, however short the lease is.
 COMMAND_ENDS_WITHIN = 60.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
+from tests.e2e.lostnode.commands import AGENT_ENDS_WITHIN
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.lostnode.crowd import PODS, SESSIONS, Crowd
-from tests.e2e.lostnode.test_commands import AGENT_ENDS_WITHIN
 from tests.kube.wait import until
 from tests.promises import promise
 

@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -173,6 +173,16 @@ class Storm:
                 self.resets += 1
                 _reset(to_agent)
                 _reset(to_server)
+
+
+@asynccontextmanager
+async def served(proxy: Proxy, listener: socket.socket) -> AsyncIterator[None]:
+    """The listener's connections go through the proxy."""
+    server = await asyncio.start_server(proxy.serve, sock=listener)
+    try:
+        yield
+    finally:
+        server.close()
 
 
 @contextmanager

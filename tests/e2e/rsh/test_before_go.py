@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
+from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import (
     ENDS_WITHIN,
     Outcome,
@@ -162,15 +162,6 @@ def lost_starts(records: int) -> list[tuple[Break, ...]]:
         for first in range(_TLS, records)
         for second in range(_TLS, records)
     ]
-
-
-@asynccontextmanager
-async def served(proxy: Proxy, listener: socket.socket) -> AsyncIterator[None]:
-    server = await asyncio.start_server(proxy.serve, sock=listener)
-    try:
-        yield
-    finally:
-        server.close()
 
 
 async def code(process: asyncio.subprocess.Process) -> int | None:

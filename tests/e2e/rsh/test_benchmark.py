@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from tests.kube.paths import PROJECT
 from tests.support.ground import Ground
-from tests.unit.layers import PROJECT
 
 
 @pytest.fixture(autouse=True)

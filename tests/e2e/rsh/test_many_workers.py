@@ -16,7 +16,7 @@ import pytest
 
 from mpirt.errors import ExitCode
 from tests.e2e.rsh import agent, launcher, sampling
-from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.kube.shell import output
 from tests.promises import promise
 from tests.support import ground, manifests

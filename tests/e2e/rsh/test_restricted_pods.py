@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.rsh import agent, jobworkers
-from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way
+from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
-from tests.e2e.rsh.test_before_go import served
 from tests.promises import promise
 from tests.support.ground import Namespace
 

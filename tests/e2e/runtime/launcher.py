@@ -6,6 +6,7 @@ Nothing of them runs as root, and no root file system can be written to.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,12 @@ PLACE = names.RUNTIME_PATH
 INIT_PLACE = "/runtime"
 """Where init containers have it: at a path of their own, for the folder must run wherever it is mounted."""
 USER = 12345
+BIN = f"{PLACE}/bin"
+RSH = f"{BIN}/mpirt-rsh"
+# The volume comes first: the launcher's own image has no say in what `ssh` and `mpirt-rsh` are.
+PATH = f"{BIN}:/usr/local/bin:/usr/bin:/bin"
+# Nobody has a home in a pod whose user has no name.
+HOME = "/tmp"
 
 _VOLUME = "mpirt"
 _CONFINED = {
@@ -62,3 +69,14 @@ def confined(mounts: Mapping[str, str], *, user: int = USER) -> dict[str, Any]:
 
 def volumes(*names_of_them: str) -> list[manifests.Manifest]:
     return [{"name": name, "emptyDir": {}} for name in names_of_them]
+
+
+def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the launcher with these variables."""
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())

@@ -7,36 +7,18 @@ Host names are asserted, not only exit codes: a launcher that silently runs ever
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
 from mpirt import names
 from tests.e2e import files, horovod
 from tests.e2e.runtime import launcher
+from tests.e2e.runtime.launcher import BIN, HOME, PATH, RSH, lines, run
 from tests.promises import promise
 from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
-
-BIN = f"{launcher.PLACE}/bin"
-RSH = f"{BIN}/mpirt-rsh"
-# The volume comes first: the launcher's own image has no say in what `ssh` and `mpirt-rsh` are.
-PATH = f"{BIN}:/usr/local/bin:/usr/bin:/bin"
-# Nobody has a home in a pod whose user has no name.
-HOME = "/tmp"
-
-
-def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the launcher with these variables."""
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
-
-
-def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
-    assert done.returncode == 0, done.stderr
-    return sorted(done.stdout.splitlines())
 
 
 @promise("The programs of the runtime folder run in any image, even one without a C library.", of="installation")

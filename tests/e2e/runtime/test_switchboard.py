@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e.rsh.test_launchers import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
+from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.e2e.runtime import launcher
-from tests.e2e.runtime.test_launchers import HOME, PATH, lines, run
+from tests.e2e.runtime.launcher import HOME, PATH, lines, run
 from tests.kube.wait import until
 from tests.promises import promise
 from tests.support.ground import Namespace

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.e2e.endurance.judging import Lap
-from tests.e2e.endurance.looking import look
 from tests.protocol.ps.launchers import Launcher
+from tests.support.switchboards import Figures, look
 
 
 def test_the_descriptors_are_those_that_are_there_when_nobody_looks(launcher: Launcher) -> None:
@@ -12,9 +11,9 @@ def test_the_descriptors_are_those_that_are_there_when_nobody_looks(launcher: La
     before = launcher.viewer.status()["descriptors"] - 1
     found = set()
     for _ in range(50):
-        lap = Lap()
-        look(lap, launcher.board.folder, [])
-        found.add(lap.descriptors)
+        figures = Figures()
+        look(figures, launcher.board.folder, [])
+        found.add(figures.descriptors)
         launcher.until(lambda status: status["descriptors"] - 1 == before)
 
     assert found == {before}
