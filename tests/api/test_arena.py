@@ -150,6 +150,17 @@ def test_a_job_whose_chief_has_no_image_is_pending(bed: Bed) -> None:
     assert (arena.status(), arena.job.phase()) == ("PENDING", "Created")
 
 
+def statuses(recorder: Recorder, name: str) -> list[dict[str, Any]]:
+    """All that was told of the job's status."""
+    return [each.body.get("status", {}) for each in recorder.told() if each.name == name]
+
+
+def phases(recorder: Recorder, name: str) -> list[str | None]:
+    """The phases that it came into, one after the other."""
+    found = [status.get("phase") for status in statuses(recorder, name)]
+    return [phase for phase, before in zip(found[1:], found, strict=False) if phase != before]
+
+
 @promise("The scalein and scaleout of Arena change the workers of its jobs.", of="neighbours")
 def test_a_job_is_scaled_by_objects_named_after_it_and_the_time(bed: Bed, recorder: Recorder) -> None:
     arena = running(bed)
@@ -162,10 +173,14 @@ def test_a_job_is_scaled_by_objects_named_after_it_and_the_time(bed: Bed, record
 
     assert added == ("ScaleSucceeded", f"added {name}-worker-2")
     assert removed == ("ScaleSucceeded", f"removed {name}-worker-2")
-    told = [each.body.get("status", {}) for each in recorder.told() if each.name == name]
-    phases = [status.get("phase") for status in told]
-    changes = [phase for phase, before in zip(phases[1:], phases, strict=False) if phase != before]
-    assert changes[-4:] == ["Scaling", "Running", "Scaling", "Running"]
+    ends = ["Scaling", "Running", "Scaling", "Running"]
+    until(
+        lambda: phases(recorder, name)[-4:] == ends,
+        within=WITHIN,
+        what=str(ends),
+        instead=lambda: phases(recorder, name),
+    )
+    told = statuses(recorder, name)
     scalers = dict.fromkeys(status["currentScaler"] for status in told if status.get("currentScaler"))
     where = f"{bed.namespace.name}/{name}"
     assert list(scalers) == [f"ScaleOut:{where}-{UNIXTIME}", f"ScaleIn:{where}-{UNIXTIME + 1}"]

@@ -11,6 +11,7 @@ import base64
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,8 +28,13 @@ from tests.kube.wait import until
 Body = dict[str, Any]
 
 _WITHIN = 60.0
+_KNOWN_FOR = 10.0
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SELECTORS = {"--selector": "labelSelector", "--field-selector": "fieldSelector"}
+
+
+class Unserved(ClusterError):
+    """The API server has nothing at a path: a kind, or a version of it, that was there before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +103,19 @@ class Direct:
     token: str
     trust: ssl.SSLContext
     _resources: dict[str, Resource] = field(default_factory=dict)
+    _discover_at: float = 0.0
 
     def get(self, namespace: str, words: Sequence[str]) -> Any:
         """An object, or a list of objects, as `kubectl get --output=json` shows them."""
         asked = parsed(words)
+        try:
+            return self._get(namespace, asked)
+        except Unserved:
+            # Another version is served now.
+            self._resources.clear()
+            return self._get(namespace, asked)
+
+    def _get(self, namespace: str, asked: Words) -> Any:
         found = [body for one in self._wanted(namespace, asked) if (body := self._object(one, asked)) is not None]
         if not asked.names and not asked.pairs:
             everywhere = "" if asked.everywhere else namespace
@@ -138,9 +153,10 @@ class Direct:
         return [told | item for item in found["items"]]
 
     def _resource(self, kind: str) -> Resource:
-        """By its name in any form; looked up again if it is not known, for CRDs come and go."""
-        if kind.lower() not in self._resources:
+        """By its name in any form; looked up again after a while, or if it is not known, for CRDs come and go."""
+        if kind.lower() not in self._resources or time.monotonic() > self._discover_at:
             self._resources = dict(self._discovered())
+            self._discover_at = time.monotonic() + _KNOWN_FOR
         try:
             return self._resources[kind.lower()]
         except KeyError:
@@ -180,7 +196,10 @@ class Direct:
             }
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            content = answer.read()
+            if answer.status == HTTPStatus.NOT_FOUND and not content.startswith(b"{"):
+                raise Unserved(f"{method} {path}: {content.decode().strip()}")
+            return answer.status, json.loads(content)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ClusterError(f"{method} {path}: {error or type(error).__name__}") from error
         finally:
