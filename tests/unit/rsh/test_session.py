@@ -985,6 +985,15 @@ class TestSilence:
 
         assert run.finish is None
 
+    def test_that_began_to_count_anew_during_the_look_at_the_pod_is_none(self) -> None:
+        run = watched()
+        run.after(14.0)
+        assert run.finish is None
+        run.feed(Listening(listening=False))
+        run.after(60.0)
+
+        assert run.finish is None
+
     def test_it_ends_a_command_that_was_told_to_end(self) -> None:
         run = watched()
         run.after(13.9, TERM)
