@@ -21,7 +21,7 @@ from tests.plane.plane import Plane
 from tests.promises import promise
 from tests.support.ground import Namespace
 from tests.unit.controller.jobs import container, mpi_job, template
-from tests.unit.controller.test_closed_crds import CRDS, nodes
+from tests.unit.controller.schemas import CRDS, nodes
 
 PLAIN = {"name": "main", "image": "busybox"}
 

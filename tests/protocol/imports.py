@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.unit.kubeapi.test_imports import PATHS
+from tests.support.imports import PATHS
 
 # The service account lies elsewhere here than in a pod.
 _RUN = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.protocol.discover.program import Program
 from tests.protocol.imports import imported_by_a_run
-from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
+from tests.support.imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",

@@ -20,7 +20,7 @@ from tests.protocol.discover.launcher import FROM_THE_API_SERVER, FROM_THE_SWITC
 from tests.protocol.discover.program import JOB, PATIENCE, Program, worker
 from tests.protocol.imports import imported_by_a_run
 from tests.protocol.ps.launchers import Launcher
-from tests.unit.kubeapi.test_imports import SCANNER
+from tests.support.imports import SCANNER
 
 HOSTS = "w-0:1\nw-2:4\nw-10:1\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.protocol.imports import imported_by_a_run
 from tests.protocol.rsh.agent import Ground, environment
-from tests.unit.kubeapi.test_imports import ALWAYS, CORES, SCANNER, imported_by
+from tests.support.imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
     "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",

@@ -10,7 +10,7 @@ import pytest
 
 from mpirt.cli.main import main
 from tests.promises import promise
-from tests.unit.cli.test_main import MPIRT, mpirt
+from tests.unit.cli.program import MPIRT, mpirt
 
 LIST = "# rack 1\ntrain-worker-0 slots=4\n\ntrain-worker-1:2\n"
 

@@ -24,6 +24,10 @@ HISTORY = History(
 """Every field of it is written."""
 
 
+FILES = sorted(path for path in (PROJECT / "crds").glob("*.yaml") if path.name != "kustomization.yaml")
+CRDS = [yamlfiles.read(path) for path in FILES]
+
+
 def crd(name: str) -> Body:
     """One of ours."""
     found: Body = yamlfiles.read(PROJECT / "crds" / f"{name}.yaml")
@@ -34,6 +38,16 @@ def own_fields(schema: Body) -> Body:
     """The fields of an object that are described by hand: those of Kubernetes' types are generated."""
     fields: Body = schema.get("properties", {})
     return {} if "containers" in fields or "valueFrom" in fields else fields
+
+
+def nodes(schema: Body, path: str = "") -> Iterator[tuple[str, Body]]:
+    """The schemas of all fields, rows and values."""
+    yield path, schema
+    for name, below in schema.get("properties", {}).items():
+        yield from nodes(below, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from nodes(schema[key], f"{path}[]")
 
 
 def leaves(schema: Body, path: str) -> Iterator[tuple[str, Body]]:

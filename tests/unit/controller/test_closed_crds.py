@@ -7,19 +7,15 @@ generated parts are what the generator writes is tested with an API server: test
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crds import generate
-from tests.unit import yamlfiles
 from tests.unit.controller.jobs import Body
-from tests.unit.layers import PROJECT
+from tests.unit.controller.schemas import CRDS, FILES, nodes
 
-FILES = sorted(path for path in (PROJECT / "crds").glob("*.yaml") if path.name != "kustomization.yaml")
-CRDS = [yamlfiles.read(path) for path in FILES]
 SCHEMAS = {
     f"{body['spec']['names']['kind']} {version['name']}": version["schema"]["openAPIV3Schema"]
     for body in CRDS
@@ -33,16 +29,6 @@ METADATA = ".metadata"
 def schema(request: pytest.FixtureRequest) -> Body:
     found: Body = SCHEMAS[request.param]
     return found
-
-
-def nodes(schema: Body, path: str = "") -> Iterator[tuple[str, Body]]:
-    """The schemas of all fields, rows and values."""
-    yield path, schema
-    for name, below in schema.get("properties", {}).items():
-        yield from nodes(below, f"{path}.{name}")
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            yield from nodes(schema[key], f"{path}[]")
 
 
 def is_open(path: str, node: Body) -> bool:

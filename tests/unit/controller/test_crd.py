@@ -17,14 +17,9 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put
 from tests.unit.controller.jobs import NOON, container, mpi_job, template
-from tests.unit.controller.schemas import HISTORY, Watched, at, both_ways, crd, described, leaves, without_place
+from tests.unit.controller.mpijob_schema import CRD, PUBLISHED, SCHEMA, TEMPLATE_UNUSED, VERSIONS
+from tests.unit.controller.schemas import HISTORY, Watched, at, both_ways, described, leaves, without_place
 
-CRD = crd("mpijobs.kubeflow.org")
-VERSIONS = {version["name"]: version for version in CRD["spec"]["versions"]}
-SCHEMA = VERSIONS["v2beta1"]["schema"]["openAPIV3Schema"]["properties"]
-
-# Those of a template's metadata.
-TEMPLATE_UNUSED = ("creationTimestamp", "finalizers", "generateName", "name", "namespace")
 # Accepted, because jobs have them, and not used: their descriptions say so.
 UNUSED = {
     "spec.sshAuthMountPath",
@@ -40,22 +35,6 @@ DECIDES = {"spec.runPolicy.managedBy"}
 NOT_FOR_LAUNCHERS = {("spec.mpiReplicaSpecs.Launcher.restartPolicy", "Always")}
 # Says which words there are where it refers to.
 REFERS = {"spec.cleanPodPolicy"}
-
-# What mpi-operator's CRDs have, of both versions.
-PUBLISHED = {
-    *("spec.slotsPerWorker", "spec.runLauncherAsWorker", "spec.sshAuthMountPath", "spec.launcherCreationPolicy"),
-    *("spec.mpiImplementation", "spec.cleanPodPolicy", "spec.mainContainer", "spec.runPolicy.cleanPodPolicy"),
-    *("spec.runPolicy.ttlSecondsAfterFinished", "spec.runPolicy.activeDeadlineSeconds", "spec.runPolicy.suspend"),
-    *("spec.runPolicy.backoffLimit", "spec.runPolicy.managedBy", "spec.runPolicy.schedulingPolicy.minAvailable"),
-    *("spec.runPolicy.schedulingPolicy.queue", "spec.runPolicy.schedulingPolicy.minResources"),
-    *("spec.runPolicy.schedulingPolicy.priorityClass", "spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
-    *(
-        f"spec.mpiReplicaSpecs.{role}.{field}"
-        for role in ("Launcher", "Worker")
-        for field in ("replicas", "restartPolicy", "template.spec", "template.metadata.labels")
-    ),
-}
-
 
 FIELDS = dict(leaves(SCHEMA["spec"], "spec"))
 

@@ -20,8 +20,8 @@ from mpirt.controller.observed.store import Store
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put
 from tests.unit.controller.jobs import NOON, Body, container, template
+from tests.unit.controller.mpijob_schema import TEMPLATE_UNUSED
 from tests.unit.controller.schemas import HISTORY, Watched, at, both_ways, crd, described, leaves, without_place
-from tests.unit.controller.test_crd import TEMPLATE_UNUSED
 from tests.unit.controller.trainings import scaler, training_job
 
 GROUP = "kai.alibabacloud.com"

@@ -22,8 +22,8 @@ from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.spec import JobSpec, Settings
 from tests.promises import promise
 from tests.unit.controller.jobs import SETTINGS, Body, container, mpi_job, template
+from tests.unit.controller.mpijob_schema import PUBLISHED, VERSIONS
 from tests.unit.controller.schemas import own_fields
-from tests.unit.controller.test_crd import PUBLISHED, VERSIONS
 from tests.unit.layers import PROJECT
 
 _VERDICTS = ("same", "differs: ", "only here", "missing: ")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import run
-from tests.unit.kubeapi.test_plugin import source
+from tests.unit.kubeapi.plugins import source
 
 
 def main(folder: Path, count: int) -> int:

@@ -15,17 +15,11 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.credentials import Certificate, Credentials, PluginFailed, Secret
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.kubeconfig import from_kubeconfigs
-from mpirt.kubeapi.plugin import ClusterInfo, PluginCredentials, plugin_source
+from mpirt.kubeapi.plugin import PluginCredentials
 from tests.apiserver.processes import session_members
 from tests.kube.wait import until
-
-V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
-ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "TMPDIR": "/nowhere"}
-HERE = ClusterInfo("https://api.example:6443", None, "", None)
-# 2026-01-01T00:00:00Z
-NOON = 1767225600.0
+from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source
 
 Write = Callable[[str], Path]
 
@@ -41,15 +35,6 @@ def write(tmp_path: Path) -> Write:
         return path
 
     return script
-
-
-def answer(version: str = V1, **status: Any) -> str:
-    return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status or {"token": "t0ken"}})
-
-
-def source(folder: Path, environ: dict[str, str] = ENVIRON, **fields: Any) -> PluginCredentials:
-    given = {"apiVersion": V1, "command": "./plugin", **fields}
-    return plugin_source(Fields(given, file="config", path="users[u].user.exec"), folder, environ, HERE)
 
 
 def ask(folder: Path, **fields: Any) -> Credentials:

@@ -22,7 +22,7 @@ from mpirt.kubeapi.plugincache import SharedAnswers, folder_for
 from tests.apiserver.processes import session_members
 from tests.kube.wait import until
 from tests.promises import promise
-from tests.unit.kubeapi.test_plugin import ENVIRON, NOON, answer, source
+from tests.unit.kubeapi.plugins import ENVIRON, NOON, answer, source
 
 LATER = "2026-01-01T01:00:00Z"
 

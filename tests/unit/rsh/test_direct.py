@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.unit.kubeapi.test_imports import PATHS
+from tests.support.imports import PATHS
 
 # One of the first modules, and one in the middle of the imports.
 FIRST, LATER = "enum", "mpirt.rsh.session.session"

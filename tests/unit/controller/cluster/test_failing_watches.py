@@ -16,7 +16,7 @@ from mpirt.controller.cluster.informer import Informer, Where
 from mpirt.controller.cluster.link import Answer, Away, Link, Request
 from mpirt.controller.model import kinds
 from mpirt.controller.model.kinds import Resource
-from tests.unit.controller.cluster.test_informer import Silent, Sink
+from tests.unit.controller.cluster.listeners import Silent, Sink
 
 HOUR = 3600.0
 

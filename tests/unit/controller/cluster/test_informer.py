@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -15,7 +15,7 @@ from mpirt.controller.cluster.link import Answer, Away, Link, Request
 from mpirt.controller.dialects.mpijob import VERSIONS
 from mpirt.controller.model import kinds
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.reading import Body
+from tests.unit.controller.cluster.listeners import Silent, Sink
 
 
 class Pages:
@@ -32,37 +32,6 @@ class Pages:
 
     def watch(self, _request: Request) -> Answer:
         raise Away("no watch")
-
-
-class Sink:
-    """What is told of a list."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.listed = threading.Event()
-
-    def needed(self, _kind: str, body: Body) -> Body:
-        return body
-
-    def replaced(self, _kind: str, bodies: Iterable[Body], _version: str) -> None:
-        self.names = [body["metadata"]["name"] for body in bodies]
-        self.listed.set()
-
-    def changed(self, kind: str, body: Body) -> None:
-        raise AssertionError((kind, body))
-
-    removed = changed
-
-    def unreadable(self, _kind: str) -> None:
-        self.names = []
-
-
-class Silent:
-    """A log that nobody reads."""
-
-    def info(self, message: str, **fields: Any) -> None: ...
-
-    warning = error = info
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,8 @@ import pytest
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, container, mpi_job, template
+from tests.unit.controller.started import RUNS, started
 from tests.unit.controller.world import World
-
-RUNS = "Launcher pod train-launcher-1 runs on node node-1; "
-
-
-def started(**spec: Any) -> World:
-    world = World(mpi_job(**spec))
-    world.start()
-    return world
 
 
 def tolerant() -> World:

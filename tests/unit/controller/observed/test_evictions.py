@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body
-from tests.unit.controller.messages.test_causes import RUNS, started
+from tests.unit.controller.started import RUNS, started
 
 WHY = "Pod ephemeral local storage usage exceeds the total limit of containers 64Mi. "
 # As kubelets of 1.37 leave a worker whose main process obeys TERM.

@@ -9,7 +9,7 @@ import pytest
 
 from mpirt import agent
 from tests.unit.agent.board import Ground, Kind, ended, make_ground
-from tests.unit.images.keeper.test_built import MACHINES, PT_INTERP, Elf, runner
+from tests.unit.images.programs import MACHINES, PT_INTERP, Elf, runner
 from tests.unit.layers import PROJECT
 
 EACH = pytest.mark.parametrize("architecture", agent.ARCHITECTURES)

@@ -1,0 +1,46 @@
+"""Programs as they are built: what their headers say, and what runs them here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from dataclasses import dataclass
+
+# How ELF, uname and QEMU call the processors.
+MACHINES = {"amd64": (62, "x86_64"), "arm64": (183, "aarch64")}
+
+PT_LOAD, PT_INTERP, PT_GNU_STACK = 1, 3, 0x6474E551
+EXECUTABLE, WRITABLE = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    kind: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """What the headers of a program say."""
+
+    machine: int
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def read(cls, data: bytes) -> Elf:
+        """Of 64 bits, little endian: other programs are refused."""
+        assert data[:6] == b"\x7fELF\x02\x01", "run: make programs"
+        machine, table, size, count = *struct.unpack_from("<18xH", data), *struct.unpack_from("<32xQ14xHH", data)
+        found = (struct.unpack_from("<II", data, table + size * index) for index in range(count))
+        return cls(machine, tuple(Segment(kind, flags) for kind, flags in found))
+
+
+def runner(architecture: str) -> list[str]:
+    """What runs a program of that architecture here: the processor itself, or QEMU."""
+    machine = MACHINES[architecture][1]
+    if machine == os.uname().machine:
+        return []
+    found = shutil.which(f"qemu-{machine}-static")
+    assert found, "as root: apt-get install qemu-user-static"
+    return [found]
