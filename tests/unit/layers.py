@@ -88,6 +88,19 @@ _TOOLS: Mapping[tuple[str, ...], str] = {
     ("tests", "run"): "the run of the tests serves any project",
 }
 
+_LAYERS = frozenset({"tests.api", "tests.e2e", "tests.protocol"})
+
+# A folder of tests/, and what it does not import. What two layers of tests need stands in tests/support.
+APART: Mapping[str, frozenset[str]] = {
+    "api": _LAYERS - {"tests.api"},
+    "e2e": _LAYERS - {"tests.e2e"},
+    "protocol": _LAYERS - {"tests.protocol"},
+    "support": _LAYERS | {"tests.unit", "benchmarks", "demo"},
+    "kube": _LAYERS | {"tests.unit", "tests.support"},
+    "plane": _LAYERS | {"tests.unit", "tests.support"},
+    "run": _LAYERS | {"tests.unit", "tests.support"},
+}
+
 # fmt: off
 _EFFECTS = frozenset({
     "asyncio", "http", "io", "logging", "multiprocessing", "os", "random", "secrets", "select", "selectors",
@@ -203,6 +216,23 @@ def _broken_between_parts(part: str, other: str) -> str:
         return f"{part or 'mpirt itself'} has no rule in MAY_IMPORT, so it may import nothing of mpirt"
     allowed = ", ".join(sorted(MAY_IMPORT[part])) or "nothing"
     return "" if other in MAY_IMPORT[part] else f"{part} may import {allowed} of mpirt, but not {other}"
+
+
+def forbidden_imports_of_tests(source: Source) -> list[str]:
+    """One line for each import of a test file, or of a layer of tests that is none of its business."""
+    found = ((line, _broken_rule_of_tests(source, name)) for line, name in imports(source))
+    return [f"{source.path}:{line}: {rule}" for line, rule in found if rule]
+
+
+def _broken_rule_of_tests(source: Source, name: str) -> str:
+    top, *below = name.split(".")
+    if top == "tests" and any(word.startswith("test_") for word in below):
+        return f"{name} is of a test file: what others need has a module of its own"
+    folder = source.parts[1]
+    for other in APART.get(folder, ()) if source.parts[0] == "tests" else ():
+        if f"{name}.".startswith(f"{other}."):
+            return f"tests/{folder} does not import {other}"
+    return ""
 
 
 def acts_on_import(source: Source) -> list[str]:

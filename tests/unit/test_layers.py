@@ -8,12 +8,16 @@ from tests.unit import layers
 from tests.unit.layers import Source, sources
 
 MPIRT = sources("mpirt")
+TESTS = sources("tests", "benchmarks", "demo")
 HOUSE = sources("mpirt", "tests/kube", "tests/plane", "tests/run", "benchmarks", "demo", "deploy", "images")
 
 
 class TestTheHouse:
     def test_a_file_imports_only_what_its_layer_may(self) -> None:
         assert [broken for source in HOUSE for broken in layers.forbidden_imports(source)] == []
+
+    def test_a_test_file_is_imported_by_nothing_and_layers_of_tests_share_only_their_support(self) -> None:
+        assert [broken for source in TESTS for broken in layers.forbidden_imports_of_tests(source)] == []
 
     def test_a_file_does_nothing_when_it_is_imported(self) -> None:
         assert [broken for source in MPIRT for broken in layers.acts_on_import(source)] == []
@@ -225,6 +229,65 @@ class TestImportRules:
     )
     def test_what_is_allowed(self, path: str, text: str) -> None:
         assert forbidden(path, text) == []
+
+
+class TestImportRulesOfTests:
+    @pytest.mark.parametrize(
+        ("path", "text", "rule"),
+        [
+            pytest.param(
+                "tests/api/beds.py",
+                "from tests.e2e.ground import Ground",
+                "tests/api does not import tests.e2e",
+                id="another layer",
+            ),
+            pytest.param(
+                "tests/protocol/conftest.py",
+                "from tests import api",
+                "tests/protocol does not import tests.api",
+                id="a layer as a whole",
+            ),
+            pytest.param(
+                "tests/support/ground.py",
+                "import tests.e2e.rsh.agent",
+                "tests/support does not import tests.e2e",
+                id="support and a layer",
+            ),
+            pytest.param(
+                "tests/kube/cluster.py",
+                "from tests.support import ground",
+                "tests/kube does not import tests.support",
+                id="a tool and support",
+            ),
+            pytest.param(
+                "tests/e2e/rsh/test_streams.py",
+                "from tests.e2e.rsh.test_launchers import Mpi",
+                "tests.e2e.rsh.test_launchers.Mpi is of a test file: what others need has a module of its own",
+                id="a test file",
+            ),
+            pytest.param(
+                "benchmarks/rsh.py",
+                "from tests.e2e.rsh import test_launchers",
+                "tests.e2e.rsh.test_launchers is of a test file: what others need has a module of its own",
+                id="a test file by its folder",
+            ),
+        ],
+    )
+    def test_what_is_forbidden(self, path: str, text: str, rule: str) -> None:
+        assert layers.forbidden_imports_of_tests(Source(path, text)) == [f"{path}:1: {rule}"]
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            pytest.param("tests/api/beds.py", "from tests.support.ground import Ground", id="support"),
+            pytest.param("tests/e2e/rsh/starts.py", "from tests.e2e.rsh import agent", id="within a layer"),
+            pytest.param("tests/unit/e2e/test_page.py", "from tests.e2e.docs import page", id="a tool of tests"),
+            pytest.param("benchmarks/rsh.py", "from tests.e2e.rsh import agent", id="benchmarks"),
+            pytest.param("tests/conftest.py", "from tests.api import beds", id="what is in no folder"),
+        ],
+    )
+    def test_what_is_allowed(self, path: str, text: str) -> None:
+        assert layers.forbidden_imports_of_tests(Source(path, text)) == []
 
 
 class TestImportingDoesNothing:
