@@ -7,7 +7,6 @@ On a plane of its own: all tests of a plane share its CRDs.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,22 @@ import pytest
 
 from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
+from tests.api.crds import (
+    ARENA,
+    CRD,
+    NOTICED_WITHIN,
+    OURS,
+    PUBLISHED,
+    go_back,
+    remove_crd,
+    replace,
+    served,
+    serves_mpijobs,
+    serves_trainings,
+    stored,
+)
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
 from tests.kube import programs
-from tests.kube.kubectl import Kubectl
-from tests.kube.paths import PROJECT
-from tests.kube.shell import run
 from tests.kube.wait import until
 from tests.plane import plane, shared
 from tests.plane.plane import Plane
@@ -29,13 +39,6 @@ from tests.promises import promise
 from tests.support.ground import Ground
 from tests.support.mpijobs import MpiJob, manifest
 
-CRD = "mpijobs.kubeflow.org"
-OURS = str(PROJECT / "crds")
-PUBLISHED = {
-    "v1": str(PROJECT / "tests/api/published/training-operator.yaml"),
-    "v2beta1": str(PROJECT / "tests/api/published/mpi-operator.yaml"),
-}
-ARENA = str(PROJECT / "tests/api/published/arena.yaml")
 # As `arena submit mpijob` creates it.
 ARENA_JOB = {
     "apiVersion": "kubeflow.org/v1alpha1",
@@ -43,8 +46,6 @@ ARENA_JOB = {
     "metadata": {"name": "arena"},
     "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "mpi", "image": "busybox"}]}}},
 }
-# For kubectl, for an informer that waits between two attempts, on a machine that is busy.
-NOTICED_WITHIN = 90.0
 
 
 @pytest.fixture(scope="module")
@@ -75,22 +76,6 @@ def theirs(own: Plane, ground: Ground, version: str, tmp_path: Path) -> Iterator
     ground.kubectl("create", f"--filename={PUBLISHED[version]}")
     with controllers.passing(own, ground, tmp_path) as installed:
         yield installed
-
-
-def remove_crd(kubectl: Kubectl) -> None:
-    kubectl("delete", "crd", CRD, "--ignore-not-found", "--timeout=60s")
-    until(lambda: not served(kubectl), within=NOTICED_WITHIN, what="an API server without MPIJobs")
-
-
-def served(kubectl: Kubectl) -> set[str]:
-    """The versions of MPIJob that the API server offers now."""
-    said = kubectl("get", "--raw", "/apis/kubeflow.org", check=False)
-    return {each["version"] for each in json.loads(said.stdout)["versions"]} if said.returncode == 0 else set()
-
-
-def stored(kubectl: Kubectl) -> list[str]:
-    found: list[str] = kubectl.get("crd", CRD)["status"]["storedVersions"]
-    return found
 
 
 def submit(controller: Controller, version: str, **spec: Any) -> MpiJob:
@@ -343,18 +328,6 @@ def test_the_documented_way_from_arenas_crds_to_ours_is_open_and_the_controller_
         assert set(stored(arena.kubectl)) == {"v2beta1"}
 
 
-def serves_mpijobs(kubectl: Kubectl) -> bool:
-    said = kubectl("get", "--raw", "/apis/kubeflow.org/v2beta1", check=False)
-    return said.returncode == 0 and any(each["name"] == "mpijobs" for each in json.loads(said.stdout)["resources"])
-
-
-def serves_trainings(kubectl: Kubectl) -> bool:
-    said = kubectl("get", "--raw", trainings.GROUP, check=False)
-    return said.returncode == 0 and {"trainingjobs", "scaleins", "scaleouts"} <= {
-        each["name"] for each in json.loads(said.stdout)["resources"]
-    }
-
-
 def all_of(job: MpiJob) -> list[Any]:
     """What the job owns, itself or by what it owns."""
     kinds = "configmaps,serviceaccounts,roles,rolebindings,services,statefulsets,jobs,pods"
@@ -394,39 +367,5 @@ def test_their_crd_is_refused_while_jobs_may_be_stored_in_a_version_that_it_lack
     assert 'status.storedVersions[0]: Invalid value: "v2beta1"' in refused.stderr
 
 
-def go_back(kubectl: Kubectl, version: str) -> None:
-    """As docs/operations.md says, from our CRD to the one of this version."""
-    store_as(kubectl, version)
-    done = replace(kubectl, version)
-    assert done.returncode == 0, done.stderr
-    until(lambda: served(kubectl) == {version}, within=NOTICED_WITHIN, what=f"{version} alone")
-
-
 def active_workers(job: MpiJob) -> int:
     return int(job.status()["replicaStatuses"]["Worker"]["active"])
-
-
-def replace(kubectl: Kubectl, version: str) -> subprocess.CompletedProcess[str]:
-    """Replace the CRD by that of this version; once more where the API server has just written its status."""
-    answers: list[subprocess.CompletedProcess[str]] = []
-
-    def settles() -> bool:
-        answers.append(kubectl("replace", f"--filename={PUBLISHED[version]}", check=False))
-        return "Error from server (Conflict)" not in answers[-1].stderr
-
-    until(settles, within=NOTICED_WITHIN, what="an answer that is no conflict")
-    return answers[-1]
-
-
-def store_as(kubectl: Kubectl, version: str) -> None:
-    """Store all jobs in this version."""
-    versions = kubectl.get("crd", CRD)["spec"]["versions"]
-    change = [
-        {"op": "replace", "path": f"/spec/versions/{number}/storage", "value": each["name"] == version}
-        for number, each in enumerate(versions)
-    ]
-    kubectl("patch", "crd", CRD, "--type=json", f"--patch={json.dumps(change)}")
-    all_jobs = kubectl("get", CRD, "--all-namespaces", "--output=json").stdout
-    run(str(kubectl.program), f"--kubeconfig={kubectl.kubeconfig}", "replace", "--filename=-", stdin=all_jobs)
-    only = json.dumps({"status": {"storedVersions": [version]}})
-    kubectl("patch", "crd", CRD, "--subresource=status", "--type=merge", f"--patch={only}")
