@@ -26,7 +26,7 @@ _HOLE = "@@"
 
 
 @dataclass(frozen=True)
-class Place:
+class Field:
     """A field of an object in which a tenant may try to put anything."""
 
     name: str
@@ -102,18 +102,18 @@ def _config_map(value: object) -> Body:
     return _managed({"apiVersion": "v1", "kind": "ConfigMap"}, value, labels=dict(OPERATOR))
 
 
-PODS = Place("pods", _MPI_JOB, _job)
-PLACES = (
+PODS = Field("pods", _MPI_JOB, _job)
+FIELDS = (
     PODS,
-    Place("managed", _MPI_JOB, lambda value: _managed(_job(), value), member="f:a"),
-    Place("training", f"{_KAI}/trainingjobs", _training),
-    Place("task", "/apis/falldio.com/v1/namespaces/{}/gputasks", _task),
-    Place("scale-in", f"{_KAI}/scaleins", _scale_in),
-    Place("scale-out", f"{_KAI}/scaleouts", _scale_out),
-    Place("config-map", "/api/v1/namespaces/{}/configmaps", _config_map, member="f:a"),
+    Field("managed", _MPI_JOB, lambda value: _managed(_job(), value), member="f:a"),
+    Field("training", f"{_KAI}/trainingjobs", _training),
+    Field("task", "/apis/falldio.com/v1/namespaces/{}/gputasks", _task),
+    Field("scale-in", f"{_KAI}/scaleins", _scale_in),
+    Field("scale-out", f"{_KAI}/scaleouts", _scale_out),
+    Field("config-map", "/api/v1/namespaces/{}/configmaps", _config_map, member="f:a"),
 )
 """Of every kind that tenants create; and a ConfigMap, which they may give the labels of the controller's own."""
-STATUS = Place("status", _MPI_JOB, lambda value: _job(status={"unknown": value}))
+STATUS = Field("status", _MPI_JOB, lambda value: _job(status={"unknown": value}))
 
 
 def open_crds() -> list[Body]:

@@ -62,7 +62,7 @@ def is_over(body: Body | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class NamespaceApi:
     """Where it all happens."""
 
     way: Straight
@@ -74,10 +74,10 @@ class Place:
 
 
 @dataclass
-class Crowd:
+class Requesters:
     """Those who ask for something of one job."""
 
-    place: Place
+    api: NamespaceApi
     job: str
     chance: Random
     least: int
@@ -104,12 +104,12 @@ class Crowd:
         self._wait(lambda: self._is_told() and self.is_settled(), "the end of all changes")
 
     def status(self) -> Body:
-        found: Body = (self.place.recorder.now("TrainingJob", self.job) or {}).get("status", {})
+        found: Body = (self.api.recorder.now("TrainingJob", self.job) or {}).get("status", {})
         return found
 
     def is_settled(self) -> bool:
         """Whether nothing is left to be done, and everybody agrees on the workers."""
-        body = self.place.recorder.now("TrainingJob", self.job)
+        body = self.api.recorder.now("TrainingJob", self.job)
         assert body is not None
         wanted, scaling = body["status"]["targetWorkers"], body["status"]["scaling"]
         return (
@@ -121,7 +121,7 @@ class Crowd:
         )
 
     def scalers(self) -> list[Body]:
-        return [one for kind in PLURALS for one in self.place.recorder.all_of(kind, self.job)]
+        return [one for kind in PLURALS for one in self.api.recorder.all_of(kind, self.job)]
 
     # -- what is asked for ----------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Crowd:
             case Kind.SCALE:
                 replicas = self.chance.randint(self.least, self.most)
                 self._note(
-                    "TrainingJob", self.place.way.patch(f"{self._own()}/scale", {"spec": {"replicas": replicas}})
+                    "TrainingJob", self.api.way.patch(f"{self._own()}/scale", {"spec": {"replicas": replicas}})
                 )
             case Kind.WITHDRAWN:
                 self._withdraw(name)
@@ -164,7 +164,7 @@ class Crowd:
         return self._scaler("ScaleIn", name, toDelete=to_delete)
 
     def _scaler(self, kind: str, name: str, **spec: Any) -> tuple[str, str]:
-        self._note(kind, self.place.way.create(self.place.path(PLURALS[kind]), scaler(kind, name, self.job, spec)))
+        self._note(kind, self.api.way.create(self.api.path(PLURALS[kind]), scaler(kind, name, self.job, spec)))
         return kind, name
 
     def _withdraw(self, name: str) -> None:
@@ -173,7 +173,7 @@ class Crowd:
         what: Mapping[str, Any] = {"count": self.chance.randint(1, 2)}
         self._scaler(kind, name, **{"toDelete" if kind == "ScaleIn" else "toAdd": what})
         self._wait(lambda: self._is_begun(kind, name), f"{name} to begin")
-        self.place.way.delete(self.place.path(PLURALS[kind], name))
+        self.api.way.delete(self.api.path(PLURALS[kind], name))
 
     def _kill(self) -> str:
         """Delete a worker's pod; returns its name."""
@@ -181,7 +181,7 @@ class Crowd:
         self.killed.add(pod["metadata"]["uid"])
         name = str(pod["metadata"]["name"])
         with suppress(Denied):
-            self._note("Pod", self.place.way.delete(self.place.path("pods", name, group="/api/v1")))
+            self._note("Pod", self.api.way.delete(self.api.path("pods", name, group="/api/v1")))
         return name
 
     def _note(self, kind: str, answer: Body) -> None:
@@ -190,7 +190,7 @@ class Crowd:
             self._written[kind] = int(version)
 
     def _is_told(self) -> bool:
-        return all(self.place.recorder.has_come_to(*write) for write in self._written.items())
+        return all(self.api.recorder.has_come_to(*write) for write in self._written.items())
 
     def _nobody(self) -> str:
         """A name that no worker has, or has any more."""
@@ -201,20 +201,20 @@ class Crowd:
     # -- what is seen ---------------------------------------------------------------------------------------------
 
     def _own(self) -> str:
-        return self.place.path("trainingjobs", self.job)
+        return self.api.path("trainingjobs", self.job)
 
     def _pods(self) -> list[Body]:
-        return [pod for pod in self.place.recorder.all_of("Pod", self.job) if is_worker(pod)]
+        return [pod for pod in self.api.recorder.all_of("Pod", self.job) if is_worker(pod)]
 
     def _is_begun(self, kind: str, name: str) -> bool:
-        body = self.place.recorder.now(kind, name)
+        body = self.api.recorder.now(kind, name)
         return is_over(body) or (body is not None and body.get("status", {}).get("phase") == "Scaling")
 
     def _is_through(self, kind: str, name: str) -> bool:
-        return is_over(self.place.recorder.now(kind, name))
+        return is_over(self.api.recorder.now(kind, name))
 
     def _wait(self, question: Callable[[], bool], what: str) -> None:
-        self.place.recorder.wait(
+        self.api.recorder.wait(
             self.job, question, within=WITHIN, what=f"{what} of {self.job}", instead=self._around
         )
 

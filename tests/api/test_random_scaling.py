@@ -17,7 +17,7 @@ import pytest
 from tests.api.apiproxy import Write
 from tests.api.beds import Bed, beds
 from tests.api.leadership import is_for_job, made_twice
-from tests.api.random_scaling import Crowd, Place
+from tests.api.random_scaling import NamespaceApi, Requesters
 from tests.api.recorder import Told, recording
 from tests.api.scaling_laws import broken_limits, numbers_used_twice, unasked_deletions, wrong_choices
 from tests.api.straight import Straight
@@ -37,11 +37,11 @@ pytestmark = pytest.mark.timeout(900)
 
 
 @dataclass(frozen=True)
-class Run:
+class ScaledJobs:
     """All jobs after everything that was asked for."""
 
     bed: Bed
-    crowds: list[Crowd]
+    requesters: list[Requesters]
     told: list[Told]
     writes: list[Write]
     started: float
@@ -51,46 +51,46 @@ class Run:
 
     @property
     def killed(self) -> set[str]:
-        return {uid for crowd in self.crowds for uid in crowd.killed}
+        return {uid for each in self.requesters for uid in each.killed}
 
 
 @pytest.fixture(scope="module")
-def run(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScaledJobs]:
     way, folder = Straight(plane), tmp_path_factory.mktemp("random")
     with (
         beds(plane, cluster, folder, 1, replicas=1) as [bed],
         recording(way, bed.namespace.name) as recorder,
         ThreadPoolExecutor(JOBS) as pool,
     ):
-        place = Place(way, recorder, bed.namespace.name)
+        api = NamespaceApi(way, recorder, bed.namespace.name)
         names = [f"random-{number}" for number in range(JOBS)]
-        crowds = [Crowd(place, name, Random(f"{SEED}-{name}"), LEAST, MOST) for name in names]
+        requesters = [Requesters(api, name, Random(f"{SEED}-{name}"), LEAST, MOST) for name in names]
         begun = time.monotonic()
         for name in names:
             body = training_job(name, replicas=WORKERS, least=LEAST, most=MOST, restart="Always")
-            way.create(place.path("trainingjobs"), body)
-        list(pool.map(Crowd.start, crowds))
+            way.create(api.path("trainingjobs"), body)
+        list(pool.map(Requesters.start, requesters))
         all_run, before = time.monotonic(), len(bed.proxy.writes())
-        list(pool.map(lambda crowd: crowd.run(OPERATIONS), crowds))
+        list(pool.map(lambda each: each.run(OPERATIONS), requesters))
         took = time.monotonic() - all_run
         writes = [write for write in bed.proxy.writes()[before:] if is_for_job(write)]
-        made = Run(bed, crowds, recorder.told(), writes, all_run - begun, took)
+        made = ScaledJobs(bed, requesters, recorder.told(), writes, all_run - begun, took)
         print(table(made))
         yield made
 
 
-def test_every_scaler_that_is_left_has_an_outcome(run: Run) -> None:
-    phases = Counter(one["status"]["phase"] for crowd in run.crowds for one in crowd.scalers())
+def test_every_scaler_that_is_left_has_an_outcome(run: ScaledJobs) -> None:
+    phases = Counter(one["status"]["phase"] for each in run.requesters for one in each.scalers())
 
     assert phases.keys() == {"ScaleSucceeded", "ScaleFailed"}
 
 
-def test_status_and_spec_and_pods_agree_on_the_workers(run: Run) -> None:
-    assert [crowd.job for crowd in run.crowds if not crowd.is_settled()] == []
+def test_status_and_spec_and_pods_agree_on_the_workers(run: ScaledJobs) -> None:
+    assert [each.job for each in run.requesters if not each.is_settled()] == []
 
 
-def test_launchers_are_told_of_these_hosts(run: Run) -> None:
-    wanted = {crowd.job: [f"{name}:1" for name in crowd.status()["targetWorkers"]] for crowd in run.crowds}
+def test_launchers_are_told_of_these_hosts(run: ScaledJobs) -> None:
+    wanted = {each.job: [f"{name}:1" for name in each.status()["targetWorkers"]] for each in run.requesters}
 
     until(
         lambda: hosts(run.bed) == wanted, within=HOSTS_WITHIN, what="these hosts", instead=lambda: hosts(run.bed)
@@ -98,12 +98,12 @@ def test_launchers_are_told_of_these_hosts(run: Run) -> None:
 
 
 @promise("No change leads to fewer workers than minReplicas or more than maxReplicas.", of="TrainingJob")
-def test_no_job_ever_wants_fewer_or_more_workers_than_allowed(run: Run) -> None:
+def test_no_job_ever_wants_fewer_or_more_workers_than_allowed(run: ScaledJobs) -> None:
     assert broken_limits(run.told, least=LEAST, most=MOST) == []
 
 
 @promise("A number of a worker is never used twice in a job, and no pod is created twice.", of="TrainingJob")
-def test_no_number_is_used_twice(run: Run) -> None:
+def test_no_number_is_used_twice(run: ScaledJobs) -> None:
     assert numbers_used_twice(run.told) == []
     assert made_twice(run.bed.proxy.writes()) == []
 
@@ -111,17 +111,17 @@ def test_no_number_is_used_twice(run: Run) -> None:
 @promise(
     "A ScaleIn removes exactly the workers that it names, or those with the highest numbers.", of="TrainingJob"
 )
-def test_a_scaler_means_the_workers_that_it_asks_for(run: Run) -> None:
+def test_a_scaler_means_the_workers_that_it_asks_for(run: ScaledJobs) -> None:
     assert wrong_choices(run.told) == []
 
 
 @promise("No worker is deleted that nobody has asked to leave.", of="TrainingJob")
-def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: Run) -> None:
+def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: ScaledJobs) -> None:
     assert unasked_deletions(run.told, run.killed) == []
 
 
-def test_as_much_was_asked_for_as_is_promised(run: Run) -> None:
-    assert sum(len(crowd.asked) for crowd in run.crowds) == JOBS * OPERATIONS
+def test_as_much_was_asked_for_as_is_promised(run: ScaledJobs) -> None:
+    assert sum(len(each.asked) for each in run.requesters) == JOBS * OPERATIONS
 
 
 def hosts(bed: Bed) -> dict[str, list[str]]:
@@ -130,10 +130,10 @@ def hosts(bed: Bed) -> dict[str, list[str]]:
     return {each["metadata"]["name"].removesuffix("-config"): each["data"]["hostfile"].split() for each in found}
 
 
-def table(run: Run) -> str:
+def table(run: ScaledJobs) -> str:
     """What it took, and what was asked for."""
-    outcomes = Counter(one["status"]["phase"] for crowd in run.crowds for one in crowd.scalers())
-    asked = Counter(kind for crowd in run.crowds for kind in crowd.asked)
+    outcomes = Counter(one["status"]["phase"] for each in run.requesters for one in each.scalers())
+    asked = Counter(kind for each in run.requesters for kind in each.asked)
     operations = asked.total()
     rows = [
         (f"seconds until {JOBS} jobs of {WORKERS} workers ran", f"{run.started:.0f}"),

@@ -22,7 +22,7 @@ import pytest
 
 from tests.api import controllers, deep
 from tests.api.controllers import Controller, job_name
-from tests.api.deep import PLACES, PODS, STATUS, Place
+from tests.api.deep import FIELDS, PODS, STATUS, Field
 from tests.kube import programs
 from tests.kube.paths import PROJECT
 from tests.kube.programs import newpython
@@ -100,10 +100,10 @@ def test_with_our_crds_nothing_is_kept_and_the_jobs_of_others_run(controller: Co
     namespace = controller.namespace
     controller.wait_until_ready()
 
-    refused = post_all(namespace, [(place, levels) for place in PLACES for levels in DEPTHS])
+    refused = post_all(namespace, [(field, levels) for field in FIELDS for levels in DEPTHS])
 
     assert refused == {}
-    assert [place.name for place in PLACES if '"unknown"' in stored(namespace, place)] == []
+    assert [field.name for field in FIELDS if '"unknown"' in stored(namespace, field)] == []
     runs_beside(controller)
     delete_all(namespace)
 
@@ -114,7 +114,7 @@ def test_with_crds_that_keep_all_fields_such_a_job_harms_itself_only(opened: Non
     controller.wait_until_ready()
 
     # Each costs the API server seconds, in which it lists the fields.
-    others = [(place, 1_100) for place in PLACES if place is not PODS]
+    others = [(field, 1_100) for field in FIELDS if field is not PODS]
     refused = post_all(namespace, [*((PODS, levels) for levels in SERVED), *others])
 
     assert refused == {}
@@ -138,29 +138,29 @@ def test_with_our_crds_nothing_is_kept_in_a_status(namespace: Namespace) -> None
     assert "unknown" not in stored(namespace, STATUS)
 
 
-def post_all(namespace: Namespace, objects: Sequence[tuple[Place, int]]) -> dict[str, str]:
+def post_all(namespace: Namespace, objects: Sequence[tuple[Field, int]]) -> dict[str, str]:
     """Send them. Return those that are refused, and why."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         said = list(pool.map(lambda one: post(namespace, *one), objects))
-    named = {place.object_name(levels): why for (place, levels), why in zip(objects, said, strict=True)}
+    named = {field.object_name(levels): why for (field, levels), why in zip(objects, said, strict=True)}
     return {name: why for name, why in named.items() if why}
 
 
-def post(namespace: Namespace, place: Place, levels: int) -> str:
+def post(namespace: Namespace, field: Field, levels: int) -> str:
     """Send an object with so many levels. Return why it is refused; empty if it is created."""
-    path, text = place.at(namespace.name), place.written(namespace.name, levels)
+    path, text = field.at(namespace.name), field.written(namespace.name, levels)
     sent = namespace.kubectl("create", f"--raw={path}", "--filename=-", stdin=text, check=False)
     return "" if sent.returncode == 0 else sent.stderr
 
 
-def stored(namespace: Namespace, place: Place) -> str:
+def stored(namespace: Namespace, field: Field) -> str:
     """All objects of that kind, as the API server writes them."""
-    return namespace.kubectl("get", f"--raw={place.at(namespace.name)}").stdout
+    return namespace.kubectl("get", f"--raw={field.at(namespace.name)}").stdout
 
 
 def delete_all(namespace: Namespace) -> None:
     """Delete them one by one: kubectl itself can't read a list of them."""
-    paths = [f"{place.at(namespace.name)}/{place.object_name(levels)}" for place in PLACES for levels in DEPTHS]
+    paths = [f"{field.at(namespace.name)}/{field.object_name(levels)}" for field in FIELDS for levels in DEPTHS]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda path: namespace.kubectl("delete", f"--raw={path}", check=False), paths))
 

@@ -42,7 +42,7 @@ _VOLUME: Manifest = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Target:
     """A pod as it is when a round begins."""
 
     pod: str
@@ -57,12 +57,12 @@ def start_pods(namespace: Namespace) -> list[str]:
 
 def play(namespace: Namespace, pods: Sequence[str], what: Round, fault: Faults) -> list[End]:
     """Let everything of a round happen, and say what came of it."""
-    places = [_place(namespace, pod) for pod in pods]
+    targets = [_target(namespace, pod) for pod in pods]
     folder = namespace.folder / what.seed
     folder.mkdir()
     with ThreadPoolExecutor(COMMANDS) as pool:
         commands = [
-            _Command(namespace, folder, place, plan) for place, plan in zip(places, what.plans, strict=True)
+            _Command(namespace, folder, target, plan) for target, plan in zip(targets, what.plans, strict=True)
         ]
         ended = [pool.submit(command.run) for command in commands]
         for outage in what.outages:
@@ -80,12 +80,12 @@ def _replace_restarted(namespace: Namespace) -> None:
             faults.force_delete(namespace.kubectl, item["metadata"]["name"])
 
 
-def _place(namespace: Namespace, pod: str) -> Place:
+def _target(namespace: Namespace, pod: str) -> Target:
     """The pod of that name, when it is Ready; it may be another one than in the round before."""
     item = _when_ready(namespace, pod)
     uid = item["metadata"]["uid"]
     node = faults.node_named(item["spec"]["nodeName"])
-    return Place(pod, uid, nodes.main_process_of_pod(node, uid))
+    return Target(pod, uid, nodes.main_process_of_pod(node, uid))
 
 
 def _when_ready(namespace: Namespace, pod: str) -> Manifest:
@@ -140,9 +140,9 @@ def _weather(fault: Faults, outage: Outage) -> tuple[Callable[[], None], Callabl
 class _Command:
     """One command, from its start to what it left."""
 
-    def __init__(self, namespace: Namespace, folder: Path, place: Place, plan: Plan) -> None:
+    def __init__(self, namespace: Namespace, folder: Path, target: Target, plan: Plan) -> None:
         self._namespace = namespace
-        self._place = place
+        self._target = target
         self._plan = plan
         self._name = f"{folder.name}-{plan.number}"
         self._folder = folder / str(plan.number)
@@ -176,8 +176,8 @@ class _Command:
 
     def end(self, code: int | None) -> End:
         """What came of it, when everything is well again."""
-        item = _when_ready(self._namespace, self._place.pod)
-        is_replaced = item["metadata"]["uid"] != self._place.uid
+        item = _when_ready(self._namespace, self._target.pod)
+        is_replaced = item["metadata"]["uid"] != self._target.uid
         left = self._left()
         return End(
             self._plan,
@@ -194,7 +194,7 @@ class _Command:
         runs = f"{_RUNS}/{self._name}"
 
         def left() -> list[str]:
-            words = ("exec", self._place.pod, "--", "sh", "-c", f"echo left; cat {runs} {runs}.{_KILLED}; true")
+            words = ("exec", self._target.pod, "--", "sh", "-c", f"echo left; cat {runs} {runs}.{_KILLED}; true")
             return self._namespace.kubectl(*words, check=False).stdout.splitlines()
 
         return until(left, within=60, what=f"what {self._name} left")
@@ -203,7 +203,7 @@ class _Command:
         runs = f"{_RUNS}/{self._name}"
         command = f"mkdir -p {_RUNS}; {judging.script(self._plan, runs)}"
         no_stdin = [] if self._plan.stdin else ["-n"]
-        return [str(agent.RSH), *no_stdin, "-o", "ConnectTimeout=120", self._place.pod, command]
+        return [str(agent.RSH), *no_stdin, "-o", "ConnectTimeout=120", self._target.pod, command]
 
     def _environment(self, config: Path) -> dict[str, str]:
         keeper = "on" if self._plan.by_keeper else "off"
@@ -237,13 +237,13 @@ class _Command:
 
     def _kill(self, death: Death | None, process: subprocess.Popen[bytes]) -> bool:
         """Whether it has happened for sure. Meanwhile it may be that the API server does not answer."""
-        kubectl, pod = self._namespace.kubectl, self._place.pod
+        kubectl, pod = self._namespace.kubectl, self._target.pod
         runs = f"{_RUNS}/{self._name}"
         self._is_tried = True
         try:
             match death:
                 case Death.MAIN_PROCESS:
-                    os.kill(self._place.main_pid, signal.SIGKILL)
+                    os.kill(self._target.main_pid, signal.SIGKILL)
                 case Death.FORCE_DELETE:
                     faults.force_delete(kubectl, pod)
                 case Death.DELETE:

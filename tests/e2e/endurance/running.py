@@ -40,7 +40,7 @@ class Running:
     """None: it is about to start."""
 
 
-class Crowd:
+class Traffic:
     """The commands that run, and those that have ended wrongly."""
 
     def __init__(self, namespace: Namespace, pods: Sequence[str], random: Random) -> None:

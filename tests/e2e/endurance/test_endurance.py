@@ -19,7 +19,7 @@ import pytest
 from tests.e2e.endurance import judging, running, visits, weather
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.looking import Remains
-from tests.e2e.endurance.running import Crowd, Stayer
+from tests.e2e.endurance.running import Stayer, Traffic
 from tests.e2e.endurance.weather import Weather
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.remains import REAPS
@@ -72,29 +72,29 @@ async def run(
     namespace: Namespace, fault: Faults, folder: Path, pods: list[str]
 ) -> tuple[list[Lap], list[str], list[tuple[int | None, bytes, bytes]]]:
     """All laps, what was wrong in them, and how the commands that stayed have ended."""
-    crowd = Crowd(namespace, pods, Random(SEED))
+    traffic = Traffic(namespace, pods, Random(SEED))
     async with AsyncExitStack() as stack:
         stayers = [await running.stayer(namespace, pod) for pod in pods[:_STAYERS]]
         for stayer in stayers:
             stack.push_async_callback(running.gone, stayer.process)
         await all_are_there(stayers)
         remains = await asyncio.to_thread(Remains, namespace, pods)
-        faults = Weather(namespace, fault, crowd, victims=pods[_STAYERS:])
+        faults = Weather(namespace, fault, traffic, victims=pods[_STAYERS:])
         laps: list[Lap] = []
         while len(laps) < _LAPS:
-            laps.append(await one_lap(len(laps), crowd, faults, folder))
+            laps.append(await one_lap(len(laps), traffic, faults, folder))
             await all_are_there(stayers)
             laps[-1].remote = await asyncio.to_thread(remains.wait)
             switchboards.look(laps[-1], folder, [stayer.process.pid for stayer in stayers])
-            print(*judging.row(len(laps), laps[-1]), *crowd.problems, flush=True)
-        return laps, crowd.problems, [await stayer.end() for stayer in stayers]
+            print(*judging.row(len(laps), laps[-1]), *traffic.problems, flush=True)
+        return laps, traffic.problems, [await stayer.end() for stayer in stayers]
 
 
-async def one_lap(number: int, crowd: Crowd, faults: Weather, folder: Path) -> Lap:
+async def one_lap(number: int, traffic: Traffic, faults: Weather, folder: Path) -> Lap:
     """Until the last of its commands has ended."""
     lap = Lap()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(crowd.lap(visits.of(f"{SEED}-{number}", _LAP), lap))
+        tasks.create_task(traffic.lap(visits.of(f"{SEED}-{number}", _LAP), lap))
         tasks.create_task(faults.lap(_LAP, lap))
         tasks.create_task(running.looks(_LAP))
     if number == 0 and _LAPS >= _LAPS_WORTH_A_DEATH:

@@ -1,7 +1,8 @@
 """
 What happens while commands come and go, one thing after the other.
 
-Owns: the order of faults, and how each begins and ends. Those that end commands tell the crowd whom they concern.
+Owns: the order of faults, and how each begins and ends. Those that end commands tell
+the traffic which they concern.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import cycle
 from pathlib import Path
 
 from tests.e2e.endurance.judging import Fate, Lap
-from tests.e2e.endurance.running import Crowd
+from tests.e2e.endurance.running import Traffic
 from tests.e2e.rsh import outages
 from tests.kube import faults, nodes
 from tests.kube.kubectl import is_ready
@@ -43,9 +44,9 @@ class Fault:
 class Weather:
     """The faults, in an order that begins anew when all have happened."""
 
-    def __init__(self, namespace: Namespace, fault: Faults, crowd: Crowd, victims: list[str]) -> None:
+    def __init__(self, namespace: Namespace, fault: Faults, traffic: Traffic, victims: list[str]) -> None:
         """`victims` are the pods that may die."""
-        self._namespace, self._fault, self._crowd = namespace, fault, crowd
+        self._namespace, self._fault, self._traffic = namespace, fault, traffic
         self._victims = cycle(victims)
         self._turn: Iterator[Fault] = cycle(self._all())
 
@@ -64,7 +65,7 @@ class Weather:
         await fault.happen()
 
     def _all(self) -> list[Fault]:
-        nodes_there = self._namespace.nodes_of(self._crowd.open)
+        nodes_there = self._namespace.nodes_of(self._traffic.open)
         away = outages.every(self._fault, nodes_there, away=_AWAY, frozen=_AWAY, dropped=_AWAY)
         return [
             Fault("agents killed", self._agents_killed),
@@ -74,7 +75,7 @@ class Weather:
         ]
 
     async def _agents_killed(self) -> None:
-        self._crowd.kill_agents(_AGENTS)
+        self._traffic.kill_agents(_AGENTS)
 
     async def _pod_deleted(self) -> None:
         await self._dies(Fate.POD_DELETED, partial(self._fault.force_delete, self._namespace.kubectl))
@@ -86,11 +87,11 @@ class Weather:
         """Nobody goes there meanwhile."""
         pod = next(self._victims)
         before = await asyncio.to_thread(_containers, self._namespace, pod)
-        self._crowd.open.remove(pod)
-        self._crowd.concern(pod, fate)
+        self._traffic.open.remove(pod)
+        self._traffic.concern(pod, fate)
         await asyncio.to_thread(kill, pod)
         await asyncio.to_thread(_await_another, self._namespace, pod, before)
-        self._crowd.open.append(pod)
+        self._traffic.open.append(pod)
 
     def _kill_main(self, pod: str) -> None:
         item = self._namespace.kubectl.get("pod", pod)

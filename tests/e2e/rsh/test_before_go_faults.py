@@ -32,7 +32,7 @@ _KUBELET = f"kubelet:{_NODE}"
 _RUNS = Path("/runs/runs")
 
 
-class Place:
+class LatePod:
     """A folder that the pods of a test share with it, and the one pod that comes, goes and comes again."""
 
     def __init__(self, namespace: Namespace) -> None:
@@ -68,94 +68,94 @@ class Place:
 
 
 @pytest.fixture
-def place(namespace: Namespace, fault: Faults) -> Place:
-    return Place(namespace)
+def pod(namespace: Namespace, fault: Faults) -> LatePod:
+    return LatePod(namespace)
 
 
 @promise(
     "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
 )
-def test_a_pod_that_has_no_node_yet_is_waited_for(place: Place) -> None:
-    place.create(schedulerName="nobody")
-    with place.started() as start:
+def test_a_pod_that_has_no_node_yet_is_waited_for(pod: LatePod) -> None:
+    pod.create(schedulerName="nobody")
+    with pod.started() as start:
         start.says("does not have a host assigned")
-        bind(place.namespace)
+        bind(pod.namespace)
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 @promise(
     "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
 )
-def test_a_container_that_is_being_created_is_waited_for(place: Place) -> None:
-    image = place.namespace.ground.image(_IMAGE)
+def test_a_container_that_is_being_created_is_waited_for(pod: LatePod) -> None:
+    image = pod.namespace.ground.image(_IMAGE)
     gate = "until [ -e /tmp/open ]; do sleep 0.1; done"
     first = {"name": "first", "image": image, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", gate]}
-    place.create(initContainers=[first])
-    with place.started() as start:
+    pod.create(initContainers=[first])
+    with pod.started() as start:
         start.says("not open")
         running = ["get", "pod", _POD, "--output=jsonpath={.status.initContainerStatuses[0].state.running}"]
-        until(lambda: place.namespace.kubectl(*running).stdout, within=60, what="its first container")
+        until(lambda: pod.namespace.kubectl(*running).stdout, within=60, what="its first container")
         # The container may end, and take touch along, as soon as the file is there.
         open_it = ["exec", _POD, "--container=first", "--", "touch", "/tmp/open"]
-        place.namespace.kubectl(*open_it, check=False)
+        pod.namespace.kubectl(*open_it, check=False)
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 @promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
-def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(place: Place, fault: Faults) -> None:
-    place.create_ready()
+def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(pod: LatePod, fault: Faults) -> None:
+    pod.create_ready()
     fault.freeze(_KUBELET)
-    with place.started() as start:
+    with pod.started() as start:
         start.says("] dial: ")
-        old = place.namespace.kubectl.get("pod", _POD)["metadata"]["uid"]
-        fault.force_delete(place.namespace.kubectl, _POD)
+        old = pod.namespace.kubectl.get("pod", _POD)["metadata"]["uid"]
+        fault.force_delete(pod.namespace.kubectl, _POD)
         # Thawed, the kubelet would open it for the command before it ends it, at times.
         for pid in list(nodes.container_pids(faults.node_named(_NODE), old)):
             os.kill(pid, signal.SIGKILL)
-        place.create()
+        pod.create()
         fault.thaw(_KUBELET)
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 @promise(
     "Until a command starts, the agent waits for a pod, container or API server that is late.", of="mpirt-rsh"
 )
-def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(place: Place, fault: Faults) -> None:
-    place.create_ready()
+def test_an_api_server_that_is_started_during_the_attempts_is_waited_for(pod: LatePod, fault: Faults) -> None:
+    pod.create_ready()
     fault.kill("apiserver")
-    with place.started() as start:
+    with pod.started() as start:
         start.says("not open")
         fault.start("apiserver")
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 @promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
-def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(place: Place, fault: Faults) -> None:
-    place.create_ready()
+def test_an_api_server_that_dies_during_an_attempt_costs_that_attempt(pod: LatePod, fault: Faults) -> None:
+    pod.create_ready()
     fault.freeze(_KUBELET)
-    with place.started() as start:
+    with pod.started() as start:
         start.says("] dial: ")
         fault.kill("apiserver")
         start.says("not open")
         fault.start("apiserver")
         fault.thaw(_KUBELET)
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 @promise("A failure before a command starts is retried, within the connect timeout.", of="mpirt-rsh")
-def test_a_kubelet_that_is_frozen_for_a_while_costs_an_attempt(place: Place, fault: Faults) -> None:
-    place.create_ready()
+def test_a_kubelet_that_is_frozen_for_a_while_costs_an_attempt(pod: LatePod, fault: Faults) -> None:
+    pod.create_ready()
     fault.freeze(_KUBELET)
-    with place.started() as start:
+    with pod.started() as start:
         start.says("not open")
         fault.thaw(_KUBELET)
 
-        place.assert_ran_once(start)
+        pod.assert_ran_once(start)
 
 
 def bind(namespace: Namespace) -> None:

@@ -37,7 +37,7 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class Crowd:
+class ManyWorkers:
     """The workers, with a container of its own for each image, and a launcher pod of each image."""
 
     namespace: Namespace
@@ -51,15 +51,15 @@ class Crowd:
 
 
 @pytest.fixture(scope="module")
-def crowd(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crowd]:
-    with ground.passing_namespace(cluster, tmp_path_factory.mktemp("crowd")) as namespace:
+def many(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyWorkers]:
+    with ground.passing_namespace(cluster, tmp_path_factory.mktemp("many")) as namespace:
         containers = [{**manifests.idle_container(cluster.image(mpi.image)), "name": mpi.image} for mpi in _MPIS]
         hosts = namespace.workers(
             _WORKERS, OPEN_MPI_4.image, within=300, containers=containers, terminationGracePeriodSeconds=0
         )
         for mpi in _MPIS:
             launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line, name=mpi.image)
-        yield Crowd(namespace, hosts)
+        yield ManyWorkers(namespace, hosts)
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def crowd(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     ids=["Open MPI 4", "Open MPI 5", "Hydra"],
 )
 def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
-    crowd: Crowd, form: Form, mpi: Mpi, name: str
+    many: ManyWorkers, form: Form, mpi: Mpi, name: str
 ) -> None:
     # All daemons are there as long as the ranks run.
     command = ("-n", str(_WORKERS), "sh", "-c", "hostname; sleep 3")
-    with sampling.looking(crowd.namespace, mpi.image) as seen:
+    with sampling.looking(many.namespace, mpi.image) as seen:
         began = time.monotonic()
-        done = crowd.run(mpi, printed_by_mpirt_env(name), *command)
+        done = many.run(mpi, printed_by_mpirt_env(name), *command)
         seconds = time.monotonic() - began
 
     print(f"{_WORKERS} workers, {mpi.image}: {seconds:.1f} s, {seen}")
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(crowd.hosts)
+    assert sorted(done.stdout.split()) == sorted(many.hosts)
     if form is Form.SWITCHBOARD:
         assert len(seen.switchboards) == 1
         # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
@@ -89,8 +89,8 @@ def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
 
 
 @promise("With more workers than Open MPI's tree reaches, mpirt-rsh names the variables to set.", of="mpirt-rsh")
-def test_open_mpi_is_refused_without_them_and_told_which(crowd: Crowd) -> None:
-    done = crowd.run(OPEN_MPI_4, "", "-n", str(_WORKERS), "hostname")
+def test_open_mpi_is_refused_without_them_and_told_which(many: ManyWorkers) -> None:
+    done = many.run(OPEN_MPI_4, "", "-n", str(_WORKERS), "hostname")
 
     assert done.returncode == ExitCode.USAGE
     assert done.stdout == ""

@@ -154,7 +154,7 @@ def test_without_a_place_for_a_keeper_the_command_runs_all_the_same(
 
 
 @dataclass(frozen=True)
-class Run:
+class Echoed:
     """How the command ended."""
 
     sent: bytes
@@ -175,7 +175,7 @@ class Run:
         return self.output[len(self.sent) :].decode()
 
 
-def run(namespace: Namespace, pod: str) -> Run:
+def run(namespace: Namespace, pod: str) -> Echoed:
     """The command with a mebibyte of stdin, on a connection that lasts."""
     noise = os.urandom(MIB)
     env = agent.environment(namespace, MPIRT_LOG="debug")
@@ -187,10 +187,10 @@ def run(namespace: Namespace, pod: str) -> Run:
         timeout=ENDS_WITHIN,
         check=False,
     )
-    return Run(noise, done.returncode, done.stdout, done.stderr.decode())
+    return Echoed(noise, done.returncode, done.stdout, done.stderr.decode())
 
 
-async def run_through_a_break(namespace: Namespace, pod: str) -> Run:
+async def run_through_a_break(namespace: Namespace, pod: str) -> Echoed:
     """The same, on a connection that is reset in the midst of it."""
     noise = os.urandom(MIB)
     proxy = Proxy(server_address(namespace), IN_THE_MIDST)
@@ -213,4 +213,4 @@ async def run_through_a_break(namespace: Namespace, pod: str) -> Run:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
-    return Run(noise, process.returncode, output, log.decode())
+    return Echoed(noise, process.returncode, output, log.decode())
