@@ -12,8 +12,8 @@ import pytest
 from tests.e2e.controller.deployed import job_name
 from tests.promises import promise
 from tests.support.ground import Namespace
+from tests.support.mpi_operator_examples import example
 from tests.support.mpijobs import MpiJob
-from tests.unit.controller.mpi_operator_examples import example
 
 
 @promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")

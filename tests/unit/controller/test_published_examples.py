@@ -11,8 +11,8 @@ from mpirt.controller.manifests.config_map import hostfile
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.sshd import IDLE, PROBES
 from mpirt.controller.manifests.workers import stateful_set
-from tests.unit.controller.jobs import SETTINGS, Body
-from tests.unit.controller.mpi_operator_examples import EXAMPLES, stored
+from tests.support.mpi_operator_examples import EXAMPLES, example
+from tests.unit.controller.jobs import SETTINGS, UID, Body
 
 _PLACE = "spec.mpiReplicaSpecs.Worker.template.spec.containers, mpi-worker"
 SSHD = f"{_PLACE}: sshd is not started: nothing connects by ssh; the container waits instead"
@@ -25,6 +25,13 @@ NOTICES = {
     "horovod/tensorflow-mnist.yaml": (),
     "tensorflow-benchmarks/tensorflow-benchmarks.yaml": (),
 }
+
+
+def stored(path: str) -> Body:
+    """An example as the API server has it."""
+    job = example(path)
+    job["metadata"] |= {"namespace": "ml", "uid": UID, "generation": 1}
+    return job
 
 
 def worker(path: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.unit.controller.jobs import UID, Body
+Body = dict[str, Any]
 
 PI = "/home/mpiuser/pi"
 _SSHD = ["-De", "-f", "/home/mpiuser/.sshd_config"]
@@ -108,11 +108,4 @@ def example(path: str, *, image: str = "", **limits: Any) -> Body:
                 container["image"] = image
             if limits:
                 container["resources"] = {"limits": limits}
-    return job
-
-
-def stored(path: str) -> Body:
-    """The same as the API server has it."""
-    job = example(path)
-    job["metadata"] |= {"namespace": "ml", "uid": UID, "generation": 1}
     return job
