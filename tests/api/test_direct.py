@@ -20,6 +20,8 @@ QUESTIONS = [
     ("configmap/it", "serviceaccount/default"),
     ("configmap/none", "--ignore-not-found"),
     ("cm,sa,jobs.batch,mpijobs.kubeflow.org", "--selector=a=b"),
+    ("all",),
+    ("all,cm", "--selector=a=b"),
     ("configmaps", "--field-selector=metadata.name=it"),
     ("configmaps", "--all-namespaces", "--selector=a=b"),
     ("crd", "mpijobs.kubeflow.org"),

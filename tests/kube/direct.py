@@ -89,6 +89,8 @@ class Resource:
     """The path of its group and version."""
     plural: str
     is_namespaced: bool
+    is_in_all: bool = False
+    """Whether `get all` shows it."""
 
     def path(self, namespace: str, name: str = "") -> str:
         inside = f"/namespaces/{quote(namespace)}" if self.is_namespaced and namespace else ""
@@ -119,9 +121,8 @@ class Direct:
         found = [body for one in self._wanted(namespace, asked) if (body := self._object(one, asked)) is not None]
         if not asked.names and not asked.pairs:
             everywhere = "" if asked.everywhere else namespace
-            found = [
-                item for kind in asked.kinds for item in self._list(self._resource(kind).path(everywhere), asked)
-            ]
+            paths = [one.path(everywhere) for kind in asked.kinds for one in self._in_category(kind)]
+            found = [item for path in paths for item in self._list(path, asked)]
         if not asked.with_managed_fields:
             for body in found:
                 body["metadata"].pop("managedFields", None)
@@ -151,6 +152,13 @@ class Direct:
         found = _good(path, *self._ask(path + query))
         told = {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
         return [told | item for item in found["items"]]
+
+    def _in_category(self, word: str) -> list[Resource]:
+        """The resources of a category, such as all, or the one of a kind."""
+        if word != "all":
+            return [self._resource(word)]
+        self._resource("pods")
+        return [one for name, one in self._resources.items() if one.is_in_all and name == one.plural]
 
     def _resource(self, kind: str) -> Resource:
         """By its name in any form; looked up again after a while, or if it is not known, for CRDs come and go."""
@@ -228,7 +236,7 @@ def _resources(root: str, group: str, version: Body) -> Iterator[tuple[str, Reso
     at = f"{root}/{group}/{version['version']}" if group else f"{root}/{version['version']}"
     for one in version["resources"]:
         plural = one["resource"]
-        made = Resource(at, plural, one["scope"] == "Namespaced")
+        made = Resource(at, plural, one["scope"] == "Namespaced", "all" in one.get("categories", ()))
         names = {plural, one.get("singularResource", ""), *one.get("shortNames", ())}
         names |= {f"{plural}.{group}", f"{plural}.{version['version']}.{group}"} if group else set()
         yield from ((name, made) for name in names if name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.kube.direct import direct
 from tests.kube.shell import run
+from tests.kube.wait import by_the_clock
 
 Manifest = dict[str, Any]
 
@@ -26,7 +27,7 @@ class Kubectl:
     def __call__(
         self, *words: str, check: bool = True, stdin: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        return run(*self.argv(*words), check=check, stdin=stdin, timeout=timeout)
+        return run(*self.argv(*words), check=check, stdin=stdin, timeout=by_the_clock(timeout))
 
     def argv(self, *words: str) -> list[str]:
         """The whole command line, for a caller that runs it itself."""

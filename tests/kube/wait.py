@@ -31,6 +31,11 @@ _LEAST_COUNTED = 0.25
 Answer = TypeVar("Answer")
 
 
+def by_the_clock(seconds: float) -> float:
+    """How long so many seconds of a stopwatch may last, for who waits by another clock."""
+    return seconds / _LEAST_COUNTED
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A point in time, and for how long until then somebody has waited for a processor, in seconds."""
