@@ -152,7 +152,6 @@ def look_at(bed: Bed, health: dict[str, set[int]]) -> None:
 
 
 # The first test waits for all that is made to happen.
-@pytest.mark.timeout(900)
 class Jobs:
     """What holds for each of the jobs."""
 

@@ -35,7 +35,7 @@ SLOWER, WAITS_SECONDS = 2.0, 5.0
 # The limit of the Deployment's container.
 MOST_BYTES = 512 * 2**20
 
-pytestmark = pytest.mark.timeout(300 + GAMES * 300)
+pytestmark = pytest.mark.timeout(1200 + GAMES * 300)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,6 @@ def pods(job: MpiJob) -> list[dict[str, Any]]:
 
 
 @promise("Never more jobs run than a Kueue quota allows, and all come to their ends.", of="neighbours")
-@pytest.mark.timeout(900)
 def test_never_more_jobs_run_than_the_quota_allows_and_all_end(bed: Bed) -> None:
     alone, beside = numbered("alone"), numbered("queued")
 

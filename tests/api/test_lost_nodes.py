@@ -26,8 +26,6 @@ from tests.support.manifests import rather_on
 from tests.support.stories import Story, condition, held
 from tests.support.times import Times
 
-pytestmark = pytest.mark.timeout(600)
-
 NODE = "lost-node"
 
 # Kubernetes finds a node unreachable after 50 s. Its pods tolerate that for 60 s, and have 5 or 30 s to end.

@@ -18,8 +18,6 @@ from tests.promises import promise
 from tests.support.ground import Ground, Namespace
 from tests.support.mpijobs import MpiJob, submit
 
-pytestmark = pytest.mark.timeout(300)
-
 API = "admissionregistration.k8s.io/v1"
 IN_FORCE_WITHIN = 60.0
 TEAM = "example.com/team"

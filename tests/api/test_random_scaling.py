@@ -33,8 +33,6 @@ LEAST, MOST = 3, 12
 
 HOSTS_WITHIN = 30.0
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @dataclass(frozen=True)
 class ScaledJobs:

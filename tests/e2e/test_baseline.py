@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.e2e import horovod, kubectl_agent
 from tests.support.ground import Namespace
 
@@ -60,7 +58,6 @@ def test_hydra_starts_a_rank_on_every_worker(namespace: Namespace, workers: Work
     assert lines == ["worker-0", "worker-1", "worker-2"]
 
 
-@pytest.mark.timeout(400)
 def test_horovodrun_reduces_over_two_workers(namespace: Namespace, workers: Workers) -> None:
     hosts = workers(2, "horovod")
     kubectl_agent.launcher(namespace, "horovod", hosts=hosts)

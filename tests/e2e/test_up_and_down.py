@@ -22,7 +22,6 @@ _STARTERS = {"kube-proxy", "kube-router"}
 _OF_A_RUN = "/pytest-of-"
 
 
-@pytest.mark.timeout(600)
 def test_down_leaves_nothing_of_what_up_made(own_cluster: Ground) -> None:
     kube("down")
     before = traces()
@@ -35,7 +34,6 @@ def test_down_leaves_nothing_of_what_up_made(own_cluster: Ground) -> None:
     assert after == before
 
 
-@pytest.mark.timeout(300)
 def test_what_a_killed_up_left_is_replaced_by_the_next(own_cluster: Ground) -> None:
     kube("down")
     before = traces()

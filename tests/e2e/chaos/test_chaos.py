@@ -23,7 +23,7 @@ SCHEDULES = int(os.environ.get("MPIRT_TEST_CHAOS", sizes.of(merge=10, full=20)))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
 
 # A round takes half a minute.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300 + 20 * SCHEDULES)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(1200 + 20 * SCHEDULES)]
 
 
 @promise(

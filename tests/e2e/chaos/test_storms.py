@@ -28,7 +28,7 @@ _KILLED_EVERY = 5.0
 # How long each connection lives.
 _LIVES = (0.3, 2.0)
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.alone
 
 
 @promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")

@@ -103,7 +103,6 @@ def placed(job: MpiJob) -> int:
 
 
 @promise("With a gang scheduler, two jobs that do not fit together run one after the other.", of="neighbours")
-@pytest.mark.timeout(900)
 def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(cluster: Ground, gang_jobs: Namespace) -> None:
     """Several times at once: each two jobs have a resource of their own."""
     with ExitStack() as stack:

@@ -26,7 +26,7 @@ from tests.support.stories import Story, condition, held, story, told_of
 TOLD_WITHIN = 30.0
 
 # On a busy machine a worker comes back late, which costs another restart.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 
 @dataclass(frozen=True)

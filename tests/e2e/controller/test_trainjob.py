@@ -22,7 +22,7 @@ from tests.promises import promise
 from tests.support.ground import Ground, Namespace, passing_namespace
 
 # Somebody else's cluster can't reach these processes, or has a Trainer of its own.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+pytestmark = pytest.mark.usefixtures("own_cluster")
 
 # The example's job for each image.
 FILES = {"openmpi4": "job.yaml", "openmpi5": "job-openmpi5.yaml", "mpich": "job-mpich.yaml"}

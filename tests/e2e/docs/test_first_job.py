@@ -26,7 +26,7 @@ from tests.promises import promise
 from tests.support.ground import Ground
 
 # The controller for all namespaces would act on the jobs of other tests.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.alone
 
 PAGE = paths.PROJECT / "docs/mpijob.md"
 TRANSCRIPT = paths.PROJECT / "build/transcripts/first-job.txt"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.e2e.elastic.training import Training
@@ -26,7 +24,6 @@ _BACK_WITHIN = 90.0
 @promise(
     "An elastic training goes on when workers or their node die, and takes in their successors.", of="TrainingJob"
 )
-@pytest.mark.timeout(900)
 def test_training_goes_on_without_workers_that_die_and_takes_their_successors_in(
     namespace: Namespace, fault: Faults
 ) -> None:

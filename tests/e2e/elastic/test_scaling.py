@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.alone, pytest.mark.oldest]
     "Horovod's world follows the number of workers up and down, without repeating a committed step.",
     of="TrainingJob",
 )
-@pytest.mark.timeout(500)
 def test_the_world_follows_the_number_of_workers_up_and_down(namespace: Namespace) -> None:
     with example.started(namespace, workers=2, variables=example.BY_SSH_SHIM) as run:
         asked = workers.scale(namespace, 4)

@@ -22,7 +22,7 @@ from tests.support.ground import Ground
 _DARK_FOR = 30.0
 
 # Horovod's own timeouts are short for a busy machine.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(400), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 _UNKNOWN = "Failed to execute discovery script: mpirt-discover. Exit code:"
 

@@ -42,7 +42,7 @@ _PODS, _STAYERS = 6, 2
 pytestmark = [
     pytest.mark.full("the same faults in chaos, and what commands leave in test_many_commands"),
     pytest.mark.alone,
-    pytest.mark.timeout(600 + 2 * _SECONDS),
+    pytest.mark.timeout(1200 + 2 * _SECONDS),
 ]
 
 

@@ -12,7 +12,7 @@ from tests.kube.wait import Moment, until
 from tests.promises import promise
 
 # Before the jobs, which take longer.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 # A keeper that hears nothing on an open connection waits for 40 s, however short the lease is.
 COMMAND_ENDS_WITHIN = 60.0

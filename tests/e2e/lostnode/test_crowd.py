@@ -12,7 +12,7 @@ from tests.kube.wait import until
 from tests.promises import promise
 
 # Before the jobs, which take longer.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 # Far below the patience with a node: who waits for the lost one pauses for longer.
 _LONGEST_PAUSE = 10.0

@@ -13,7 +13,7 @@ from tests.promises import promise
 from tests.support.stories import condition, held
 from tests.support.times import Times
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 
 @promise("A job that may not be tried again fails, and its message names the pod and the cause.", of="MPIJob")

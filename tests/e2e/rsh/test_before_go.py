@@ -43,7 +43,6 @@ _TLS = 2
 
 
 @promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "keeper",
     [

@@ -54,7 +54,6 @@ def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers)
 
 
 @promise("horovodrun starts ranks by kubexec.sh or by a shim named ssh, without a real ssh.", of="mpirt-rsh")
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "variables",
     [

@@ -21,7 +21,7 @@ from tests.support import sizes
 from tests.support.ground import Namespace
 
 # They use all processors.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.alone
 
 _COMMANDS = sizes.of(merge=200, full=1000)
 _AT_ONCE = 12

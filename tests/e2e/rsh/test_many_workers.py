@@ -32,7 +32,6 @@ pytestmark = [
     pytest.mark.full("ranks of each MPI in test_launchers, the variables in tests/unit/cli"),
     pytest.mark.alone,
     pytest.mark.last,
-    pytest.mark.timeout(600),
 ]
 
 

@@ -16,7 +16,7 @@ from tests.promises import promise
 from tests.support import ground
 from tests.support.ground import Faults, Ground
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture

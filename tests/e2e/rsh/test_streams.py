@@ -27,7 +27,6 @@ CODES = (0, 1, 2, 124, 125, 126, 127, 128, 129, 130, 137, 143, 192, *range(240, 
 
 
 @promise("mpirt-rsh ends with the code of the command.", of="mpirt-rsh")
-@pytest.mark.timeout(300)
 def test_a_code_comes_back_whoever_may_have_meant_something_by_it(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
 
@@ -46,7 +45,6 @@ def test_a_signal_comes_back_as_128_and_its_number(namespace: Namespace, workers
 
 
 @promise("Large output and input arrive byte for byte, and the agent stays below 40 MiB.", of="mpirt-rsh")
-@pytest.mark.timeout(300)
 def test_64_mib_from_the_pod_arrive_unchanged_in_little_memory(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     run(namespace, pod, f"dd if=/dev/urandom of=/tmp/noise bs={MIB} count=64 2>/dev/null")
@@ -60,7 +58,6 @@ def test_64_mib_from_the_pod_arrive_unchanged_in_little_memory(namespace: Namesp
 
 
 @promise("Large output and input arrive byte for byte, and the agent stays below 40 MiB.", of="mpirt-rsh")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("image", ["busybox", "openmpi4"])
 def test_16_mib_through_cat_arrive_unchanged_in_little_memory(
     namespace: Namespace, workers: Workers, image: str

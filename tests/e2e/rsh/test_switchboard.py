@@ -32,7 +32,7 @@ from tests.support.ground import Namespace
 Workers = Callable[[int, str], list[str]]
 
 # They use all processors.
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.alone
 
 _AGENTS = 64
 _LINES, _BLOCK = 20_000, 500

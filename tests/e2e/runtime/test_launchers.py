@@ -148,7 +148,6 @@ SHIMS = ("/bin/sh", "-c", 'eval "$(mpirt shims /tmp/shims)" && exec "$@"', "sh")
 
 @promise("horovodrun starts ranks by kubexec.sh or by a shim named ssh, without a real ssh.", of="mpirt-rsh")
 @promise("mpirt shims installs the agent where horovodrun looks for it.", of="mpirt")
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     "way",
     [

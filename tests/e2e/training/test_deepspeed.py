@@ -34,8 +34,6 @@ if comm.get_rank() == 1:
 comm.all_reduce(torch.ones(1))
 """
 
-pytestmark = pytest.mark.timeout(900)
-
 
 def submit(controller: Deployed, name: str, command: Sequence[str], **spec: Any) -> Job:
     """The example's job with this cluster's image, and with another script beside its own."""

@@ -21,7 +21,7 @@ WITHIN = 120.0
 STAYS, GOES = "node-1", "node-2"
 TAINT = "aws-node-termination-handler/spot-itn"
 
-pytestmark = [pytest.mark.alone, pytest.mark.oldest, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tests.support.mpijobs import MpiJob
 
 WITHIN = 120.0
 
-pytestmark = [pytest.mark.oldest, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.oldest
 
 
 def submit(controller: Deployed, name: str, workers: int) -> MpiJob:

@@ -24,7 +24,7 @@ from tests.promises import promise
 WITHIN = 60.0
 TIMEOUT = 8
 
-pytestmark = [pytest.mark.oldest, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.oldest
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from tests.promises import promise
 WITHIN = 120.0
 FILES = ("/etc/edl/hostfile", "/etc/mpi/hostfile", "/job/hostfile")
 
-pytestmark = [pytest.mark.oldest, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.oldest
 
 
 @dataclass(frozen=True)
