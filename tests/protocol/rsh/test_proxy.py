@@ -62,7 +62,8 @@ def test_a_command_goes_through_the_proxy_of_the_kubeconfig(ground: Ground, prox
 
     ended = ground.run("w-0", "exit 3", env={"HTTPS_PROXY": "http://127.0.0.1:1", "MPIRT_LOG": "debug"})
 
-    assert (ended.code, len(proxy.asked)) == (3, 1)
+    # Where the machine is slow, the command is not over before its pod is watched on another connection.
+    assert (ended.code, len(proxy.asked)) == (3, ground.server.connections)
     assert f"at 127.0.0.1:{ground.server.port} through the proxy {proxy.url}, by context" in ended.lines[0]
     assert "s3cret" not in ended.errors
 
@@ -95,7 +96,7 @@ def test_a_proxy_that_can_not_connect_now_is_asked_again(ground: Ground, proxy: 
 
     ended = ground.run("w-0", "exit 3")
 
-    assert (ended.code, len(proxy.asked)) == (3, 2)
+    assert (ended.code, len(proxy.asked)) == (3, ground.server.connections + 1)
 
 
 def test_a_proxy_that_wants_a_password_is_not_asked_again(ground: Ground, proxy: Proxy) -> None:
