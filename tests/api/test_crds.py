@@ -39,6 +39,9 @@ from tests.promises import promise
 from tests.support.ground import Ground
 from tests.support.mpijobs import MpiJob, manifest
 
+# Of both versions, one is enough for each.
+pytestmark = pytest.mark.sample(1)
+
 # As `arena submit mpijob` creates it.
 ARENA_JOB = {
     "apiVersion": "kubeflow.org/v1alpha1",
