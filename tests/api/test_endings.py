@@ -15,7 +15,7 @@ from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, laun
 from tests.kube.wait import until
 from tests.promises import promise
 from tests.support.mpijobs import MpiJob
-from tests.support.stories import condition, held, told_of
+from tests.support.stories import Story, condition, held, told_of
 
 
 @promise("A launcher that fails is tried again, up to backoffLimit times.", of="MPIJob")
@@ -64,11 +64,17 @@ def test_a_kept_worker_that_is_lost_is_not_missed_and_the_others_go_with_the_job
 
         sets = ("get", "statefulset", f"{one.job.name}-worker", "--ignore-not-found", "--output=name")
         until(lambda: not kubectl(*sets).stdout, within=WITHIN, what="the end of the StatefulSet")
-        assert [pod["metadata"]["name"] for pod in one.job.pods("worker")] == [kept]
+        until(
+            lambda: workers(one) == [kept], within=WITHIN, what=f"the end of {lost}", instead=lambda: workers(one)
+        )
         [owner] = kubectl.get("pod", kept)["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("MPIJob", one.job.name)
         kubectl("delete", "mpijobs.kubeflow.org", one.job.name, "--wait=false")
         until(lambda: not one.job.pods("worker"), within=WITHIN, what=f"the end of {kept}")
+
+
+def workers(one: Story) -> list[str]:
+    return [str(pod["metadata"]["name"]) for pod in one.job.pods("worker")]
 
 
 @promise("The message of a failed job names what died first: a worker before its launcher.", of="MPIJob")
