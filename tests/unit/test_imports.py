@@ -31,8 +31,8 @@ STANDS_ON_THEM = (
     "mpirt.controller.monitoring.metrics",
 )
 
-# Runs in a fresh interpreter that has imported what is foreign, and imports each module in a child of it.
-# Prints what importing a module loads, and what else it does on the way.
+# Runs in a fresh interpreter that has imported what is foreign, and imports one module after the other.
+# Prints what importing a module loads, and what else it does on the way; that happens the first time only.
 WATCH = """
 import importlib, json, logging, os, sys, threading
 EFFECTS = ("os.", "shutil.", "socket.", "subprocess.", "tempfile.", "urllib.", "ctypes.")
@@ -48,7 +48,7 @@ def watch(event, args):
         acts.append(event)
 def look(name):
     before = set(sys.modules)
-    sys.addaudithook(watch)
+    acts.clear()
     importlib.import_module(name)
     found = [*acts, *(f"thread {thread.name}" for thread in threading.enumerate()[1:])]
     found += [f"log handler {handler}" for handler in logging.getLogger().handlers]
@@ -56,13 +56,10 @@ def look(name):
 modules, foreign = json.loads(sys.argv[1])
 for name in foreign:
     importlib.import_module(name)
+sys.addaudithook(watch)
 for name in modules:
-    if child := os.fork():
-        if os.waitpid(child, 0)[1]:
-            sys.exit(1)
-    else:
-        look(name)
-        os._exit(0)  # without waiting for a thread that the module may have left
+    look(name)
+os._exit(0)  # without waiting for a thread that a module may have left
 """
 
 

@@ -57,7 +57,7 @@ class TestASignal:
 
 @pytest.mark.full(
     "A wrapper on a busy machine may report KILL later than the agent waits for it, 1.5 s. "
-    "test_session.py has test_a_second_one_leaves_no_grace, and test_wrapper_in_shells.py test_kill_leaves_nothing."
+    "test_session.py has test_a_second_one_leaves_no_grace, test_wrapper_in_shells.py test_kill_leaves_nothing."
 )
 def test_a_second_signal_gives_the_command_no_grace(ground: Ground) -> None:
     agent = ground.start("w-0", "trap 'echo no' TERM; echo runs; while :; do sleep 600; done")
