@@ -18,12 +18,13 @@ from tests.api.apiproxy import Where, Write
 from tests.api.beds import COMES_WITHIN, Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
-from tests.api.likeness import lasting_difference, state_when
+from tests.api.likeness import lasting_difference
 from tests.api.recorder import Recorder, Told, is_worker
 from tests.api.scale_changes import Change, place
 from tests.api.scale_words import words
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
+from tests.kube.wait import until
 
 _WORKERS = 3
 
@@ -74,7 +75,9 @@ class Course:
         if not target:
             self.change.ask(self.job)
             self._rest(*self.change.hosts)
-            peace.set_result(state_when(self._state, self._is_all_written, "the last writes of the change"))
+            # A look that begins before the last of them would not see it.
+            until(self._is_all_written, within=COMES_WITHIN, what="all writes of the change", instead=self.writes)
+            peace.set_result(self._state())
             return
         hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
         self.change.ask(self.job)
@@ -96,7 +99,7 @@ class Course:
     def _is(self, write: Write, target: str) -> bool:
         return self.job.name in write.name and words(write) == target
 
-    def _is_all_written(self, _: State) -> bool:
+    def _is_all_written(self) -> bool:
         return len(self.writes()) >= len(self.change.writes)
 
     def _state(self) -> State:

@@ -38,10 +38,10 @@ def shown(namespace: Namespace, *words: str) -> Any:
 
 
 @pytest.mark.parametrize("words", QUESTIONS, ids=" ".join)
-def test_an_answer_is_the_one_of_kubectl(jobs: Namespace, words: tuple[str, ...]) -> None:
+def test_an_answer_is_the_one_of_kubectl(namespace: Namespace, words: tuple[str, ...]) -> None:
     labels = {"a": "b"}
     for name in ("it", "other"):
-        jobs.kubectl.apply(
+        namespace.kubectl.apply(
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -50,7 +50,7 @@ def test_an_answer_is_the_one_of_kubectl(jobs: Namespace, words: tuple[str, ...]
             }
         )
 
-    assert jobs.kubectl.get(*words) == shown(jobs, *words)
+    assert namespace.kubectl.get(*words) == shown(namespace, *words)
 
 
 def test_what_is_not_there_is_an_error_that_names_it(jobs: Namespace) -> None:

@@ -24,7 +24,8 @@ from tests.promises import promise
 WITHIN = 60.0
 TIMEOUT = 8
 
-pytestmark = pytest.mark.oldest
+# The launcher has to let go of a worker before a ScaleIn's time is over, which is a few seconds.
+pytestmark = [pytest.mark.alone, pytest.mark.oldest]
 
 
 @dataclass(frozen=True)
