@@ -11,8 +11,9 @@ import json
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,17 +69,24 @@ class Deployed:
         kubectl = self.namespace.kubectl
         kubectl("delete", "mpijobs.kubeflow.org", "--all", "--wait=false")
         kubectl("delete", "deployments,statefulsets,jobs,pods", "--all", "--grace-period=1", "--wait=false")
-        self.namespace.ground.kubectl("delete", "namespace", self.namespace.name, "--wait=false")
+        everything = [
+            f"{kind}/{self.namespace.name}" for kind in ("clusterrolebinding", "clusterrole", "namespace")
+        ]
+        self.namespace.ground.kubectl("delete", *everything, "--ignore-not-found", "--wait=false")
 
 
-def install(cluster: Ground, folder: Path, *, environment: Mapping[str, str] | None = None) -> Deployed:
+def install(
+    cluster: Ground, folder: Path, *, environment: Mapping[str, str] | None = None, sees_nodes: bool = False
+) -> Deployed:
     """
     Install the CRD and a controller in a new namespace; returns when both replicas are Ready.
 
-    `environment` holds variables that its processes get besides.
+    `environment` holds variables that its processes get besides. `sees_nodes`: whether it may list and watch them.
     """
     apply_crds(cluster)
     namespace = ground.fresh_namespace(cluster, folder)
+    if sees_nodes:
+        _let_see_nodes(namespace)
     namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
     namespace.wait_until_all_ready(f"deployment/{NAME}")
     deployed = Deployed(namespace)
@@ -99,27 +107,22 @@ def apply_crds(cluster: Ground) -> None:
 
 @contextmanager
 def passing(cluster: Ground, folder: Path, *, sees_nodes: bool = False) -> Iterator[Deployed]:
-    """A controller that is on its way out after the block; if it `sees_nodes`, it may list and watch them."""
-    with _nodes_readable(cluster) if sees_nodes else nullcontext():
-        installed = install(cluster, folder)
-        yield installed
-        installed.remove()
-
-
-@contextmanager
-def _nodes_readable(cluster: Ground) -> Iterator[None]:
-    name = job_name("mpirt-test-nodes")
-    cluster.kubectl("create", "clusterrole", name, "--verb=list,watch", "--resource=nodes")
-    cluster.kubectl(
-        "create", "clusterrolebinding", name, f"--clusterrole={name}", "--group=system:serviceaccounts"
-    )
-    yield
-    cluster.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}")
+    """A controller that is on its way out after the block."""
+    installed = install(cluster, folder, sees_nodes=sees_nodes)
+    yield installed
+    installed.remove()
 
 
 def job_name(prefix: str) -> str:
     """A name that no other job has."""
     return f"{prefix}-{secrets.token_hex(2)}"
+
+
+def _let_see_nodes(namespace: Namespace) -> None:
+    """No other account: what others may do is looked at by tests beside this one."""
+    create, name = partial(namespace.ground.kubectl, "create"), namespace.name
+    create("clusterrole", name, "--verb=list,watch", "--resource=nodes")
+    create("clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={name}:{NAME}")
 
 
 def _manifests(cluster: Ground, namespace: str, environment: Mapping[str, str]) -> str:
