@@ -93,9 +93,9 @@ def build_neighbours() -> None:
 )
 @click.argument("summary", type=click.Path(dir_okay=False, path_type=Path), default=_SUMMARY)
 def record(kubernetes: str, summary: Path) -> None:
-    """Write the last run of `make test` into docs/compatibility.md, by the SUMMARY that it has left."""
+    """Write the last run of `make test-full` into docs/compatibility.md, by the SUMMARY that it has left."""
     if not summary.exists():
-        raise ClusterError(f"there is no {summary}", remedy="run make test first")
+        raise ClusterError(f"there is no {summary}", remedy="run make test-full first")
     known = compatibility.from_data(json.loads(_TESTED.read_text())) if _TESTED.exists() else []
     versions = programs.ensure(kubernetes).versions
     fresh = compatibility.green_run(json.loads(summary.read_text()), versions, datetime.now(UTC).date())

@@ -17,8 +17,8 @@ from tests.kube.programs.modules import parse_version
 _HEAD = """\
 # Compatibility
 
-Each row is the last green run of `make test` with that version, on Debian 12 with two nodes. `mpirt-rsh` speaks
-v4 of the exec protocol, and v5 where v4 is refused or `MPIRT_PROTOCOL=v5` asks for it. After a run,
+Each row is the last green run of `make test-full` with that version, on Debian 12 with two nodes. `mpirt-rsh`
+speaks v4 of the exec protocol, and v5 where v4 is refused or `MPIRT_PROTOCOL=v5` asks for it. After a run,
 `.venv/bin/python -m tests.kube record --kubernetes MINOR` writes this page.
 
 | Kubernetes | containerd | etcd | runc | tests | on |
@@ -41,7 +41,7 @@ class GreenRun:
 def green_run(summary: Mapping[str, Any], versions: Mapping[str, str], today: date) -> GreenRun:
     """What is kept of a run, by the summary that tests/run has written; a red one is refused."""
     if summary["red"]:
-        raise ClusterError("the last run was red", remedy="mend it, run make test, and record that run")
+        raise ClusterError("the last run was red", remedy="mend it, run make test-full, and record that run")
     return GreenRun(
         kubernetes=versions["kubernetes"],
         containerd=versions["containerd"],

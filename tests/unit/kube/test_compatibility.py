@@ -28,7 +28,7 @@ def test_a_red_run_is_refused() -> None:
     with pytest.raises(ClusterError) as refused:
         green_run(summary(red=True), VERSIONS, date(2026, 11, 22))
 
-    assert str(refused.value) == "the last run was red\n  mend it, run make test, and record that run"
+    assert str(refused.value) == "the last run was red\n  mend it, run make test-full, and record that run"
 
 
 def test_of_a_minor_version_the_last_run_counts() -> None:
