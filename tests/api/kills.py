@@ -26,7 +26,8 @@ def kind_of(write: str) -> str:
     return f"{method} {resource}"
 
 
-def asked(session: pytest.Session, *parameters: str) -> set[tuple[str, ...]]:
-    """The kills of the tests that were selected, by the names of their parameters."""
-    specs = [item.callspec.params for item in session.items if hasattr(item, "callspec")]
+def asked(request: pytest.FixtureRequest, *parameters: str) -> set[tuple[str, ...]]:
+    """The kills of the tests of this file that were selected, by the names of their parameters."""
+    items = [item for item in request.session.items if item.path == request.path and hasattr(item, "callspec")]
+    specs = [item.callspec.params for item in items]
     return {tuple(spec[name] for name in parameters) for spec in specs if spec.keys() >= set(parameters)}

@@ -40,7 +40,7 @@ def courses(
     ):
         free, peace = FreeBeds(made), Peace()
         lives = {PEACE: pool.submit(peaceful, free, peace)}
-        writes = [write for (write,) in kills.asked(request.session, "write")]
+        writes = [write for (write,) in kills.asked(request, "write")]
         yield lives | {write: pool.submit(disturbed, free, peace, write) for write in writes}
 
 

@@ -111,7 +111,7 @@ def courses(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         ThreadPoolExecutor(SIDE_BY_SIDE) as pool,
     ):
         free = FreeBeds(made)
-        targets = [target for (target,) in kills.asked(request.session, "target")]
+        targets = [target for (target,) in kills.asked(request, "target")]
         yield {target: pool.submit(live, free, target) for target in (PEACE, *targets)}
 
 

@@ -48,7 +48,7 @@ def courses(
         recorders = {bed.namespace.name: stack.enter_context(recording(way, bed.namespace.name)) for bed in made}
         pool, free = stack.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE)), FreeBeds(made)
         peace = {what: Future[State]() for what in IN_PEACE}
-        wanted = [*((what, PEACE) for what in IN_PEACE), *sorted(kills.asked(request.session, "what", "write"))]
+        wanted = [*((what, PEACE) for what in IN_PEACE), *sorted(kills.asked(request, "what", "write"))]
         yield {
             (what, write): pool.submit(in_a_bed, free, recorders, IN_PEACE[what], peace[what], write)
             for what, write in wanted
