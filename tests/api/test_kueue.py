@@ -19,7 +19,7 @@ from tests.kube import kubeconfig, pki
 from tests.kube.kubectl import Manifest
 from tests.kube.wait import until
 from tests.neighbours import kueue
-from tests.neighbours.kueue import is_true, queue, queued
+from tests.neighbours.kueue import is_true, queue, queued, workload
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
 from tests.promises import promise
@@ -67,13 +67,6 @@ def submit(jobs: Namespace, of: str, ends: Ends = SUCCEEDS, *, priority: str = "
     made = _manifest(job_name("queued"), 2, annotations, **spec)
     jobs.kubectl.apply(queued(made, of, priority=priority))
     return MpiJob(jobs, made["metadata"]["name"])
-
-
-def workload(job: MpiJob) -> Mapping[str, Any]:
-    """Kueue's object of the job; empty if there is none."""
-    found = kueue.workloads(job.namespace.kubectl)
-    owned = (one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job.name)
-    return next(owned, {})
 
 
 def wait_until_queued(job: MpiJob) -> None:

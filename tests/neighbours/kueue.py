@@ -16,6 +16,7 @@ from tests.neighbours.programs import ADDRESS, free_port, running
 from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
 from tests.support.ground import Ground, Namespace
+from tests.support.mpijobs import MpiJob
 
 NAME = "kueue"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -141,6 +142,13 @@ def _is_wanted(hook: Mapping[str, Any]) -> bool:
 
 def _namespace() -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SYSTEM}}
+
+
+def workload(job: MpiJob) -> Mapping[str, Any]:
+    """Kueue's object of the job; empty if there is none."""
+    found = workloads(job.namespace.kubectl)
+    owned = (one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job.name)
+    return next(owned, {})
 
 
 def workloads(kubectl: Kubectl) -> list[Manifest]:

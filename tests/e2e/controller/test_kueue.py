@@ -6,7 +6,7 @@ Kueue is a real one, and so are the pods; it looks at the jobs of this file's co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.controller.deployed import job_name
 from tests.kube.wait import until
 from tests.neighbours import kueue
-from tests.neighbours.kueue import is_true, queue, queued
+from tests.neighbours.kueue import is_true, queue, queued, workload
 from tests.promises import promise
 from tests.support.ground import Ground, Namespace
 from tests.support.mpijobs import MpiJob, manifest
@@ -55,13 +55,6 @@ def submit(
     )
     jobs.kubectl.apply(queued(made, of, priority=priority))
     return MpiJob(jobs, made["metadata"]["name"])
-
-
-def workload(job: MpiJob) -> Mapping[str, Any]:
-    """Kueue's object of the job; empty if there is none."""
-    found = kueue.workloads(job.namespace.kubectl)
-    owned = (one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job.name)
-    return next(owned, {})
 
 
 def pods(job: MpiJob) -> list[dict[str, Any]]:
