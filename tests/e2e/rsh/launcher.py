@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,14 @@ def _installed(package: str) -> Path:
     assert found is not None
     assert found.origin is not None
     return Path(found.origin).parent
+
+
+def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the launcher with these variables."""
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())

@@ -6,28 +6,18 @@ Host names are asserted, not only exit codes: a launcher that silently runs ever
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
+from tests.e2e.rsh.launcher import lines, run
 from tests.e2e.rsh.mpis import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.promises import promise
 from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
-
-
-def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
-
-
-def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
-    assert done.returncode == 0, done.stderr
-    return sorted(done.stdout.splitlines())
 
 
 @promise("Open MPI 4, Open MPI 5 and MPICH start a rank on every worker by mpirt-rsh.", of="mpirt-rsh")

@@ -6,7 +6,6 @@ Nothing of them runs as root, and no root file system can be written to.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -69,14 +68,3 @@ def confined(mounts: Mapping[str, str], *, user: int = USER) -> dict[str, Any]:
 
 def volumes(*names_of_them: str) -> list[manifests.Manifest]:
     return [{"name": name, "emptyDir": {}} for name in names_of_them]
-
-
-def run(namespace: Namespace, variables: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the launcher with these variables."""
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    return namespace.kubectl("exec", "launcher", "--", "env", *settings, *command, check=False, timeout=120)
-
-
-def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
-    assert done.returncode == 0, done.stderr
-    return sorted(done.stdout.splitlines())

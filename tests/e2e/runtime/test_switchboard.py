@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.e2e.rsh.launcher import lines, run
 from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.e2e.runtime import launcher
-from tests.e2e.runtime.launcher import HOME, PATH, lines, run
+from tests.e2e.runtime.launcher import HOME, PATH
 from tests.kube.wait import until
 from tests.promises import promise
 from tests.support.ground import Namespace
