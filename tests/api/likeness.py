@@ -14,7 +14,7 @@ from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
 # Several times what a change of leaders takes, and what the words that are kept back for a while wait.
-_SETTLES_WITHIN = 90.0
+SETTLES_WITHIN = 90.0
 
 
 def lasting_difference(wanted: State, look: Callable[[], State], *, all_is_told: bool = True) -> str:
@@ -36,7 +36,7 @@ def lasting_difference(wanted: State, look: Callable[[], State], *, all_is_told:
             return False
 
     with suppress(ClusterError):
-        until(is_equal, within=_SETTLES_WITHIN, what="the same state")
+        until(is_equal, within=SETTLES_WITHIN, what="the same state")
     return differs()
 
 
@@ -44,7 +44,7 @@ def state_when(look: Callable[[], State], is_it: Callable[[State], bool], what: 
     """The first state of which that is true."""
     return until(
         lambda: found if is_it(found := look()) else (),
-        within=_SETTLES_WITHIN,
+        within=SETTLES_WITHIN,
         what=what,
         instead=lambda: "\n".join(look()),
     )

@@ -18,7 +18,7 @@ from tests.api.apiproxy import Where, Write
 from tests.api.beds import COMES_WITHIN, Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
-from tests.api.likeness import lasting_difference
+from tests.api.likeness import SETTLES_WITHIN, lasting_difference
 from tests.api.recorder import Recorder, Told, is_worker
 from tests.api.scale_changes import Change, place
 from tests.api.scale_words import words
@@ -76,7 +76,9 @@ class Course:
             self.change.ask(self.job)
             self._rest(*self.change.hosts)
             # A look that begins before the last of them would not see it.
-            until(self._is_all_written, within=COMES_WITHIN, what="all writes of the change", instead=self.writes)
+            until(
+                self._is_all_written, within=SETTLES_WITHIN, what="all writes of the change", instead=self.writes
+            )
             peace.set_result(self._state())
             return
         hold = self.bed.proxy.hold(Where.AFTER, lambda write: self._is(write, target))
