@@ -151,7 +151,7 @@ def test_a_job_whose_chief_has_no_image_is_pending(bed: Bed) -> None:
 
 
 def statuses(recorder: Recorder, name: str) -> list[dict[str, Any]]:
-    """All that was told of the job's status."""
+    """Every status of the job that the watches have delivered."""
     return [each.body.get("status", {}) for each in recorder.told() if each.name == name]
 
 

@@ -113,7 +113,7 @@ def test_a_scaler_means_the_workers_that_it_asks_for(run: ScaledJobs) -> None:
     assert wrong_choices(run.told) == []
 
 
-@promise("No worker is deleted that nobody has asked to leave.", of="TrainingJob")
+@promise("A worker is deleted only after somebody has asked for it.", of="TrainingJob")
 def test_no_worker_is_deleted_that_nobody_asked_to_leave(run: ScaledJobs) -> None:
     assert unasked_deletions(run.told, run.killed) == []
 

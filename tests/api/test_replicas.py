@@ -152,7 +152,7 @@ class TestWhileJobsAreMade:
         assert intruders(bed.proxy.writes()) == []
 
 
-@promise("A controller that is told to end releases the lease and ends with 0.", of="mpirt-controller")
+@promise("On SIGTERM a controller releases the lease and ends with 0.", of="mpirt-controller")
 def test_who_is_asked_to_end_leaves_the_lease_to_the_other(plane: Plane, cluster: Ground, tmp_path: Path) -> None:
     with controllers.passing(plane, cluster, tmp_path, replicas=2) as pair:
         leader = pair.leader()

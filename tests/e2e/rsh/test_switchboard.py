@@ -116,7 +116,7 @@ def test_the_command_of_an_agent_that_is_killed_is_gone_within_five_seconds_and_
     print(f"gone {seconds:.1f} s after its agent")
 
 
-@promise("A command whose output nobody reads holds up no other one.", of="mpirt-rsh")
+@promise("A command whose output is not read does not delay other commands.", of="mpirt-rsh")
 def test_round_trips_go_on_beside_an_agent_that_nobody_reads(
     namespace: Namespace, workers: Workers, folder: Path
 ) -> None:
