@@ -39,6 +39,7 @@ WITHOUT_A_LEASE = (PROGRAM, _NO_LEASE)
 """For one replica: it acts as soon as it is started again."""
 _READY_WITHIN = 60.0
 _GONE_WITHIN = 600.0
+_PORT = 8080
 # What a plane without nodes of its own has no use for.
 _NOT_APPLIED = ("Deployment", "PodDisruptionBudget", "NetworkPolicy")
 
@@ -285,13 +286,14 @@ def _replica(
         each["name"]: each.get("value") or fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
         for each in container["env"]
     } | dict(more)
-    [port] = place.free_ports(plane.site.address, 1)
+    # Of its own, for it needs its port again after each of its deaths.
+    address = place.free_address()
     argv = [
         *program,
         *container["args"],
         f"--kubeconfig={file}",
-        f"--metrics-address={plane.site.address}",
-        f"--metrics-port={port}",
+        f"--metrics-address={address}",
+        f"--metrics-port={_PORT}",
     ]
     log = file.with_suffix(".log")
-    return Replica(name, argv, environment, log, f"http://{plane.site.address}:{port}")
+    return Replica(name, argv, environment, log, f"http://{address}:{_PORT}")

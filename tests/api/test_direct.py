@@ -53,6 +53,33 @@ def test_an_answer_is_the_one_of_kubectl(namespace: Namespace, words: tuple[str,
     assert namespace.kubectl.get(*words) == shown(namespace, *words)
 
 
+def made(namespace: Namespace, name: str) -> Any:
+    """The part of an object that does not tell when, how and by whom it was made."""
+    found = namespace.kubectl.get("mpijob", name)
+    found["metadata"] = {key: found["metadata"].get(key) for key in ("annotations", "labels", "namespace")}
+    return json.loads(json.dumps(found).replace(name, "it"))
+
+
+def test_an_object_that_is_made_is_the_one_that_kubectl_makes_and_changes(namespace: Namespace) -> None:
+    kubectl = namespace.kubectl
+
+    def job(name: str, labels: dict[str, str]) -> dict[str, Any]:
+        replicas = {"Worker": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}}
+        return {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"mpiReplicaSpecs": replicas},
+        }
+
+    kubectl.apply(job("ours", {"a": "b", "c": "d"}))
+    kubectl("apply", "--filename=-", stdin=json.dumps(job("theirs", {"a": "b", "c": "d"})))
+    assert made(namespace, "ours") == made(namespace, "theirs")
+
+    kubectl.apply(job("ours", {"a": "e"}))
+    assert kubectl.get("mpijob", "ours")["metadata"]["labels"] == {"a": "e"}
+
+
 def test_what_is_not_there_is_an_error_that_names_it(jobs: Namespace) -> None:
     with pytest.raises(ClusterError, match=r"NotFound.*configmaps .none. not found"):
         jobs.kubectl.get("configmap", "none")

@@ -3,7 +3,7 @@ The fixtures of the e2e tests.
 
 A cluster that can't start fails the tests that need it: it never skips them. Tests that make faults need a
 cluster of our own; with MPIRT_TEST_KUBECONFIG they are left out, and pytest says how many. They run alone, as do
-tests with that mark; the others run side by side, in several processes.
+tests with that mark, on clusters that others do not use; the others run side by side, in several processes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube import buildcache
+from tests.kube import buildcache, paths
 from tests.kube import cluster as kube
 from tests.support import forms, ground, manifests
 from tests.support.forms import Form
@@ -116,13 +116,13 @@ def _find(base: Path) -> Ground:
     """
     The cluster, healed once in a run.
 
-    Of the processes of pytest-xdist, whose folders are beside each other, the first one heals and the others wait
-    for it: healing writes the kubeconfig anew, which the tests of the others would be reading.
+    Of the processes of pytest-xdist that use one, whose folders are beside each other, the first one heals it and
+    the others wait for it: healing writes the kubeconfig anew, which the tests of the others would be reading.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return ground.find()
-    healed = base.parent / "healed"
-    with buildcache.exclusive(base.parent / "healing.lock"):
+    healed = base.parent / f"healed-{paths.NAME}"
+    with buildcache.exclusive(healed.with_suffix(".lock")):
         found = ground.find(heal=not healed.exists())
         healed.touch()
     return found

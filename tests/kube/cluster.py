@@ -43,7 +43,7 @@ from tests.kube.wait import until
 
 DEFAULT_NODES = 2
 
-_LOCK_FILE = Path("/run/lock/mpirt-kube")
+_LOCK_FILE = Path("/run/lock", paths.NAME)
 _NODE_READY_WITHIN = 300.0
 
 # The modules whose text decides what a cluster is like; the rest only drives it.
@@ -111,9 +111,9 @@ def lock() -> Iterator[None]:
 
 
 def _version(wanted: str | None, present: State | None) -> str:
-    if wanted:
-        return wanted
-    return present.kubernetes if present and present.kubernetes in modules.minors() else modules.newest()
+    """What is wanted; else what runs, in the first cluster, before that in this one; else the newest."""
+    running = (one.kubernetes for one in (state.of_the_first(), present) if one)
+    return wanted or next((minor for minor in running if minor in modules.minors()), modules.newest())
 
 
 def _key(found: Binaries, count: int) -> str:
@@ -205,10 +205,12 @@ def _remove(present: State | None) -> None:
     controlplane.stop()
     daemons.stop_all_marked()
     network.delete(doomed)
-    if present:
-        network.set_forwarding(present.forwarding)
     cgroups.delete()
-    nodes.delete_built_in_folders()
+    # Two clusters on a machine have the same packets forwarded, and the same folders to mount over.
+    if not state.is_another_there():
+        if present:
+            network.set_forwarding(present.forwarding)
+        nodes.delete_built_in_folders()
     shutil.rmtree(paths.RUN, ignore_errors=True)
     for folder in ("control-plane", "dns", "logs", "pki"):
         shutil.rmtree(paths.STATE / folder, ignore_errors=True)

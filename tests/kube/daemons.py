@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from tests.kube import layout, paths
+from tests.kube.commandlines import COLLECTED_SELDOM
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
 
@@ -51,7 +52,7 @@ def start(daemon: Daemon) -> int:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(daemon.env or {}), layout.PROCESS_MARK: daemon.name},
+            env={**os.environ, **COLLECTED_SELDOM, **(daemon.env or {}), layout.PROCESS_MARK: daemon.name},
             start_new_session=True,
             cwd="/",
         )

@@ -30,6 +30,8 @@ Body = dict[str, Any]
 _WITHIN = 60.0
 _KNOWN_FOR = 10.0
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_STRICTLY = urlencode({"fieldManager": "kubectl-client-side-apply", "fieldValidation": "Strict"})
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SELECTORS = {"--selector": "labelSelector", "--field-selector": "fieldSelector"}
 
 
@@ -135,6 +137,20 @@ class Direct:
             path = self._resource(kind).path(namespace, name)
             _good(path, *self._ask(path, method="DELETE", body=options))
 
+    def create(self, namespace: str, manifest: Body) -> bool:
+        """Create an object as `kubectl apply` does, which may change it later; False if there is one already."""
+        resource = self._resource(f"{manifest['apiVersion']}/{manifest['kind']}")
+        told = {"namespace": namespace, "annotations": {}} if resource.is_namespaced else {"annotations": {}}
+        metadata = told | manifest["metadata"]
+        text = json.dumps(manifest | {"metadata": metadata}, separators=(",", ":"), sort_keys=True) + "\n"
+        metadata["annotations"] = {**metadata["annotations"], _LAST_APPLIED: text}
+        path = f"{resource.path(metadata.get('namespace', ''))}?{_STRICTLY}"
+        status, answer = self._ask(path, method="POST", body=manifest | {"metadata": metadata})
+        if status == HTTPStatus.CONFLICT and answer.get("reason") == "AlreadyExists":
+            return False
+        _good(path, status, answer)
+        return True
+
     def _wanted(self, namespace: str, asked: Words) -> Iterator[str]:
         """The paths of the objects that are named."""
         pairs = asked.pairs or [(kind, name) for kind in asked.kinds for name in asked.names]
@@ -239,6 +255,8 @@ def _resources(root: str, group: str, version: Body) -> Iterator[tuple[str, Reso
         made = Resource(at, plural, one["scope"] == "Namespaced", "all" in one.get("categories", ()))
         names = {plural, one.get("singularResource", ""), *one.get("shortNames", ())}
         names |= {f"{plural}.{group}", f"{plural}.{version['version']}.{group}"} if group else set()
+        # As a manifest names it.
+        names.add(f"{at.split('/', 2)[2]}/{one['responseKind']['kind']}".lower())
         yield from ((name, made) for name in names if name)
 
 

@@ -27,7 +27,9 @@ class Kubectl:
     def __call__(
         self, *words: str, check: bool = True, stdin: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        return run(*self.argv(*words), check=check, stdin=stdin, timeout=by_the_clock(timeout))
+        # It is gone before it would have to collect anything, which takes a quarter of its processor time.
+        quickly = {"GOGC": "off"}
+        return run(*self.argv(*words), check=check, stdin=stdin, env=quickly, timeout=by_the_clock(timeout))
 
     def argv(self, *words: str) -> list[str]:
         """The whole command line, for a caller that runs it itself."""
@@ -42,7 +44,12 @@ class Kubectl:
         return found["items"] if found["kind"].endswith("List") else found
 
     def apply(self, *manifests: Manifest) -> None:
-        everything = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        """Only what is there already is left to kubectl, which knows how to change it."""
+        straight = direct(self.kubeconfig)
+        there = [one for one in manifests if straight is None or not straight.create(self.namespace, one)]
+        if not there:
+            return
+        everything = {"apiVersion": "v1", "kind": "List", "items": there}
         self("apply", "--filename=-", stdin=json.dumps(everything))
 
     def delete(self, kinds: str, name: str = "", *, grace: int | None = None) -> None:

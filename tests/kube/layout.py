@@ -2,8 +2,9 @@
 The cluster's fixed names and addresses, as values.
 
 Every link, namespace, cgroup and chain carries the prefix `mpirt`, so that a leftover is recognised and nothing
-else is ever touched. The control plane listens only on addresses of its own: a port that is busy on
-127.0.0.1 does not matter, one that is bound on all addresses does. Pods reach it by the addresses of Services.
+else is ever touched; a second cluster on the machine has names and addresses of its own. The control plane listens
+only on addresses of its own: a port that is busy on 127.0.0.1 does not matter, one that is bound on all addresses
+does. Pods reach it by the addresses of Services.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from pathlib import Path
 
 from tests.kube import paths
 
-BRIDGE = "mpirt0"
-NETWORK = IPv4Network("10.250.0.0/24")
-GATEWAY = "10.250.0.1"
-POD_NETWORK = IPv4Network("10.244.0.0/16")
-SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
+_OTHERS = paths.NUMBER - 1
+
+BRIDGE = f"mpirt{_OTHERS}"
+NETWORK = IPv4Network(f"10.250.{_OTHERS}.0/24")
+GATEWAY = str(NETWORK[1])
+POD_NETWORK = IPv4Network(f"10.{244 + _OTHERS}.0.0/16")
+SERVICE_NETWORK = IPv4Network(f"10.{96 + _OTHERS}.0.0/16")
 
 # Kubernetes itself gives the Service of the API server the first address.
-API_SERVICE = "10.96.0.1"
-DNS_SERVICE = "10.96.0.10"
+API_SERVICE = str(SERVICE_NETWORK[1])
+DNS_SERVICE = str(SERVICE_NETWORK[10])
 CLUSTER_DOMAIN = "cluster.local"
 
 API_ADDRESS = GATEWAY
@@ -32,20 +35,20 @@ DNS_ADDRESS = GATEWAY
 DNS_PORT = 53
 
 # A loopback address of our own, for what no pod may reach.
-LOCAL_ADDRESS = "127.77.0.1"
+LOCAL_ADDRESS = f"127.77.{_OTHERS}.1"
 ETCD_PORT = 2379
 ETCD_PEER_PORT = 2380
 CONTROLLER_MANAGER_PORT = 10257
 SCHEDULER_PORT = 10259
 DNS_READY_PORT = 8181
 
-FAULT_CHAIN = "MPIRT-FAULT"
-FORWARD_CHAIN = "MPIRT-FORWARD"
+FAULT_CHAIN = f"MPIRT-FAULT{paths.SUFFIX}"
+FORWARD_CHAIN = f"MPIRT-FORWARD{paths.SUFFIX}"
 
-CGROUP = "mpirt-kube"
+CGROUP = paths.NAME
 
 # Every process that the cluster starts carries this variable, as its children outside of containers do.
-PROCESS_MARK = "MPIRT_KUBE_PROCESS"
+PROCESS_MARK = f"MPIRT_KUBE_PROCESS{paths.SUFFIX}".replace("-", "_")
 
 PAUSE_IMAGE = "mpirt-test/pause:dev"
 
@@ -64,12 +67,12 @@ class Node:
 
     @property
     def namespace(self) -> str:
-        return f"mpirt-node-{self.number}"
+        return f"mpirt{paths.SUFFIX}-node-{self.number}"
 
     @property
     def link(self) -> str:
         """The host's end of the node's cable."""
-        return f"mpirt-n{self.number}"
+        return f"mpirt{paths.SUFFIX}-n{self.number}"
 
     @property
     def address(self) -> str:

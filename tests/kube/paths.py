@@ -1,8 +1,9 @@
 """
 Where the test cluster keeps things.
 
-One cluster runs on a machine at a time: it owns fixed names (bridge, namespaces, cgroups), so its state is at
-a fixed place too, whatever checkout it is driven from. What is expensive to make is in the user's cache.
+A cluster owns fixed names (bridge, namespaces, cgroups), so its state is at a fixed place too, whatever checkout
+it is driven from. MPIRT_TEST_CLUSTER=2 is another one beside the first, with names of its own: tests that break
+their cluster have it for themselves. What is expensive to make is in the user's cache.
 """
 
 from __future__ import annotations
@@ -12,13 +13,26 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-KUBECONFIG = PROJECT / ".kube" / "config"
+CLUSTER = "MPIRT_TEST_CLUSTER"
+"""The variable that names the cluster by its number; the first without it."""
+NUMBER = int(os.environ.get(CLUSTER) or 1)
+
+_FIRST = "mpirt-kube"
+_NAMES = (_FIRST, f"{_FIRST}-2", f"{_FIRST}-3")
+NAME = _NAMES[NUMBER - 1]
+SUFFIX = NAME.removeprefix(_FIRST)
+"""What tells its names from those of the first."""
+
+KUBECONFIG = PROJECT / ".kube" / f"config{SUFFIX}"
+
+STATES = tuple(Path("/var/lib", name) for name in _NAMES)
+"""Where each cluster that may be on the machine writes."""
 
 # Everything the running cluster writes: etcd's data, node roots, logs, pid files.
-STATE = Path("/var/lib/mpirt-kube")
+STATE = STATES[NUMBER - 1]
 
 # Sockets and runtime state, gone with a reboot.
-RUN = Path("/run/mpirt-kube")
+RUN = Path("/run", NAME)
 
 LOGS = STATE / "logs"
 

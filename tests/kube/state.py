@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tests.kube import daemons, layout, paths
 from tests.kube.errors import ClusterError
@@ -37,8 +38,22 @@ class State:
 
 
 def read() -> State | None:
+    return _read(_FILE)
+
+
+def of_the_first() -> State | None:
+    """That of the machine's first cluster, which may be this one."""
+    return _read(paths.STATES[0] / _FILE.name)
+
+
+def is_another_there() -> bool:
+    """Whether another cluster is, or was half, on this machine."""
+    return any((folder / _FILE.name).exists() for folder in paths.STATES if folder != paths.STATE)
+
+
+def _read(file: Path) -> State | None:
     try:
-        return State(**json.loads(_FILE.read_text()))
+        return State(**json.loads(file.read_text()))
     except (FileNotFoundError, json.JSONDecodeError, TypeError):
         return None
 

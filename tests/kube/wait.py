@@ -17,10 +17,11 @@ from typing import TypeVar
 
 from tests.kube.errors import ClusterError
 
-# A question is mostly a kubectl, which takes a processor for a tenth of a second. So a pause is longer than the
-# question took, and on a busy machine it is asked less often.
+# Who has waited for long is in no hurry, and on a busy machine, where a question takes longer, it is asked less
+# often.
 _STEP, _LONGEST_STEP = 0.05, 1.0
 _PAUSE_PER_QUESTION = 2.0
+_PAUSE_PER_SECOND, _PATIENT_STEP = 0.1, 0.4
 
 _PRESSURE = Path("/proc/pressure/cpu")
 _STALLED = re.compile(r"^some .* total=(\d+)$", re.MULTILINE)
@@ -85,9 +86,15 @@ def until(
             raise ClusterError(
                 f"waited {within:g} s{_on_the_clock(took, within)} for {what}{found}", remedy=remedy
             )
-        time.sleep(min(max(_STEP, (time.monotonic() - asked) * _PAUSE_PER_QUESTION), _LONGEST_STEP))
+        now = time.monotonic()
+        time.sleep(_pause(waited=now - watch.begun.time, question=now - asked))
         asked = time.monotonic()
     return answer
+
+
+def _pause(*, waited: float, question: float) -> float:
+    patient = min(waited * _PAUSE_PER_SECOND, _PATIENT_STEP)
+    return min(max(_STEP, patient, question * _PAUSE_PER_QUESTION), _LONGEST_STEP)
 
 
 def _on_the_clock(took: float, within: float) -> str:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.kube.commandlines import COLLECTED_SELDOM
 from tests.kube.wait import until
 
 _ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -74,7 +75,7 @@ def start(argv: Sequence[str], log: Path, environment: Mapping[str, str] | None 
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **COLLECTED_SELDOM, **(environment or {})},
             # A Ctrl-C is for pytest, which has still to ask this plane for something when it tidies up.
             start_new_session=True,
         )

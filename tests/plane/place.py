@@ -15,7 +15,7 @@ _ATTEMPTS = 20
 
 def fresh(folder: Path) -> Site:
     """A site in this folder."""
-    address = _free_address()
+    address = free_address()
     api, etcd, peers, manager, scheduler = free_ports(address, 5)
     return Site(
         folder=folder,
@@ -32,7 +32,7 @@ def fresh(folder: Path) -> Site:
 
 
 def free_ports(address: str, count: int) -> list[int]:
-    """Ports on which nobody listens at that address; nobody else looks for one there."""
+    """Ports on which nobody listens at that address. Who asks a moment later may be told the same ones."""
     taken = [socket.create_server((address, 0)) for _ in range(count)]
     ports = [int(each.getsockname()[1]) for each in taken]
     for each in taken:
@@ -40,8 +40,8 @@ def free_ports(address: str, count: int) -> list[int]:
     return ports
 
 
-def _free_address() -> str:
-    """An address in 127.0.0.0/8 that is not that of anybody else's plane, as far as chance goes."""
+def free_address() -> str:
+    """An address in 127.0.0.0/8 that is nobody else's, as far as chance goes."""
     for _ in range(_ATTEMPTS):
         address = f"127.{128 + secrets.randbelow(120)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
         try:

@@ -1,8 +1,9 @@
 """
 A pytest plugin that leaves out the tests of another tier, and of the other part of a layer.
 
-A test that is marked `alone` needs the cluster for itself. TEST_RUN_PART names the part whose tests are run, and
-TEST_RUN_TIER the tier; without them all are. TEST_RUN_SEED draws the samples; it is the commit if nothing is said.
+A test that is marked `alone` breaks its cluster, so it needs one for itself; a `quiet` one judges a speed.
+TEST_RUN_PART names the part whose tests are run, and TEST_RUN_TIER the tier; without them all are. TEST_RUN_SEED
+draws the samples; it is the commit if nothing is said.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, file_
 MODULE = __name__
 PART = "TEST_RUN_PART"
 TIER, SEED, TOOLS = "TEST_RUN_TIER", "TEST_RUN_SEED", "TEST_RUN_TOOLS"
-MARK = "alone"
 FULL, SAMPLE, ONE_IN, LAST = "full", "sample", "one_in", "last"
 
 _WITH_TOOLS, _WITHOUT_TOOLS = "changed", "unchanged"
@@ -28,10 +28,11 @@ _REST = re.compile(r"rest (\d+)/(\d+)")
 
 
 class Part(Enum):
-    """How the tests of a part are run."""
+    """How the tests of a part are run. The last two are named as the mark of their tests."""
 
     SIDE_BY_SIDE = "side by side"
     ALONE = "alone"
+    QUIET = "quiet"
 
 
 def part_of(environ: Mapping[str, str]) -> Part | None:
@@ -74,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part, choice = part_of(os.environ), choice_of(os.environ)
     kept, took = items[:], lastfull.read().seconds
     if part is not None:
-        kept = [item for item in kept if (item.get_closest_marker(MARK) is not None) is (part is Part.ALONE)]
+        kept = [item for item in kept if _part(item) is part]
     if choice is not None:
         names = chosen([_case(item) for item in kept], choice, took)
         kept = [item for item in kept if item.nodeid in names]
@@ -88,6 +89,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_report_header() -> list[str]:
     choice = choice_of(os.environ)
     return [f"tier: {choice}, drawn by {SEED}={choice.seed}"] if choice is not None else []
+
+
+def _part(item: pytest.Item) -> Part:
+    marked = (part for part in (Part.QUIET, Part.ALONE) if item.get_closest_marker(part.value) is not None)
+    return next(marked, Part.SIDE_BY_SIDE)
 
 
 def _case(item: pytest.Item) -> Case:

@@ -32,8 +32,9 @@ def all_deletions(observed: Observed) -> list[Action]:
 
 
 def worker_actions(spec: JobSpec, roster: Roster, observed: Observed, settings: Settings) -> list[Action]:
-    """Return the actions that the roster asks for."""
+    """Return the actions that the roster asks for. Who is no worker any more goes first: there is a limit."""
     return [
+        *_removals(roster, observed),
         *_creations(spec, roster, observed, settings),
         *(mark for pod in observed.workers if (mark := _mark(pod, roster)) is not None),
         *_departures(roster, observed),
@@ -91,7 +92,12 @@ def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
         pod = pods.get(name)
         if pod is not None and pod.deleted is None:
             yield _deletion(pod, "it leaves the job")
-    others = [pod for name, pod in pods.items() if name not in roster.everybody and pod.deleted is None]
+
+
+def _removals(roster: Roster, observed: Observed) -> Iterator[Delete]:
+    """Yield the deletions of pods that are no workers any more, such as those of a change that was withdrawn."""
+    mine = pods_by_name(observed).items()
+    others = [pod for name, pod in mine if name not in roster.everybody and pod.deleted is None]
     # A pod that has failed is kept for its logs; it takes nothing from anybody.
     failed = [pod for pod in others if pod.phase == "Failed"]
     for pod in others:

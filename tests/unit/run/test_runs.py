@@ -83,7 +83,8 @@ class Checkout:
 def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "Makefile").write_text(MAKEFILE.format(python=sys.executable), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(
-        "[pytest]\nmarkers =\n  alone: needs all\n  full(why): left out\n  sample(n): some\n", encoding="utf-8"
+        "[pytest]\nmarkers =\n  alone: breaks it\n  quiet: is fast\n  full(why): left out\n  sample(n): some\n",
+        encoding="utf-8",
     )
     return Checkout(tmp_path)
 
@@ -265,26 +266,39 @@ def test_what_is_no_failed_test_is_red_and_nothing_is_run_again(
     assert not checkout.was_run_again()
 
 
-def test_a_layer_runs_marked_tests_after_the_others_and_a_failure_in_either_part_once_more(
-    checkout: Checkout,
-) -> None:
-    noting = """
-def note(what):
-    with open("notes", "a") as notes: print(what, os.environ.get("PYTEST_XDIST_WORKER", "alone"), file=notes)
+PARTS = """
+def note(what, where="PYTEST_XDIST_WORKER"):
+    with open("notes", "a") as notes: print(what, os.environ.get(where, "none"), file=notes)
 def test_together(): note("together")
 @pytest.mark.alone
-def test_by_itself(): note("by itself")
+def test_by_itself(): note("on cluster", "MPIRT_TEST_CLUSTER")
+@pytest.mark.quiet
+def test_is_fast(): note("in quiet")
 """
-    checkout.write("cases/test_a.py", noting, FLAKY.format(name="race"))
-    checkout.write("cases/test_b.py", noting, "@pytest.mark.alone", FLAKY.format(name="fault"))
+
+
+def test_a_layer_runs_all_parts_and_a_failure_in_any_of_them_once_more(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PARTS, FLAKY.format(name="race"))
+    checkout.write("cases/test_b.py", PARTS, "@pytest.mark.alone", FLAKY.format(name="fault"))
 
     done = checkout.run("test", "layer", WORKERS="2")
 
-    assert (done.returncode, last_line(done)) == (0, "6 passed, 0 failed")
+    assert (done.returncode, last_line(done)) == (0, "8 passed, 0 failed")
     notes = (checkout.root / "notes").read_text().splitlines()
-    assert [sorted(notes[:2]), notes[2:]] == [["together gw0", "together gw1"], ["by itself alone"] * 2]
+    both = ["on cluster 2", "on cluster 3", "together gw0", "together gw1"]
+    assert [sorted(notes[:4]), notes[4:]] == [both, ["in quiet none"] * 2]
     assert "\nflaky: cases/test_a.py::test_race\n" in done.stdout
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
+
+
+def test_on_somebodys_cluster_the_parts_run_in_turn(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PARTS)
+
+    done = checkout.run("test", "layer", WORKERS="1", MPIRT_TEST_KUBECONFIG="theirs")
+
+    assert (done.returncode, last_line(done)) == (0, "3 passed, 0 failed")
+    notes = (checkout.root / "notes").read_text().splitlines()
+    assert notes == ["together gw0", "on cluster none", "in quiet none"]
 
 
 def test_another_folder_runs_beside_the_first_part_and_its_failures_count(checkout: Checkout) -> None:
@@ -295,7 +309,7 @@ def test_another_folder_runs_beside_the_first_part_and_its_failures_count(checko
 def test_waits():
     other = pathlib.Path("other")
     until(lambda: other.exists() and other.read_text(), within=60, what="the other folder's test")
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_is_last():
     assert pathlib.Path("other").read_text() == "all"
 """,

@@ -259,7 +259,7 @@ class TestANewTemplate:
         worker["template"] = template(container("worker", image="fine:1"))
         done = world.settle()
 
-        assert pods_of(done) == ["create elastic-worker-3", "delete elastic-worker-2"]
+        assert pods_of(done) == ["delete elastic-worker-2", "create elastic-worker-3"]
         world.ready("elastic-worker-3")
         world.settle()
         assert world.held() == {"elastic-worker-0": "Template"}
