@@ -12,7 +12,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,8 @@ def test_a_pod_that_is_replaced_during_the_attempt_gets_the_command_once(pod: La
         fault.force_delete(pod.namespace.kubectl, _POD)
         # Thawed, the kubelet would open it for the command before it ends it, at times.
         for pid in list(nodes.container_pids(faults.node_named(_NODE), old)):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         pod.create()
         fault.thaw(_KUBELET)
 
