@@ -39,7 +39,8 @@ WITHOUT_A_LEASE = (PROGRAM, _NO_LEASE)
 """For one replica: it acts as soon as it is started again."""
 _READY_WITHIN = 60.0
 _GONE_WITHIN = 600.0
-_PORT = 8080
+# Neighbours listen on 8080 and 9090, on every address.
+_PORT = 18080
 # What a plane without nodes of its own has no use for.
 _NOT_APPLIED = ("Deployment", "PodDisruptionBudget", "NetworkPolicy")
 
