@@ -54,6 +54,7 @@ def test_the_worker_of_a_job_whose_spec_has_become_invalid_can_be_evicted(protec
 
 
 @promise("Evictions are refused only while the controller itself moves the workers.", of="TrainingJob")
+@pytest.mark.one_in(3)
 def test_the_worker_of_a_job_can_be_evicted_where_the_controller_may_not_list_nodes(jobs: Namespace) -> None:
     job = running(jobs)
 

@@ -78,6 +78,7 @@ def test_a_running_job_is_counted_under_the_names_of_mpi_operator(alone: Control
     assert [each.value("mpi_operator_job_info", **launcher) for each in replicas] == [1, 1]
 
 
+@pytest.mark.one_in(3)
 def test_a_plain_jobs_whole_life_takes_few_writes(ended: Scrape) -> None:
     print(f"{ended.writes()} writes, {ended.requests()} requests other than watches")
 

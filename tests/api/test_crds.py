@@ -123,6 +123,7 @@ def test_a_controller_without_a_crd_says_so_and_acts_as_soon_as_one_serves_a_ver
 
 
 @promise("MPIJobs run with the CRD of mpi-operator or of training-operator.", of="neighbours")
+@pytest.mark.one_in(3)
 def test_a_job_runs_to_its_end_where_one_version_is_served(theirs: Controller, version: str) -> None:
     job = submit(theirs, version, slotsPerWorker=2)
     job.wait_for_end()
@@ -142,6 +143,7 @@ def test_a_job_runs_to_its_end_where_one_version_is_served(theirs: Controller, v
     assert {each["involvedObject"]["apiVersion"] for each in events} == {f"kubeflow.org/{version}"}
 
 
+@pytest.mark.one_in(3)
 def test_the_status_of_an_ended_job_is_not_written_again_where_a_crd_cuts_fields_off(
     theirs: Controller, version: str
 ) -> None:
@@ -234,6 +236,7 @@ def test_the_documented_way_back_to_their_crd_is_open_and_the_controller_goes_on
         assert replica.ends == []
 
 
+@pytest.mark.one_in(3)
 def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
     own: Plane, ground: Ground, version: str, tmp_path: Path
 ) -> None:
@@ -263,6 +266,7 @@ def test_objects_of_earlier_jobs_come_to_name_the_version_that_is_served(
     "A kind whose CRD is missing is done without, and runs without a restart once it is there.",
     of="mpirt-controller",
 )
+@pytest.mark.one_in(3)
 def test_a_controller_does_without_the_crds_of_elastic_jobs_until_they_are_installed(
     own: Plane, ground: Ground, tmp_path: Path
 ) -> None:
@@ -297,6 +301,7 @@ def arena(own: Plane, ground: Ground) -> Ground:
 
 
 @promise("TrainingJobs run beside Arena's own MPIJobs, and the documented way to our CRDs works.", of="neighbours")
+@pytest.mark.one_in(3)
 def test_training_jobs_run_where_arena_has_its_own_mpijobs(own: Plane, arena: Ground, tmp_path: Path) -> None:
     applied = arena.kubectl("apply", "--kustomize", OURS, check=False)
     with controllers.passing(own, arena, tmp_path) as installed:
@@ -361,6 +366,7 @@ def owners(job: MpiJob) -> set[str]:
     }
 
 
+@pytest.mark.one_in(3)
 def test_their_crd_is_refused_while_jobs_may_be_stored_in_a_version_that_it_lacks(ground: Ground) -> None:
     ground.kubectl("apply", "--kustomize", OURS)
 

@@ -35,6 +35,7 @@ def test_a_launcher_out_of_memory_is_tried_again_and_the_job_succeeds(controller
 
 @promise("A launcher that fails is tried again, up to backoffLimit times.", of="MPIJob")
 @pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.one_in(3)
 def test_a_job_whose_attempts_are_used_up_fails_with_the_last_ones_cause(
     controller: Controller, retries: int
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_worker_that_died_before_its_launcher_is_the_cause(controller: Control
 
 
 @promise("A job that loses a worker or its launcher is tried again and succeeds.", of="MPIJob")
+@pytest.mark.one_in(3)
 def test_a_launcher_that_is_deleted_is_replaced_and_the_job_says_so(controller: Controller) -> None:
     with running(controller, "deleted", retries=1) as one:
         first = launcher(one.job)

@@ -61,6 +61,7 @@ def test_workers_that_kueue_holds_back_by_topology_carry_their_ranks(
 
 @promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")
 @pytest.mark.parametrize("path", EXAMPLES)
+@pytest.mark.sample(2)
 def test_a_published_example_runs_to_its_end(jobs: Namespace, path: str) -> None:
     """KWOK plays no probes: that none is left which fails is shown in tests/unit and tests/e2e."""
     name = job_name("published")

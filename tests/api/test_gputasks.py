@@ -313,6 +313,7 @@ def test_a_task_that_has_agreed_leaves_a_node_that_is_about_to_go_and_others_sta
 @promise(
     "A GPUTask whose pod is taken from it runs again: displaced, evicted, deleted, or node lost.", of="GPUTask"
 )
+@pytest.mark.one_in(3)
 def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Namespace) -> None:
     add_gpus(own.kubectl, "fragile", "fragile-1")
     soon = [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}]
@@ -333,6 +334,7 @@ def test_a_task_whose_node_is_lost_runs_again_on_another(own: Plane, tasks: Name
 
 
 @promise("A job that runs in peace costs the API server no request but watches.", of="mpirt-controller")
+@pytest.mark.one_in(3)
 def test_a_task_costs_seven_writes_and_in_peace_none(
     own: Plane, ground: Ground, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

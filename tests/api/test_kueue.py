@@ -37,7 +37,6 @@ CPU_OF_THREE = 0.3
 
 Ends = Mapping[str, str]
 SUCCEEDS: Ends = {ENDS: "0", ENDS_AFTER: "1s"}
-LASTS: Ends = {ENDS: "0", ENDS_AFTER: "5s"}
 FAILS: Ends = {ENDS: "1"}
 RUNS_ON: Ends = {ENDS: NEVER}
 
@@ -209,11 +208,14 @@ def test_a_job_without_a_place_is_suspended_until_another_has_ended(bed: Bed, na
 def test_a_displaced_jobs_pods_are_gone_before_others_are_created_and_it_runs_again(bed: Bed, name: str) -> None:
     bed.namespace.ground.kubectl.apply(kueue.priority(name, 1000))
     with queue(bed.namespace, name, str(CPU_OF_THREE), preempts=True):
-        low = submit(bed.namespace, name, LASTS)
+        low = submit(bed.namespace, name, RUNS_ON)
         low.wait_for("Running")
         with watch(bed.namespace, "pods", labels="training.kubeflow.org/operator-name=mpi-operator") as seen:
             high = submit(bed.namespace, name, priority=name)
             high.wait_for_end()
+            low.wait_for("Running")
+            launchers = f"--selector=job-name={low.name}-launcher"
+            low.namespace.kubectl("annotate", "pods", launchers, f"{ENDS}=0", "--overwrite")
             low.wait_for_end()
 
     assert {low.name} in together(seen.states, low, high)

@@ -133,6 +133,7 @@ def test_lost_workers_are_made_again_elsewhere_and_the_job_goes_on(victims: Vict
 
 @promise("A launcher on a lost node gets a successor on another node, and the job succeeds.", of="MPIJob")
 @pytest.mark.parametrize("which", ["led", "whole"])
+@pytest.mark.one_in(3)
 def test_a_lost_launcher_gets_a_successor_elsewhere_and_the_job_succeeds(victims: Victims, which: str) -> None:
     victim: Victim = getattr(victims, which)
     one = victim.story

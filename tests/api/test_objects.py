@@ -147,6 +147,7 @@ EDITS: list[tuple[str, str, Callable[[Namespace], None]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 def test_what_is_edited_by_hand_is_found_and_put_right(namespace: Namespace, wanted: dict[str, Body]) -> None:
     """One after the other on the same objects: each has to be found, and to be gone after at most two writes."""
     for name, kind, change in EDITS:

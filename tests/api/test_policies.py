@@ -77,6 +77,7 @@ STATEFUL_SET = {
 }
 
 
+@pytest.mark.one_in(3)
 def test_a_policy_on_jobs_that_the_launcher_obeys_does_not_refuse_the_workers(jobs: Namespace) -> None:
     name = job_name("deadline")
 
@@ -112,6 +113,7 @@ def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactor
         yield installed
 
 
+@pytest.mark.one_in(3)
 def test_a_quota_that_is_used_up_by_the_job_itself_does_not_keep_its_changes_back(alone: Controller) -> None:
     kubectl = alone.namespace.kubectl
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one"}}

@@ -178,6 +178,7 @@ def test_a_launcher_job_that_comes_back_waits_until_the_pod_of_the_one_before_is
     assert let_go.version > over.version
 
 
+@pytest.mark.one_in(3)
 def test_a_copy_of_the_launcher_pod_does_not_hold_back_a_launcher_job_that_comes_back(whole: MpiJob) -> None:
     kubectl = whole.namespace.kubectl
     [pod] = [pod for pod in whole.pods("launcher") if "deletionTimestamp" not in pod["metadata"]]
@@ -193,6 +194,7 @@ def test_a_copy_of_the_launcher_pod_does_not_hold_back_a_launcher_job_that_comes
 
 
 @promise("Two launchers of a job never run at the same time.", of="MPIJob")
+@pytest.mark.one_in(3)
 def test_a_launcher_starts_when_the_one_before_it_has_ended(whole: MpiJob) -> None:
     """Whoever replaces the pod, and however long that one takes to end."""
     [old] = [pod["metadata"]["uid"] for pod in whole.pods("launcher") if not is_ended(pod)]

@@ -99,6 +99,7 @@ def test_a_changed_worker_template_rolls_every_worker_and_then_the_launcher_star
 @promise(
     "A changed worker template replaces all workers at once, and the launcher starts after that.", of="MPIJob"
 )
+@pytest.mark.one_in(3)
 def test_all_workers_get_a_template_at_once_even_one_that_can_not_start_and_then_the_next_one(life: Story) -> None:
     running = life.job
     right = running.namespace.ground.image("busybox")

@@ -220,6 +220,7 @@ def test_without_waiting_it_ends_at_once_and_the_change_goes_on(bed: Bed) -> Non
     until(lambda: len(job.workers()) == 3, within=WITHIN, what="three workers", instead=job.around)
 
 
+@pytest.mark.one_in(3)
 def test_two_at_once_are_done_one_after_the_other(bed: Bed) -> None:
     job = running(bed)
 

@@ -95,6 +95,7 @@ def opened(own: Plane) -> Iterator[None]:
 @promise(
     "A tenant can't stop the jobs of others, whatever objects they create in their own namespace.", of="safety"
 )
+@pytest.mark.sample(1)
 def test_with_our_crds_nothing_is_kept_and_the_jobs_of_others_run(controller: Controller) -> None:
     namespace = controller.namespace
     controller.wait_until_ready()

@@ -145,6 +145,7 @@ def test_fields_that_are_newer_than_the_crd_come_to_the_pods(bed: Bed) -> None:
     "Workers that a quota refuses are reported, tried once for all, and created when there is room.",
     of="TrainingJob",
 )
+@pytest.mark.one_in(3)
 def test_a_worker_that_a_quota_refuses_is_told_and_comes_when_there_is_room(bed: Bed) -> None:
     name = job_name("quota")
     bed.namespace.kubectl.apply(priority_class(name), quota(name, pods=1))

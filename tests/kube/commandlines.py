@@ -15,9 +15,9 @@ from pathlib import Path
 from tests.kube import layout, pki
 from tests.kube.pki import Secrets
 
-# Go collects garbage when what it holds has doubled. At four times that, an API server takes a tenth less of a
-# processor, and some hundred megabytes more.
-COLLECTED_SELDOM = {"GOGC": "400"}
+# Go collects garbage when what it holds has doubled. Where it may treble, an API server takes some hundredths less
+# of a processor, and some hundred megabytes more.
+COLLECTED_SELDOM = {"GOGC": "200"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def controller(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @promise("A job that has lost a worker has not succeeded, even if mpirun ends with 0.", of="MPIJob")
 @pytest.mark.parametrize("cases", ROUNDS.values(), ids=ROUNDS)
+@pytest.mark.one_in(3)
 def test_a_job_that_loses_a_worker_succeeds_only_if_all_ranks_have_finished(
     controller: Deployed, cases: Sequence[Case]
 ) -> None:

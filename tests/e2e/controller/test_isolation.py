@@ -47,6 +47,7 @@ def start(namespace: Namespace, name: str) -> MpiJob:
 
 
 @promise("A launcher may start commands in its own job's workers and look at pods, and nothing else.", of="safety")
+@pytest.mark.one_in(3)
 def test_a_launcher_may_start_commands_in_its_own_workers_and_look_at_pods(
     three: tuple[MpiJob, MpiJob, MpiJob],
 ) -> None:

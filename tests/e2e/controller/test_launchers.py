@@ -52,6 +52,7 @@ def simple_ml(cluster: Ground, controller: Deployed) -> MpiJob:
 
 @promise("Jobs of kubeflow.org/v1 are kept as they were written, and run.", of="MPIJob")
 @pytest.mark.usefixtures("own_cluster")
+@pytest.mark.one_in(3)
 def test_the_job_of_the_first_users_is_kept_as_they_wrote_it(simple_ml: MpiJob) -> None:
     wrote = first_users.manifest(simple_ml.name, simple_ml.namespace.ground.image("horovod"))["spec"]
 

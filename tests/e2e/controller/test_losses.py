@@ -147,6 +147,7 @@ def strike(one: Story, loss: Loss) -> None:
         worker_deleted="the same death in test_a_launcher_that_begins_anew",
     ),
 )
+@pytest.mark.sample(2)
 def test_a_job_that_may_try_again_is_restarted_and_succeeds(struck: Mapping[Loss, Story], loss: Loss) -> None:
     one = struck[loss]
     end, says = one.end(), loss.says.format(job=one.job.name)

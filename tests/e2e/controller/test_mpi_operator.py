@@ -98,6 +98,7 @@ def test_jobs_of_both_are_never_touched_by_the_other(shared: Namespace, tmp_path
     "A job that mpi-operator has begun but not started runs here once it names mpirt.dev/controller.",
     of="neighbours",
 )
+@pytest.mark.full("tests/api/test_takeover.py proves it without a kubelet")
 def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         # As long as it is suspended, it has everything but pods.
@@ -113,6 +114,7 @@ def test_a_job_that_it_has_begun_runs_here_when_it_was_switched_off(shared: Name
 
 
 @promise("A job that mpi-operator has started or run to its end is left alone.", of="neighbours")
+@pytest.mark.full("tests/api/test_takeover.py proves it without a kubelet")
 def test_a_job_that_it_has_run_stays_as_it_is_when_it_was_switched_off(shared: Namespace, tmp_path: Path) -> None:
     with mpi_operator(shared, tmp_path):
         job = submit(shared, job_name("ended"), "busybox", ["true"], workers=1)

@@ -67,6 +67,7 @@ def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, im
 @promise(
     "TrainJobs run Open MPI 4, Open MPI 5, MPICH and horovodrun by the runtime of the example.", of="neighbours"
 )
+@pytest.mark.one_in(3)
 def test_horovodrun_runs_a_rank_on_every_node(jobs: Namespace) -> None:
     runtime = trainjobs.add_runtime(jobs, "horovod", "horovod")
     train = ["python3", "-c", horovod.ALLREDUCE]

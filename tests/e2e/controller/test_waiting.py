@@ -53,6 +53,7 @@ def waiting(controller: Deployed) -> Iterator[dict[str, MpiJob]]:
 
 @promise("A worker that is not Ready is named in the condition Running, with the reason.", of="MPIJob")
 @pytest.mark.parametrize("why", REASONS)
+@pytest.mark.full("tests/api/test_waiting.py proves it without a kubelet")
 def test_a_worker_that_is_never_ready_is_named_with_the_reason(waiting: dict[str, MpiJob], why: str) -> None:
     job = waiting[why]
     words = f"0 of 1 workers are Ready: {job.name}-worker-0{REASONS[why]}"

@@ -32,6 +32,7 @@ def start(namespace: Namespace, labels: dict[str, str], **spec: Any) -> str:
 @pytest.mark.parametrize(
     "label", ["mpirt.dev/job", "training.kubeflow.org/job-name", "mpi-job-name"], ids=["ours", "v2beta1", "v1"]
 )
+@pytest.mark.sample(1)
 def test_by_the_labels_of_its_own_pod(namespace: Namespace, label: str) -> None:
     pod = start(namespace, {label: "train"})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.promises import promise
 from tests.support import manifests
 from tests.support.discover import LEAST, begin, end, run
@@ -44,6 +46,7 @@ def test_it_says_who_is_missing_and_why(namespace: Namespace) -> None:
     assert last.endswith(", 1 not created yet; gave up after 20 s")
 
 
+@pytest.mark.one_in(3)
 def test_a_refusal_passes_when_the_permission_comes(namespace: Namespace) -> None:
     account = namespace.account("looker", rules=[])
     namespace.workers(1, "busybox")

@@ -1,8 +1,9 @@
 """
 The job of examples/horovod-elastic on the test cluster.
 
-Owns: reading the example, and the little that is another here: image names and how many workers. Everything else
-is as users have it. And the baseline: what people have today, under the paths where the example has mpirt.
+Owns: reading the example, and the little that is another here: image names, how many workers, and how often they
+look for work. Everything else is as users have it. And the baseline: what people have today, under the paths where
+the example has mpirt.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def started(
     `variables` of the launcher differ from the example's; None takes one away. `by_kubectl` is the baseline.
     """
     kubectl = namespace.kubectl
-    kubectl.apply(*_adapted(namespace, workers=workers, variables=variables or {}, by_kubectl=by_kubectl))
+    others = {**training.SELDOM, **(variables or {})}
+    kubectl.apply(*_adapted(namespace, workers=workers, variables=others, by_kubectl=by_kubectl))
     namespace.wait_until_all_ready("statefulset/worker")
     pod = until(lambda: _launcher(namespace), within=60, what="the launcher's pod")
     if by_kubectl:

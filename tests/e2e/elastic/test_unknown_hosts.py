@@ -87,6 +87,7 @@ def go_through(
 @promise(
     "Without the permission to list pods mpirt-discover prints nothing and ends with 242.", of="mpirt-discover"
 )
+@pytest.mark.one_in(3)
 def test_discovery_that_is_forbidden_fails_all_the_while(seen: Seen) -> None:
     assert seen.forbidden.last_failure - seen.forbidden.begun > _DARK_FOR - 10
 

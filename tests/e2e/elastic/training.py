@@ -20,6 +20,9 @@ from tests.support.ground import Namespace
 
 FINISH = "/tmp/finish"
 
+SELDOM = {"HOROVOD_CYCLE_TIME": "25"}
+"""Ranks look every so many milliseconds what there is to do, for once in each takes a tenth of a processor."""
+
 _LAST_LINES = 100
 _LOOKS_EVERY = 0.5
 

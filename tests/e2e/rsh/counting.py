@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.e2e import files, kubectl_agent
+from tests.e2e.elastic import training
 from tests.e2e.rsh import launcher
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
@@ -22,11 +23,12 @@ ENOUGH = "/tmp/enough"
 _DISCOVERY = "/usr/local/bin/mpirt-discover"
 _OUT, _ERR = "/tmp/out", "/tmp/err"
 _WORKERS = 2
+_RANKS = 4
 _LAST_LINES = 30
 # One that is on the way in when the job is asked how it goes.
 _PAUSE = 0.2
 
-_SHELL = f'n=0; until [ -e {ENOUGH} ]; do n=$((n + 1)); echo "$(hostname) $$ $n"; sleep {_PAUSE}; done'
+_SHELL = f'h=$(hostname); n=0; until [ -e {ENOUGH} ]; do n=$((n + 1)); echo "$h $$ $n"; sleep {_PAUSE}; done'
 
 _TRAINING = f"""
 import os, socket, sys, time, torch, horovod.torch as hvd
@@ -67,17 +69,17 @@ class Kind:
     agent: str
     """The variable that holds the agent's path."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    host_line: str = "{} slots=4"
+    host_line: str = "{} slots=2"
 
 
 # Both nodes may have fewer processors than ranks: Open MPI 5 then starts none that it would have to bind to one.
-_MPIRUN = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "8", "sh", "-c", _SHELL)
+_MPIRUN = ("mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", str(_RANKS), "sh", "-c", _SHELL)
 
 KINDS = (
     Kind(
         "Open MPI 4",
         "openmpi4",
-        8,
+        _RANKS,
         _MPIRUN,
         "OMPI_MCA_plm_rsh_agent",
         {"OMPI_MCA_orte_default_hostfile": launcher.HOSTFILE},
@@ -85,7 +87,7 @@ KINDS = (
     Kind(
         "Open MPI 5",
         "openmpi5",
-        8,
+        _RANKS,
         _MPIRUN,
         "PRTE_MCA_plm_ssh_agent",
         {"PRTE_MCA_prte_default_hostfile": launcher.HOSTFILE},
@@ -93,11 +95,11 @@ KINDS = (
     Kind(
         "MPICH",
         "mpich",
-        8,
-        ("mpiexec.hydra", "-n", "8", "sh", "-c", _SHELL),
+        _RANKS,
+        ("mpiexec.hydra", "-n", str(_RANKS), "sh", "-c", _SHELL),
         "HYDRA_LAUNCHER_EXEC",
         {"HYDRA_LAUNCHER": "rsh", "HYDRA_HOST_FILE": launcher.HOSTFILE},
-        host_line="{}:4",
+        host_line="{}:2",
     ),
     Kind(
         "horovodrun",
@@ -105,6 +107,7 @@ KINDS = (
         2,
         ("horovodrun", *_PATIENCE, "-np", "2", "-H", "worker-0:1,worker-1:1", "python3", "-c", _TRAINING),
         "OMPI_MCA_plm_rsh_agent",
+        training.SELDOM,
     ),
     Kind(
         "horovodrun, elastic",
@@ -115,7 +118,7 @@ KINDS = (
             *("--host-discovery-script", "mpirt-discover", "python3", "-c", _TRAINING, "elastic"),
         ),
         "OMPI_MCA_plm_rsh_agent",
-        {"MPIRT_STATEFULSET": "worker"},
+        {"MPIRT_STATEFULSET": "worker", **training.SELDOM},
     ),
 )
 

@@ -45,6 +45,7 @@ def test_the_right_to_create_execs_alone_is_not_enough(namespace: Namespace, wor
     assert NEEDED in ended.errors
 
 
+@pytest.mark.one_in(3)
 def test_the_right_to_get_execs_alone_is_enough_where_kubernetes_asks_for_no_more(
     cluster: Ground, namespace: Namespace, workers: Workers
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from tests.e2e.rsh import agent
 from tests.kube import controlplane
 from tests.promises import promise
@@ -31,6 +33,7 @@ def test_the_audit_log_does_not_hold_the_command(
     assert _SECRET not in log
 
 
+@pytest.mark.one_in(3)
 def test_the_pods_process_list_shows_the_command_and_nothing_more_of_it(
     namespace: Namespace, workers: Workers
 ) -> None:

@@ -94,6 +94,7 @@ done
 @promise(
     "A second run of the installer repairs what the first one left, and changes nothing else.", of="installation"
 )
+@pytest.mark.one_in(3)
 def test_what_a_killed_run_left_is_made_good_by_the_next(namespace: Namespace) -> None:
     launcher.start(namespace, "busybox", workers=[])
 

@@ -96,6 +96,7 @@ def test_a_spot_node_is_left_before_it_is_gone(controller: Deployed, healed: Nam
     assert broken_promises(run.lines()) == []
 
 
+@pytest.mark.one_in(3)
 def test_a_worker_that_is_only_deleted_takes_uncommitted_steps_along(controller: Deployed) -> None:
     with training(controller) as (job, run):
         [worker] = on(job, GOES)
