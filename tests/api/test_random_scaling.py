@@ -25,10 +25,11 @@ from tests.api.trainings import training_job
 from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.promises import promise
+from tests.support import sizes
 from tests.support.ground import Ground
 
 SEED = "mpirt"
-JOBS, WORKERS, OPERATIONS = 50, 8, 10
+JOBS, WORKERS, OPERATIONS = sizes.of(merge=15, full=50), 8, 10
 LEAST, MOST = 3, 12
 
 HOSTS_WITHIN = 30.0

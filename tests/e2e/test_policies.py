@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.kube import cluster as kube
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
+from tests.support.ground import Ground, Namespace
 from tests.support.manifests import Manifest
 
 pytestmark = pytest.mark.oldest
@@ -22,6 +25,13 @@ LABEL = {"app.kubernetes.io/name": "mpirt-controller"}
 ENFORCED_WITHIN = 60.0
 # Both ports answer whoever connects.
 SERVE = "for port in 8080 9090; do nc -ll -p $port -e true & done; wait"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def enforced(cluster: Ground) -> Iterator[None]:
+    """Somebody else's cluster enforces them all the time."""
+    with kube.enforcing_policies() if cluster.is_ours else nullcontext():
+        yield
 
 
 @pytest.fixture

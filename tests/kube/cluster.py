@@ -87,6 +87,20 @@ def load_images(names: Sequence[str] | None = None) -> list[images.Archive]:
     return archives
 
 
+@contextmanager
+def enforcing_policies() -> Iterator[None]:
+    """Network policies are enforced during the block, and by nobody otherwise."""
+    found = binaries()
+    members = state.running().members
+    for node in members:
+        nodes.start_router(node, found)
+    try:
+        yield
+    finally:
+        for node in members:
+            nodes.stop_router(node, found)
+
+
 def kubectl() -> Kubectl:
     """The administrator's kubectl against the running cluster."""
     return Kubectl(binaries().kubectl, paths.KUBECONFIG)
@@ -176,8 +190,6 @@ def _complete_nodes(members: Sequence[Node], found: Binaries) -> None:
         instead=lambda: f"{admin.readiness_of_nodes()}; {_last_words(members, admin)}",
         remedy=f"see the kubelets' logs in {paths.LOGS}, and: python -m tests.kube status",
     )
-    for node in members:
-        nodes.start_router(node, found)
 
 
 def _last_words(members: Sequence[Node], admin: Kubectl) -> str:

@@ -13,7 +13,7 @@ from tests.support.ground import Namespace
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.
 _SOON = 15.0
 
-pytestmark = [pytest.mark.alone, pytest.mark.oldest]
+pytestmark = [pytest.mark.quiet, pytest.mark.oldest]
 
 
 @promise(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from itertools import pairwise
 
 from tests.e2e.lostnode.jobs import KEPT, LOST
 from tests.e2e.rsh import launcher, sampling
-from tests.kube.wait import until
+from tests.kube.wait import Moment, until
 from tests.support.ground import Namespace
 from tests.support.manifests import on
 
@@ -53,7 +52,7 @@ Session = tuple[str, int]
 
 
 class Crowd:
-    """What the sessions have said by now, each with the moment, by the monotonic clock."""
+    """What the sessions have said by now, each with the moment."""
 
     def __init__(self, namespace: Namespace, kept: Sequence[str], lost: Sequence[str]) -> None:
         self.namespace = namespace
@@ -61,8 +60,8 @@ class Crowd:
         self.lost = sessions(lost)
         self.switchboards: list[int] = []
         """The process ids of all that there were while they were started."""
-        self.numbers: dict[Session, list[tuple[float, int]]] = defaultdict(list)
-        self.ends: dict[Session, tuple[float, int, str]] = {}
+        self.numbers: dict[Session, list[tuple[Moment, int]]] = defaultdict(list)
+        self.ends: dict[Session, tuple[Moment, int, str]] = {}
         """The moment, the code, and what was said on stderr."""
         argv = namespace.kubectl.argv("exec", _LAUNCHER, "--", "python3", "-c", _DRIVER, *kept, *lost)
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -83,7 +82,7 @@ class Crowd:
     def longest_pause(self, one: Session) -> float:
         """The longest time between a number and the next one, or the end."""
         moments = [moment for moment, _ in self.numbers[one]] + [self.ends[one][0]]
-        return max(later - earlier for earlier, later in pairwise(moments))
+        return max(earlier.until(later) for earlier, later in pairwise(moments))
 
     def stop(self) -> None:
         self._process.kill()
@@ -98,7 +97,7 @@ class Crowd:
                 self._note(kind, (pod, int(number)), rest)
 
     def _note(self, kind: str, one: Session, rest: str) -> None:
-        now = time.monotonic()
+        now = Moment.now()
         if kind == "number":
             self.numbers[one].append((now, int(rest)))
         else:

@@ -58,7 +58,7 @@ def test_the_agents_of_commands_that_were_there_end_and_say_why(loss: Loss) -> N
     wait_for_the_end_of_the_lost_ones(crowd)
 
     ends = [crowd.ends[one] for one in crowd.lost]
-    seconds = sorted(moment - loss.at for moment, _, _ in ends)
+    seconds = sorted(loss.moment.until(moment) for moment, _, _ in ends)
     print(f"{len(ends)} agents ended {seconds[0]:.1f} to {seconds[-1]:.1f} s after the loss of their node")
     assert len(crowd.switchboards) == 1
     assert len(ends) == PODS * SESSIONS

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tests.e2e.rsh import agent
+from tests.kube.wait import by_the_clock
 from tests.support.ground import Namespace
 
 _CHUNK = 1 << 16
@@ -30,7 +31,8 @@ class Member:
     def until(self, size: int, *, within: float) -> None:
         """Wait until it has printed so many bytes."""
         with self._has_come:
-            assert self._has_come.wait_for(lambda: len(self.output) >= size, within), bytes(self.output[-80:])
+            has_come = self._has_come.wait_for(lambda: len(self.output) >= size, by_the_clock(within))
+        assert has_come, bytes(self.output[-80:])
 
     def say(self, data: bytes) -> None:
         """Write to its command's stdin."""
@@ -39,8 +41,8 @@ class Member:
 
     def end(self, *, within: float) -> tuple[int, str]:
         """Wait for its end: the code, and what it said on stderr."""
-        code = self.process.wait(within)
-        self._reader.join(within)
+        code = self.process.wait(by_the_clock(within))
+        self._reader.join(by_the_clock(within))
         assert self.process.stderr is not None
         return code, self.process.stderr.read().decode()
 
