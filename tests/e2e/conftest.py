@@ -58,9 +58,15 @@ def by_an_own_switchboard(board: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A cluster that runs. At the end somebody else's has no namespace of this process left."""
+    """
+    A cluster that runs. At the end somebody else's has no namespace of this process left; one that only this process
+    has used is gone, and takes no processor from what comes next.
+    """
     found = _find(tmp_path_factory.getbasetemp())
     yield found
+    if found.is_ours and not paths.IS_FIRST:
+        kube.down()
+        return
     of_this_run = f"--selector={manifests.RUN_LABEL}={found.run}"
     how = "--wait=false" if found.is_ours else f"--timeout={_GONE_WITHIN}"
     found.kubectl("delete", "namespaces", of_this_run, how, timeout=200)

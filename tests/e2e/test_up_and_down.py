@@ -15,8 +15,7 @@ from tests.kube import cgroups, daemons, layout, paths
 from tests.kube.shell import output
 from tests.support.ground import Ground
 
-# These tests take the cluster away.
-# Another cluster's processes would count.
+# These tests take the cluster away, and what another one starts meanwhile would count as theirs.
 pytestmark = pytest.mark.quiet
 
 _STARTERS = {"kube-proxy", "kube-router"}

@@ -16,6 +16,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CLUSTER = "MPIRT_TEST_CLUSTER"
 """The variable that names the cluster by its number; the first without it."""
 NUMBER = int(os.environ.get(CLUSTER) or 1)
+IS_FIRST = NUMBER == 1
 
 _FIRST = "mpirt-kube"
 _NAMES = (_FIRST, f"{_FIRST}-2", f"{_FIRST}-3")
