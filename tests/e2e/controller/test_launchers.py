@@ -94,6 +94,7 @@ def test_each_rank_runs_on_a_worker_of_its_own(
 
 
 @promise("Ranks run in the main container of a worker, beside sidecars.", of="MPIJob")
+@pytest.mark.one_in(3)
 def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespace) -> None:
     sidecar = {"name": "side", "image": jobs.ground.image("busybox"), "imagePullPolicy": "IfNotPresent"}
     idle = {"name": "mpi", "image": jobs.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
@@ -112,6 +113,7 @@ def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespac
 
 
 @promise("With runLauncherAsWorker ranks run in the launcher, too.", of="MPIJob")
+@pytest.mark.one_in(3)
 def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     command = [word if word != "2" else "3" for word in OPENMPI]
     job = submit(jobs, job_name("too"), "openmpi4", command, runLauncherAsWorker=True)
@@ -124,6 +126,7 @@ def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
 
 @promise("Jobs on the network of their nodes run their ranks in the workers.", of="MPIJob")
 @pytest.mark.parametrize("who", WHO_IS_ON_IT)
+@pytest.mark.sample(1)
 def test_jobs_on_the_hosts_network_run_their_ranks_in_the_workers(on_hosts: dict[str, MpiJob], who: str) -> None:
     job = on_hosts[who]
     job.wait_for_end()

@@ -57,6 +57,7 @@ def jobs(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     "TrainJobs run Open MPI 4, Open MPI 5, MPICH and horovodrun by the runtime of the example.", of="neighbours"
 )
 @pytest.mark.parametrize("image", IMAGES)
+@pytest.mark.sample(1)
 def test_the_example_runs_a_rank_on_every_node_and_completes(jobs: Namespace, image: str) -> None:
     job = trainjobs.submit(jobs, job_name("hosts"), trainjobs.add_runtime(jobs, image, image), FILES[image])
 

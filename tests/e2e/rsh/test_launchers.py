@@ -51,6 +51,7 @@ def test_the_right_to_get_pods_is_enough(namespace: Namespace, workers: Workers)
         pytest.param({"PATH": f"{launcher.SHIMS}:/usr/local/bin:/usr/bin:/bin"}, id="by a shim named ssh"),
     ],
 )
+@pytest.mark.sample(1)
 def test_horovodrun_reduces_over_two_workers(
     namespace: Namespace, workers: Workers, variables: Mapping[str, str]
 ) -> None:

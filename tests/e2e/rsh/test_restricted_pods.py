@@ -98,6 +98,7 @@ WHERE_IT_CANNOT = (READ_ONLY_ROOT, NOEXEC_ALL)
 
 
 @promise("In a job's worker a command outlives its connection, however restricted the pod is.", of="mpirt-rsh")
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("restriction", OF_JOBS, ids=lambda restriction: restriction.name)
 class TestWorkersOfJobs:
     def test_a_keeper_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:
@@ -119,6 +120,7 @@ class TestWorkersOfJobs:
 
 
 @promise("Without the controller, the agent uploads the keeper to a folder that allows execution.", of="mpirt-rsh")
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("restriction", WHERE_IT_CAN_BE_SENT, ids=lambda restriction: restriction.name)
 class TestOtherPods:
     def test_a_keeper_that_was_sent_runs_the_command(self, namespace: Namespace, restriction: Restriction) -> None:

@@ -24,6 +24,7 @@ Workers = Callable[[int, str], list[str]]
 
 @promise("The programs of the runtime folder run in any image, even one without a C library.", of="installation")
 @pytest.mark.parametrize("image", ["busybox", "openmpi4", "openmpi5"])
+@pytest.mark.sample(2)
 def test_every_program_runs_in_any_image(namespace: Namespace, workers: Workers, image: str) -> None:
     [worker] = workers(1, "busybox")
     launcher.start(namespace, image, workers=[worker])
@@ -157,6 +158,7 @@ SHIMS = ("/bin/sh", "-c", 'eval "$(mpirt shims /tmp/shims)" && exec "$@"', "sh")
         pytest.param(("env", f"PATH={PATH}", *SHIMS), id="by what `mpirt shims` prints"),
     ],
 )
+@pytest.mark.sample(1)
 def test_horovodrun_reduces_over_two_workers(namespace: Namespace, workers: Workers, way: tuple[str, ...]) -> None:
     hosts = workers(2, "horovod")
     launcher.start(namespace, "horovod", workers=hosts)

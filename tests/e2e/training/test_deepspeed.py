@@ -98,6 +98,7 @@ def test_a_rank_runs_on_each_worker_and_they_reach_each_other(controller: Deploy
 
 @promise("A DeepSpeed rank that fails ends the launcher with its code, and no rank is left.", of="TrainingJob")
 @pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.sample(1)
 def test_a_rank_that_fails_is_the_launchers_failure_and_no_rank_is_left(controller: Deployed, runner: str) -> None:
     command = ["deepspeed", f"--launcher={runner}", "/train/waits.py", "fails"]
     job = submit(controller, job_name(runner), command, cleanPodPolicy="None")
@@ -112,6 +113,7 @@ def test_a_rank_that_fails_is_the_launchers_failure_and_no_rank_is_left(controll
     "A DeepSpeed worker that is deleted fails the launcher, which names it, and no rank is left.", of="TrainingJob"
 )
 @pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.sample(1)
 def test_a_worker_that_dies_ends_the_launcher_and_the_other_rank(controller: Deployed, runner: str) -> None:
     command = ["deepspeed", f"--launcher={runner}", "/train/waits.py"]
     job = submit(controller, job_name(runner), command, cleanPodPolicy="None")
