@@ -1,8 +1,8 @@
 """
-Requests to a plane's API server, an administrator's or somebody else's, without a kubectl for each of them.
+Requests to a plane's API server, an administrator's or somebody else's, by their paths.
 
-For tests that make hundreds of them, or that have to hear of every change at once. Each request has a connection
-of its own, so every method may be called from any thread.
+For tests that make hundreds of them, or that have to hear of every change at once. Every method may be called from
+any thread.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from contextlib import suppress
 from typing import Any
 
 from tests.kube import pki
+from tests.kube.way import JSON, Way
 from tests.plane.plane import Plane
 
 Body = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
-_WITHIN = 60.0
 
 
 class Denied(Exception):
@@ -59,10 +59,8 @@ class Straight:
 
     def __init__(self, plane: Plane, *, token: str = "") -> None:
         """An administrator's, where no other token is given."""
-        site = plane.site
-        self._address, self._port = site.address, site.api_port
-        self._trust = ssl.create_default_context(cafile=str(site.secrets.ca))
-        self._headers = {"Authorization": f"Bearer {token or site.secrets.token(pki.ADMIN)}"}
+        trust = ssl.create_default_context(cafile=str(plane.site.secrets.ca))
+        self._way = Way(plane.site.url, token or plane.site.secrets.token(pki.ADMIN), trust)
 
     def get(self, path: str) -> Body:
         return self._ask("GET", path)
@@ -78,28 +76,17 @@ class Straight:
 
     def watch(self, path: str) -> Watching:
         """Watch all objects there."""
-        connection = self._connected(timeout=None)
-        connection.request("GET", f"{path}?watch=1", headers=self._headers)
+        connection = self._way.connected(timeout=None)
+        connection.request("GET", f"{path}?watch=1", headers=self._way.headers)
         return Watching(connection)
 
-    def send(
-        self, method: str, path: str, text: str | None = None, *, content: str = "application/json"
-    ) -> tuple[int, bytes]:
+    def send(self, method: str, path: str, text: str | None = None, *, content: str = JSON) -> tuple[int, bytes]:
         """Send what somebody has written himself; returns the status and the answer, both as they are."""
-        connection = self._connected(timeout=_WITHIN)
-        try:
-            connection.request(method, path, text, self._headers | {"Content-Type": content})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
+        return self._way.send(method, path, text, content=content)
 
-    def _ask(self, method: str, path: str, body: Body | None = None, content: str = "application/json") -> Body:
+    def _ask(self, method: str, path: str, body: Body | None = None, content: str = JSON) -> Body:
         status, answer = self.send(method, path, None if body is None else json.dumps(body), content=content)
         found: Body = json.loads(answer)
         if status >= http.HTTPStatus.BAD_REQUEST:
             raise Denied(status, str(found.get("message")))
         return found
-
-    def _connected(self, *, timeout: float | None) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self._address, self._port, context=self._trust, timeout=timeout)

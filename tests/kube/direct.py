@@ -18,16 +18,16 @@ from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import yaml
 
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
+from tests.kube.way import JSON, WITHIN, Way
 
 Body = dict[str, Any]
 
-_WITHIN = 60.0
 _KNOWN_FOR = 10.0
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _STRICTLY = urlencode({"fieldManager": "kubectl-client-side-apply", "fieldValidation": "Strict"})
@@ -101,11 +101,9 @@ class Resource:
 
 @dataclass
 class Direct:
-    """The way to one API server. It may be used from any thread: each request has a connection of its own."""
+    """Objects of one API server. It may be used from any thread."""
 
-    url: str
-    token: str
-    trust: ssl.SSLContext
+    way: Way
     _resources: dict[str, Resource] = field(default_factory=dict)
     _discover_at: float = 0.0
 
@@ -194,7 +192,7 @@ class Direct:
                     yield from _resources(root, group["metadata"].get("name", ""), version)
 
     def _ask(
-        self, path: str, accept: str = "application/json", method: str = "GET", body: Body | None = None
+        self, path: str, accept: str = JSON, method: str = "GET", body: Body | None = None
     ) -> tuple[int, Body]:
         """The status and the answer. Who is told to come again, as for a kind that was just made, does so."""
         answers: list[tuple[int, Body]] = []
@@ -203,31 +201,18 @@ class Direct:
             answers[:] = [self._ask_once(method, path, accept, body)]
             return answers[0][0] != HTTPStatus.TOO_MANY_REQUESTS
 
-        until(is_final, within=_WITHIN, what=f"an answer to {method} {path}", instead=lambda: answers)
+        until(is_final, within=WITHIN, what=f"an answer to {method} {path}", instead=lambda: answers)
         return answers[0]
 
     def _ask_once(self, method: str, path: str, accept: str, body: Body | None) -> tuple[int, Body]:
-        address = urlsplit(self.url)
-        assert address.hostname is not None
-        connection = http.client.HTTPSConnection(
-            address.hostname, address.port, context=self.trust, timeout=_WITHIN
-        )
         try:
-            headers = {
-                "Authorization": f"Bearer {self.token}",
-                "Accept": accept,
-                "Content-Type": "application/json",
-            }
-            connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status == HTTPStatus.NOT_FOUND and not content.startswith(b"{"):
+            text = None if body is None else json.dumps(body)
+            status, content = self.way.send(method, path, text, accept=accept)
+            if status == HTTPStatus.NOT_FOUND and not content.startswith(b"{"):
                 raise Unserved(f"{method} {path}: {content.decode().strip()}")
-            return answer.status, json.loads(content)
+            return status, json.loads(content)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ClusterError(f"{method} {path}: {error or type(error).__name__}") from error
-        finally:
-            connection.close()
 
 
 def direct(kubeconfig: Path) -> Direct | None:
@@ -244,7 +229,7 @@ def _direct(text: str) -> Direct | None:
     if token is None or "certificate-authority-data" not in cluster:
         return None
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    return Direct(cluster["server"], token, ssl.create_default_context(cadata=authority))
+    return Direct(Way(cluster["server"], token, ssl.create_default_context(cadata=authority)))
 
 
 def _resources(root: str, group: str, version: Body) -> Iterator[tuple[str, Resource]]:
