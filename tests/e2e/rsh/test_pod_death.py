@@ -220,7 +220,7 @@ def test_an_eviction_by_a_taint_is_told(namespace: Namespace, fault: Faults) -> 
 
 @promise("An eviction of the pod, by a taint or by its node, ends its command with 247.", of="mpirt-rsh")
 # On a busy machine a kubelet says why too late for the agent.
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.oldest
 def test_an_eviction_by_the_node_is_told(namespace: Namespace, pod_fault: PodFaults) -> None:
     limit = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
