@@ -29,7 +29,7 @@ from tests.support import sizes
 from tests.support.ground import Ground
 
 SEED = "mpirt"
-JOBS, WORKERS, OPERATIONS = sizes.of(merge=15, full=50), 8, 10
+JOBS, WORKERS, OPERATIONS = sizes.of(merge=15, full=50), 8, sizes.of(merge=5, full=10)
 LEAST, MOST = 3, 12
 
 HOSTS_WITHIN = 30.0
