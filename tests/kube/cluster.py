@@ -98,7 +98,7 @@ def enforcing_policies() -> Iterator[None]:
         yield
     finally:
         for node in members:
-            nodes.stop_router(node, found)
+            nodes.stop_router(node)
 
 
 def kubectl() -> Kubectl:

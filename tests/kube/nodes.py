@@ -112,10 +112,13 @@ def start_router(node: Node, binaries: Binaries) -> None:
     daemons.start(Daemon(node.router, argv))
 
 
-def stop_router(node: Node, binaries: Binaries) -> None:
-    """Stop it, and take its rules away."""
+def stop_router(node: Node) -> None:
+    """Stop it, and take its rules away. Nobody else has any in these tables of the node."""
     daemons.stop(node.router)
-    run(*_inside(node), binaries.kube_router, "--cleanup-config")
+    for tool in ("iptables", "ip6tables"):
+        for action in ("-F", "-X"):
+            run(*_inside(node), tool, "-w", action)
+    run(*_inside(node), "ipset", "destroy")
 
 
 def delete(node: Node) -> None:
