@@ -147,16 +147,16 @@ api: venv programs ## tests of the controller on a real control plane without no
 e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
-# Both wait more than they compute. What of e2e runs alone has nothing beside it.
+# Beside both run those of e2e that have a cluster for themselves.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
-	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer --then tests/api tests/e2e $(PYTEST_ARGS)
 
 # Of what the tier leaves out, which is TEST_RUN_TIER.
 .PHONY: rest
 rest: venv programs
 	@$(BIN)/python -m tests.run layer tests/unit
 	@$(BIN)/python -m tests.run layer tests/protocol
-	@$(BIN)/python -m tests.run layer --meanwhile tests/api tests/e2e
+	@$(BIN)/python -m tests.run layer --then tests/api tests/e2e
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

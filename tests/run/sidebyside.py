@@ -2,6 +2,8 @@
 A layer in three parts. Two run at once: tests that don't disturb each other, several at a time, and tests that
 break their cluster, each on one that it has for itself. Then, with nothing beside them, those that judge a speed.
 
+More at once would not be sooner: tests that wait for a processor ask, give up and begin anew instead.
+
 The tests of a file stay in one process and in their order, so that its fixtures are made once. Files are started
 in the order in which pytest finds them, so that those with the fixtures of one package follow each other.
 """
@@ -11,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tests.kube.paths import CLUSTER
@@ -20,11 +21,8 @@ from tests.run.processes import background, call
 from tests.run.records import NO_TESTS, OK
 from tests.run.selection import Part
 
-AT_ONCE = 4
+AT_ONCE = 3
 """More than processors: tests of a cluster wait for pods most of their time."""
-
-_WITH_ANOTHER = 3
-"""Of each of two folders."""
 
 _FOR_THEMSELVES = (2, 3)
 """The clusters of those that break theirs; the first one is for all the others."""
@@ -56,42 +54,41 @@ class _Pytest:
 
 
 def run(
-    folder: str, words: Sequence[str], variables: Mapping[str, str], *, at_once: int = AT_ONCE, meanwhile: str = ""
+    folder: str, words: Sequence[str], variables: Mapping[str, str], *, at_once: int = AT_ONCE, then: str = ""
 ) -> int:
     """
     Run all parts of a folder, with words for pytest. One that breaks off is the last one.
 
-    `meanwhile` is another folder, all of whose tests run side by side during the first parts. What runs beside the
-    first part is shown when it has ended.
+    `then` is another folder, all of whose tests run side by side after the folder's own that do. What runs beside
+    them is shown when it has ended.
     """
-    at_once = min(at_once, _WITH_ANOTHER) if meanwhile else at_once
-    together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)
-    alone = _Pytest(folder, Part.ALONE, words, variables)
+    several = _distributed(f"-n{at_once}")
+    together = [_Pytest(folder, Part.SIDE_BY_SIDE, (*several, *words), variables)]
+    if then:
+        together.append(_Pytest(then, None, several, variables))
     quiet = _Pytest(folder, Part.QUIET, words, variables)
-    beside = []
-    if meanwhile:
-        beside.append(_Pytest(meanwhile, None, _distributed(f"-n{at_once}"), variables))
     if os.environ.get(_YOURS):
-        return _in_turn(_at_once(together, beside), alone, quiet)
-    beside.append(_Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), variables))
-    return _in_turn(_at_once(together, beside), quiet)
+        return _in_turn(*together, _Pytest(folder, Part.ALONE, words, variables), quiet)
+    alone = _Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), variables)
+    print(f"==> {alone.name}, meanwhile")
+    with background(alone.argv, alone.environment) as beside:
+        code = _in_turn(*together)
+    code = _worst(code, beside.code)
+    return code if _is_over(code) else _worst(code, _in_turn(quiet))
 
 
-def _at_once(first: _Pytest, others: Sequence[_Pytest]) -> int:
-    with ExitStack() as beside:
-        for other in others:
-            print(f"==> {other.name}, meanwhile")
-        started = [beside.enter_context(background(other.argv, other.environment)) for other in others]
-        code = _call(first)
-    return _worst(code, *(one.code for one in started))
-
-
-def _in_turn(code: int, *rest: _Pytest) -> int:
-    for one in rest:
-        if code not in (OK, NO_TESTS):
-            break
+def _in_turn(*several: _Pytest) -> int:
+    code = NO_TESTS
+    for one in several:
         code = _worst(code, _call(one))
+        if _is_over(code):
+            break
     return code
+
+
+def _is_over(code: int) -> bool:
+    """Whether a pytest has broken off."""
+    return code not in (OK, NO_TESTS)
 
 
 def _call(one: _Pytest) -> int:
@@ -101,7 +98,7 @@ def _call(one: _Pytest) -> int:
 
 def _worst(*codes: int) -> int:
     """No tests in one of them is fine."""
-    return next((code for code in codes if code not in (OK, NO_TESTS)), min(codes))
+    return next(filter(_is_over, codes), min(codes))
 
 
 def _distributed(*processes: str) -> tuple[str, ...]:

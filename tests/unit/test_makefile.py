@@ -88,7 +88,7 @@ class TestWhatIsStarted:
         assert checkout.calls() == [
             "python -m tests.run layer tests/unit",
             "python -m tests.run layer tests/protocol",
-            "python -m tests.run layer --meanwhile tests/api tests/e2e",
+            "python -m tests.run layer --then tests/api tests/e2e",
         ]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
@@ -151,7 +151,7 @@ class TestWhatIsStarted:
 
         checkout.run("make", "cluster-down")
 
-        assert checkout.calls() == ["python -m tests.kube down"]
+        assert checkout.calls() == ["python -m tests.kube down"] * 3
 
     def test_no_words_list_the_targets_and_start_nothing(self, checkout: Checkout) -> None:
         done = checkout.run("make")

@@ -33,7 +33,7 @@ first: ; $(PYTEST) -x one.py
 layer: ; {python} -m tests.run layer --at-once $(WORKERS) cases
 rest: ; {python} -m tests.run layer --at-once 1 left
 oldest: ; $(PYTEST) oldest.py
-both: ; {python} -m tests.run layer --at-once 1 --meanwhile others cases
+both: ; {python} -m tests.run layer --at-once 1 --then others cases
 other: ; exit 3
 """
 
@@ -301,31 +301,21 @@ def test_on_somebodys_cluster_the_parts_run_in_turn(checkout: Checkout) -> None:
     assert notes == ["together gw0", "on cluster none", "in quiet none"]
 
 
-def test_another_folder_runs_beside_the_first_part_and_its_failures_count(checkout: Checkout) -> None:
-    checkout.write(
-        "cases/test_a.py",
-        "from tests.kube.wait import until\n",
-        """
-def test_waits():
-    other = pathlib.Path("other")
-    until(lambda: other.exists() and other.read_text(), within=60, what="the other folder's test")
-@pytest.mark.quiet
-def test_is_last():
-    assert pathlib.Path("other").read_text() == "all"
-""",
-    )
-    checkout.write(
-        "others/test_b.py",
-        """
-@pytest.mark.alone
-def test_is_seen(): pathlib.Path("other").write_text("all")
-""",
-        FLAKY.format(name="race"),
-    )
+def test_another_folder_runs_before_what_is_quiet_and_its_failures_count(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PARTS)
+    checkout.write("others/test_b.py", PARTS, FLAKY.format(name="race"))
 
     done = checkout.run("test", "both")
 
-    assert (done.returncode, last_line(done)) == (0, "4 passed, 0 failed")
+    assert (done.returncode, last_line(done)) == (0, "7 passed, 0 failed")
+    notes = (checkout.root / "notes").read_text().splitlines()
+    assert [note for note in notes if "cluster" not in note] == [
+        "together gw0",
+        "together gw0",
+        "in quiet gw0",
+        "in quiet none",
+    ]
+    assert sorted(note for note in notes if "cluster" in note) == ["on cluster 2", "on cluster none"]
     assert "\nflaky: others/test_b.py::test_race\n" in done.stdout
 
 
