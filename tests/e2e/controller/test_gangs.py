@@ -120,7 +120,6 @@ def succeeded(jobs: Namespace) -> set[str]:
 
 
 @pytest.mark.full("it shows that the other tests can fail")
-@pytest.mark.one_in(3)
 def test_without_gang_scheduling_each_holds_what_the_other_one_needs(cluster: Ground, jobs: Namespace) -> None:
     with room(cluster, ROOM) as resource:
         pair = two_jobs(jobs, resource)

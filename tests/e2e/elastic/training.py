@@ -20,8 +20,11 @@ from tests.support.ground import Namespace
 
 FINISH = "/tmp/finish"
 
-SELDOM = {"HOROVOD_CYCLE_TIME": "25"}
-"""Ranks look every so many milliseconds what there is to do, for once in each takes a tenth of a processor."""
+SELDOM = {"HOROVOD_CYCLE_TIME": "5"}
+"""
+Ranks look every so many milliseconds what there is to do. Once in each takes a tenth of a processor; but who waits
+for a sum asks all the time until the others have looked.
+"""
 
 _LAST_LINES = 100
 _LOOKS_EVERY = 0.5
