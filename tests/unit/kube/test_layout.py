@@ -18,7 +18,8 @@ node = layout.Node(1)
 print(json.dumps([*map(str, (
     layout.BRIDGE, layout.NETWORK, layout.GATEWAY, layout.POD_NETWORK, layout.SERVICE_NETWORK,
     layout.LOCAL_ADDRESS, layout.FAULT_CHAIN, layout.FORWARD_CHAIN, layout.CGROUP, layout.PROCESS_MARK,
-    node.namespace, node.link, node.address, node.pods, node.cgroup, node.root, paths.STATE, paths.RUN, paths.KUBECONFIG,
+    node.namespace, node.link, node.address, node.pods, node.cgroup, node.root,
+    paths.STATE, paths.RUN, paths.KUBECONFIG,
 ))]))
 """
 
