@@ -102,7 +102,8 @@ def test_a_worker_that_is_only_deleted_takes_uncommitted_steps_along(controller:
         [worker] = on(job, GOES)
         begun = time.time()
         controller.namespace.kubectl("delete", "pod", worker, "--wait=false")
-        run.world(2, since=run.next_world(since=begun, within=WITHIN, at_most=1).at, within=WITHIN)
+        # Its successor may be there before the other one goes on.
+        run.world(2, since=run.next_world(since=begun, within=WITHIN, at_most=2).at, within=WITHIN)
 
     print(f"steps done twice: {repeated(run.steps())}")
     assert broken_promises(run.lines()) == []
