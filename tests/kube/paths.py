@@ -19,18 +19,18 @@ NUMBER = int(os.environ.get(CLUSTER) or 1)
 IS_FIRST = NUMBER == 1
 
 _FIRST = "mpirt-kube"
-_NAMES = (_FIRST, f"{_FIRST}-2", f"{_FIRST}-3")
-NAME = _NAMES[NUMBER - 1]
+_NAMES = {1: _FIRST, 2: f"{_FIRST}-2", 3: f"{_FIRST}-3"}
+NAME = _NAMES[NUMBER]
 SUFFIX = NAME.removeprefix(_FIRST)
 """What tells its names from those of the first."""
 
 KUBECONFIG = PROJECT / ".kube" / f"config{SUFFIX}"
 
-STATES = tuple(Path("/var/lib", name) for name in _NAMES)
-"""Where each cluster that may be on the machine writes."""
+STATES = tuple(Path("/var/lib", name) for name in _NAMES.values())
+"""Where each cluster that may be on the machine writes, the first one's first."""
 
 # Everything the running cluster writes: etcd's data, node roots, logs, pid files.
-STATE = STATES[NUMBER - 1]
+STATE = Path("/var/lib", NAME)
 
 # Sockets and runtime state, gone with a reboot.
 RUN = Path("/run", NAME)
