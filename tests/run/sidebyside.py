@@ -62,10 +62,10 @@ def run(
     `then` is another folder, all of whose tests run side by side after the folder's own that do. What runs beside
     them is shown when it has ended.
     """
-    several = _distributed(f"-n{at_once}")
-    together = [_Pytest(folder, Part.SIDE_BY_SIDE, (*several, *words), variables)]
+    together = [_Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)]
     if then:
-        together.append(_Pytest(then, None, several, variables))
+        # One more: by then most of those that run beside them have ended.
+        together.append(_Pytest(then, None, _distributed(f"-n{at_once + 1}"), variables))
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(_YOURS):
         return _in_turn(*together, _Pytest(folder, Part.ALONE, words, variables), quiet)
