@@ -13,6 +13,17 @@ from tests.protocol.ahead import selected
 from tests.protocol.discover.program import Ended, Program, worker
 from tests.protocol.discover.scenes import Scene, Scenes
 
+# Each case starts a Python. So many of a function are in the merge tier. What decides has its own tests in
+# tests/unit/discover and tests/unit/kubeapi, with all cases.
+_SAMPLE = 5
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        is_own = item.path.is_relative_to(Path(__file__).parent)
+        if is_own and item.get_closest_marker("sample") is None:
+            item.add_marker(pytest.mark.sample(_SAMPLE))
+
 
 @pytest.fixture
 def program(apiserver: ApiServer, tmp_path: Path) -> Program:

@@ -94,6 +94,7 @@ class TestTheAnswer:
 
         assert (ended.output, ended.errors) == (HOSTS, "")
 
+    @pytest.mark.sample(1)
     @pytest.mark.parametrize("form", ["horovod", "hostfile", "json"])
     def test_has_the_same_words_for_pods_of_all_kinds(self, boarded: Boarded, form: str) -> None:
         boarded.server.world.put(*MANY_KINDS)
@@ -188,6 +189,7 @@ class TestTheApiServerIsAsked:
         assert ended.errors.startswith(FROM_THE_API_SERVER)
         assert boarded.lists() > lists
 
+    @pytest.mark.sample(1)
     @pytest.mark.parametrize(
         "words",
         [("--job", "train"), ("--selector", "app=x"), ("--selector", "mpirt.dev/job=train", "--namespace", "ml2")],
@@ -216,6 +218,7 @@ class TestTheApiServerIsAsked:
 
         self.by_the_api_server(boarded, "is relative to the agent's folder", KUBECONFIG=relative)
 
+    @pytest.mark.sample(1)
     @pytest.mark.parametrize("setting", ["off", "sometimes", "/nowhere"])
     def test_where_no_switchboard_is_wanted_or_found(self, boarded: Boarded, setting: str) -> None:
         ended = boarded.job(MPIRT_SWITCHBOARD=setting)

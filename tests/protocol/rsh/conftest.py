@@ -24,12 +24,24 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 # Of the commands that are run each by itself, one in so many is in the merge tier: their twins all are.
 _TWINS = 4
+# Each case starts an agent, most of them a Python. So many of a function are in the merge tier, in either form;
+# of the cases of a table, so many of each code. What decides has its own tests in tests/unit, with all cases.
+_SAMPLE, _SAMPLE_OF_CODE = 5, 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
+    for item in (item for item in items if item.path.is_relative_to(Path(__file__).parent)):
         if _form(item) is Form.DIRECT:
             item.add_marker(pytest.mark.one_in(_TWINS))
+        if item.get_closest_marker("sample") is None:
+            item.add_marker(_sample(item))
+
+
+def _sample(item: pytest.Item) -> pytest.MarkDecorator:
+    spec = getattr(item, "callspec", None)
+    values = () if spec is None else spec.params.values()
+    code = next((value.code for value in values if isinstance(value, Case)), None)
+    return pytest.mark.sample(_SAMPLE) if code is None else pytest.mark.sample(_SAMPLE_OF_CODE, of=f"code {code}")
 
 
 def _form(item: pytest.Item) -> Form | None:
