@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import sizes
 from tests.unit.keeper.client import Kind
 from tests.unit.keeper.fuzz import compile_keeper, fuzz, fuzz_starts, session
 
@@ -17,7 +18,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_keeper_survives_random_and_mutated_frames(sanitized: Path) -> None:
-    fuzz(sanitized, inputs=3000, seed=20, checks=10)
+    fuzz(sanitized, inputs=sizes.of(merge=1000, full=3000), seed=20, checks=10)
 
 
 def test_a_keeper_answers_every_broken_start_with_failed(sanitized: Path) -> None:

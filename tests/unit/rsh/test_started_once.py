@@ -12,6 +12,8 @@ def one_for_all_attempts(nonce: str) -> str:
     return nonce.rpartition("a")[0]
 
 
+# One of the two searches, which the commit draws.
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("limits", "states"), [(Limits(connections=3), 2000), (Limits(connections=2, takeovers=1), 900)]
 )

@@ -194,7 +194,7 @@ def problems(plan: Callable[[], Plan], what: str, body: Body) -> Iterator[str]:
 
 
 # The search is the same in each of them, and long.
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "world",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpirt.controller.loop.reconcile import Result
 from mpirt.controller.model.outcomes import Exists, Refused
+from tests.support import sizes
 from tests.unit.controller.loop.ground import Ground, begun, created
 from tests.unit.controller.world import writes
 
@@ -32,7 +33,7 @@ class TestAQuota:
         )
 
     def test_is_asked_again_once_for_all_workers_with_growing_delays(self) -> None:
-        ground = begun(60)
+        ground = begun(sizes.of(merge=12, full=60))
         ground.answers["Create Pod"] = Refused(QUOTA, final=False)
         asked = []
         for second in range(0, 1500, 5):
