@@ -107,9 +107,13 @@ TIERED := pytest -p tests.run.selection
 # Parts of tests/protocol that take as long as what is left of it.
 SESSIONS := tests/protocol/rsh
 SWITCHBOARDS := $(addprefix tests/protocol/,discover switchboard)
-# Unit tests of what is no module that only computes. Where branches are counted they would take longer.
-UNCOUNTED := $(addprefix tests/unit/,agent demo images keeper test_docs.py test_imports.py test_install.py test_layers.py \
-  test_packaging.py $(addprefix rsh/test_,started_once.py wrapper_in_shells.py wrapper_ends_in_shells.py))
+# Unit tests of what is no module that only computes, and long ones that take no branch which others don't take: where
+# branches are counted, Python needs three times as long.
+UNCOUNTED := $(addprefix tests/unit/,agent api demo e2e images keeper kube run test_ci.py test_docs.py test_imports.py \
+  test_install.py test_layers.py test_makefile.py test_packaging.py test_promises.py \
+  controller/loop/test_refused_workers.py kubeapi/test_jsontext.py \
+  $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py) \
+  $(addprefix rsh/test_,started_once.py wrapper_in_shells.py wrapper_ends_in_shells.py))
 
 # Run six commands at once and show the others' output after the first's. They wait half of their time.
 define side-by-side
