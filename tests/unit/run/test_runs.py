@@ -37,10 +37,6 @@ both: ; {python} -m tests.run layer --at-once 1 --then others cases
 other: ; exit 3
 """
 
-# Each is a Make and several pytests. What they decide has its own tests in test_verdict.py, test_tiers.py and
-# test_summary.py, which all run.
-pytestmark = pytest.mark.one_in(3)
-
 # What these small ones don't need takes half of their time.
 _LEFT_OUT = "-p no:hypothesispytest -p no:cacheprovider"
 
