@@ -25,7 +25,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 # Of the commands that are run each by itself, one in so many is in the merge tier: their twins all are.
 _TWINS = 4
 # Each case starts an agent, most of them a Python. So many of a function are in the merge tier, in either form;
-# of the cases of a table, so many of each code. What decides has its own tests in tests/unit, with all cases.
+# of the cases of a table, so many of each code. The full tier, a slice of which CI runs each time, has all.
 _SAMPLE, _SAMPLE_OF_CODE = 5, 3
 
 
