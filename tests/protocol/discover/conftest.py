@@ -13,8 +13,8 @@ from tests.protocol.ahead import selected
 from tests.protocol.discover.program import Ended, Program, worker
 from tests.protocol.discover.scenes import Scene, Scenes
 
-# Each case starts a Python. So many of a function are in the merge tier; the full tier, a slice of which CI runs each
-# time, has all.
+# Each case starts a Python. So many of a function are in the merge tier; the full tier, a slice of which CI runs
+# each time, has all.
 _SAMPLE = 5
 
 
