@@ -147,7 +147,6 @@ def test_a_task_that_is_deleted_takes_its_pod_with_it(tasks: Namespace) -> None:
 @promise(
     "A foreign pod with the name of a GPUTask is left alone, and the task runs when it is gone.", of="GPUTask"
 )
-@pytest.mark.one_in(3)
 def test_a_pod_of_somebody_else_is_left_alone_and_the_task_continues_when_it_is_gone(tasks: Namespace) -> None:
     task = Task(tasks, job_name("taken"))
     tasks.kubectl.apply(plain_pod(task.name, image="busybox"))

@@ -65,7 +65,6 @@ def test_it_says_on_which_pod_and_node_each_rank_ran_and_leaves_nothing(ready: G
 
 
 @promise("make demo runs on the cluster of the current context, and KEEP=yes keeps the job.", of="installation")
-@pytest.mark.one_in(3)
 def test_on_the_current_context_it_uses_the_images_that_it_is_told_and_leaves_what_is_to_be_kept(
     ready: Ground, tmp_path: Path
 ) -> None:

@@ -14,7 +14,9 @@ from enum import Enum
 
 from tests.run.tiers import TESTS_OF_TOOLS
 
-_MARK, _FULL, _MODULE_MARKS = "promise", "full", "pytestmark"
+_MARK, _MODULE_MARKS = "promise", "pytestmark"
+# The merge tier may be without them.
+_FULL = {"pytest.mark.full", "pytest.mark.one_in"}
 
 
 class Tier(Enum):
@@ -146,7 +148,7 @@ def _listed(value: ast.expr) -> list[ast.expr]:
 
 
 def _is_full(marks: Iterable[ast.expr]) -> bool:
-    return any(_name(mark) == f"pytest.mark.{_FULL}" for mark in marks)
+    return any(_name(mark) in _FULL for mark in marks)
 
 
 def _is_promise(node: ast.expr) -> bool:

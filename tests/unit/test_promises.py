@@ -87,6 +87,7 @@ class TestTiers:
         "text",
         [
             pytest.param("@{}\n@pytest.mark.full('why')\ndef test_one(): pass", id="function"),
+            pytest.param("@{}\n@pytest.mark.one_in(3)\ndef test_one(): pass", id="only at times"),
             pytest.param(
                 "@pytest.mark.full('why')\nclass TestA:\n    @{}\n    def test_one(self): pass", id="class"
             ),

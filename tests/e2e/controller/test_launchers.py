@@ -94,7 +94,6 @@ def test_each_rank_runs_on_a_worker_of_its_own(
 
 
 @promise("Ranks run in the main container of a worker, beside sidecars.", of="MPIJob")
-@pytest.mark.one_in(3)
 def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespace) -> None:
     sidecar = {"name": "side", "image": jobs.ground.image("busybox"), "imagePullPolicy": "IfNotPresent"}
     idle = {"name": "mpi", "image": jobs.ground.image("openmpi4"), "imagePullPolicy": "IfNotPresent"}
@@ -113,7 +112,6 @@ def test_a_worker_with_a_sidecar_runs_ranks_in_its_main_container(jobs: Namespac
 
 
 @promise("With runLauncherAsWorker ranks run in the launcher, too.", of="MPIJob")
-@pytest.mark.one_in(3)
 def test_the_launcher_works_too_where_it_is_told_to(jobs: Namespace) -> None:
     command = [word if word != "2" else "3" for word in OPENMPI]
     job = submit(jobs, job_name("too"), "openmpi4", command, runLauncherAsWorker=True)

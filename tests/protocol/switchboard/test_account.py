@@ -7,8 +7,10 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mpirt import account, agent
@@ -60,6 +62,14 @@ def begun_by_the_first_process(yard: Yard, file: Path, script: str) -> subproces
     assert process.stdout is not None
     assert process.stdout.readline() == BEGUN
     return process
+
+
+def has_an_agent(launcher: subprocess.Popen[bytes]) -> bool:
+    """Whether the agent of one that runs under mpirt-init has not ended."""
+    with suppress(psutil.NoSuchProcess):
+        [shell] = psutil.Process(launcher.pid).children()
+        return any(child.status() != psutil.STATUS_ZOMBIE for child in shell.children())
+    return False
 
 
 def wait_for(file: Path, wanted: Account) -> None:
@@ -164,6 +174,7 @@ def test_a_command_whose_end_nobody_can_tell_is_never_settled(yard: Yard, file: 
 
 def test_a_launcher_that_has_waited_for_its_commands_ends_at_once(yard: Yard, file: Path) -> None:
     launcher = begun_by_the_first_process(yard, file, "echo begun")
+    until(lambda: not has_an_agent(launcher), within=30.0, what="the agent's end")
 
     launcher.communicate(timeout=PATIENCE)
 
