@@ -69,7 +69,9 @@ def run(
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(_YOURS):
         return _in_turn(*together, _Pytest(folder, Part.ALONE, words, variables), quiet)
-    alone = _Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), variables)
+    # With -n0 among the words there is one process, which has the first of these clusters.
+    on_its_own = {**variables, CLUSTER: str(_FOR_THEMSELVES[0])}
+    alone = _Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), on_its_own)
     print(f"==> {alone.name}, meanwhile")
     with background(alone.argv, alone.environment) as beside:
         code = _in_turn(*together)

@@ -291,6 +291,16 @@ def test_a_layer_runs_all_parts_and_a_failure_in_any_of_them_once_more(checkout:
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
 
 
+def test_in_one_process_each_too_what_breaks_its_cluster_has_its_own(checkout: Checkout) -> None:
+    checkout.write("cases/test_a.py", PARTS)
+
+    done = checkout.run("layer", "cases", "-n0")
+
+    assert (done.returncode, last_line(done)) == (0, "3 passed, 0 failed")
+    notes = (checkout.root / "notes").read_text().splitlines()
+    assert sorted(notes) == ["in quiet none", "on cluster 2", "together none"]
+
+
 def test_on_somebodys_cluster_the_parts_run_in_turn(checkout: Checkout) -> None:
     checkout.write("cases/test_a.py", PARTS)
 
