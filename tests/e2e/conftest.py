@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "fault" in _fixtures_of(item):
             item.add_marker(pytest.mark.alone)
-    if not os.environ.get(ground.OWN_CLUSTER):
+    if not os.environ.get(paths.OWN_CLUSTER):
         return
     breaking = [item for item in items if {"fault", "own_cluster"} & _fixtures_of(item)]
     config.hook.pytest_deselected(items=breaking)

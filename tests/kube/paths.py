@@ -13,8 +13,10 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
+OWN_CLUSTER = "MPIRT_TEST_KUBECONFIG"
+"""The variable that names the kubeconfig of a cluster that the user has; tests use that one then."""
 CLUSTER = "MPIRT_TEST_CLUSTER"
-"""The variable that names the cluster by its number; the first without it."""
+"""The variable that names one of ours by its number; the first without it."""
 NUMBER = int(os.environ.get(CLUSTER) or 1)
 IS_FIRST = NUMBER == 1
 

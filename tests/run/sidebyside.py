@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.kube.paths import CLUSTER
+from tests.kube.paths import CLUSTER, OWN_CLUSTER
 from tests.run import selection
 from tests.run.processes import background, call
 from tests.run.records import NO_TESTS, OK
@@ -26,9 +26,6 @@ AT_ONCE = 3
 
 _FOR_THEMSELVES = (2, 3)
 """The clusters of those that break theirs; the first one is for all the others."""
-
-_YOURS = "MPIRT_TEST_KUBECONFIG"
-"""The variable that names somebody's cluster, who has no others."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def run(
         # One more: by then most of those that run beside them have ended.
         together.append(_Pytest(then, None, _distributed(f"-n{at_once + 1}"), variables))
     quiet = _Pytest(folder, Part.QUIET, words, variables)
-    if os.environ.get(_YOURS):
+    if os.environ.get(OWN_CLUSTER):
         return _in_turn(*together, _Pytest(folder, Part.ALONE, words, variables), quiet)
     # With -n0 among the words there is one process, which has the first of these clusters.
     on_its_own = {**variables, CLUSTER: str(_FOR_THEMSELVES[0])}

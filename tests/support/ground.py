@@ -21,10 +21,10 @@ from tests.kube import cluster, faults
 from tests.kube.errors import ClusterError
 from tests.kube.kubectl import Kubectl, is_ready
 from tests.kube.layout import Node
+from tests.kube.paths import OWN_CLUSTER
 from tests.kube.wait import until
 from tests.support import manifests
 
-OWN_CLUSTER = "MPIRT_TEST_KUBECONFIG"
 OWN_IMAGES = "MPIRT_TEST_IMAGES"
 OWN_KUBERNETES = "MPIRT_TEST_KUBERNETES"
 
