@@ -55,7 +55,7 @@ def cli() -> None:
     Examples:
       python -m tests.run test --tier merge check cluster e2e   these targets, with second chances
       python -m tests.run soak --times 5 check cluster e2e      five times, without, and what failed how often
-      python -m tests.run layer tests/e2e -k mpirun -x          one folder: side by side, then alone
+      python -m tests.run layer tests/e2e -k mpirun -x          all parts of one folder
     """
 
 
@@ -121,7 +121,9 @@ def soak(times: int, tier: str, targets: tuple[str, ...]) -> None:
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def layer(at_once: int, then: str, folder: str, words: tuple[str, ...]) -> None:
     """
-    Run the tests of FOLDER: side by side, then those that run alone. WORDS are for pytest.
+    Run the tests of FOLDER: side by side, those that break their cluster meanwhile, quiet ones last.
+
+    WORDS are for pytest.
 
     Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
     """
