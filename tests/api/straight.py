@@ -1,5 +1,5 @@
 """
-Requests to a plane's API server, an administrator's or somebody else's, by their paths.
+Requests to a plane's API server by path, as administrator or with another user's token.
 
 For tests that make hundreds of them, or that have to hear of every change at once. Every method may be called from
 any thread.

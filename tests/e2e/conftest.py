@@ -59,8 +59,8 @@ def by_an_own_switchboard(board: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """
-    A cluster that runs. At the end somebody else's has no namespace of this process left; one that only this
-    process has used is gone, and takes no processor from what comes next.
+    A running cluster. At the end, the namespaces of this process are removed from a user's cluster. A second or
+    third cluster of ours is removed itself, so that it takes no CPU time from the tests that follow.
     """
     found = _find(tmp_path_factory.getbasetemp())
     yield found

@@ -89,7 +89,7 @@ def load_images(names: Sequence[str] | None = None) -> list[images.Archive]:
 
 @contextmanager
 def enforcing_policies() -> Iterator[None]:
-    """Network policies are enforced during the block, and by nobody otherwise."""
+    """Enforce network policies during the block; outside of it they have no effect."""
     found = binaries()
     members = state.running().members
     for node in members:
@@ -125,7 +125,7 @@ def lock() -> Iterator[None]:
 
 
 def _version(wanted: str | None, present: State | None) -> str:
-    """What is wanted; else what runs, in the first cluster, before that in this one; else the newest."""
+    """What is wanted, else the version of the first cluster, else that of this one, else the newest."""
     running = (one.kubernetes for one in (state.of_the_first(), present) if one)
     return wanted or next((minor for minor in running if minor in modules.minors()), modules.newest())
 

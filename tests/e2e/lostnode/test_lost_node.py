@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
 
 # A keeper that hears nothing on an open connection waits for 40 s, however short the lease is.
 COMMAND_ENDS_WITHIN = 60.0
-# Far below the patience with a node: who waits for the lost one pauses for longer.
+# Far below the time for which mpirt-rsh waits for a node: a command that waited for the lost one would exceed it.
 _LONGEST_PAUSE = 10.0
 
 
