@@ -144,23 +144,21 @@ unit: may-check venv programs ## tests of values: no socket, no cluster
 protocol: venv programs ## tests against a loopback API server
 	$(BIN)/python -m pytest tests/protocol $(PYTEST_ARGS)
 
-# More at once than processors: they wait for leases and pods most of their time. Large files first, as they last.
+# More at once than processors: they wait for leases and pods most of their time.
 api: venv programs ## tests of the controller on a real control plane without nodes
-	@$(BIN)/python -m tests.run layer --at-once 6 tests/api --loadscope-reorder $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer --at-once 4 tests/api $(PYTEST_ARGS)
 
 e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
 # Beside both run those of e2e that have a cluster for themselves.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
-	@$(BIN)/python -m tests.run layer --then tests/api tests/e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer --beside tests/api tests/e2e $(PYTEST_ARGS)
 
 # Of what the tier leaves out, which is TEST_RUN_TIER.
 .PHONY: rest
 rest: venv programs
-	@$(BIN)/python -m tests.run layer tests/unit
-	@$(BIN)/python -m tests.run layer tests/protocol
-	@$(BIN)/python -m tests.run layer --then tests/api tests/e2e
+	@$(BIN)/python -m tests.run layer $(addprefix --beside tests/,unit protocol api) tests/e2e
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

@@ -28,7 +28,7 @@ from tests.support.ground import Ground, Namespace
 from tests.support.mpijobs import MpiJob, manifest
 from tests.support.watching import State, watch
 
-JOBS, AT_ONCE = sizes.of(merge=30, full=200), 10
+JOBS, AT_ONCE = sizes.of(merge=12, full=200), sizes.of(merge=4, full=10)
 # Of a job: two pods.
 CPU = 0.2
 

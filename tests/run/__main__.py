@@ -114,12 +114,10 @@ def soak(times: int, tier: str, targets: tuple[str, ...]) -> None:
 @click.option(
     "--at-once", type=click.IntRange(1), default=sidebyside.AT_ONCE, show_default=True, help="How many processes."
 )
-@click.option(
-    "--then", metavar="OTHER", default="", help="A folder whose tests run side by side after those of FOLDER."
-)
+@click.option("--beside", metavar="OTHER", multiple=True, help="A folder all of whose tests run meanwhile.")
 @click.argument("folder")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def layer(at_once: int, then: str, folder: str, words: tuple[str, ...]) -> None:
+def layer(at_once: int, beside: tuple[str, ...], folder: str, words: tuple[str, ...]) -> None:
     """
     Run the tests of FOLDER: side by side, those that break their cluster meanwhile, quiet ones last.
 
@@ -128,7 +126,7 @@ def layer(at_once: int, then: str, folder: str, words: tuple[str, ...]) -> None:
     Started by a person, it sums up and gives no second chances. As part of a run it leaves both to the run.
     """
     if recorder.FOLDER in os.environ:
-        code = sidebyside.run(folder, words, {}, at_once=at_once, then=then)
+        code = sidebyside.run(folder, words, {}, at_once=at_once, beside=beside)
         # A tier may have nothing of a folder.
         sys.exit(OK if code == NO_TESTS and os.environ.get(selection.TIER) else code)
     build = BUILD / Path(folder).name
@@ -136,7 +134,7 @@ def layer(at_once: int, then: str, folder: str, words: tuple[str, ...]) -> None:
     records = build / "records"
     began = time.monotonic()
     variables = recorder.variables(records, os.environ)
-    code = sidebyside.run(folder, words, variables, at_once=at_once, then=then)
+    code = sidebyside.run(folder, words, variables, at_once=at_once, beside=beside)
     made = Stage(folder, time.monotonic() - began, code, recorder.read_all(records))
     for failed in made.failed:
         processes.keep_log(failed, build / FAILED / log_folder(failed.name))

@@ -1,8 +1,9 @@
 """
-A layer in three parts. Two run at once: tests that don't disturb each other, several at a time, and tests that
-break their cluster, each on one that it has for itself. Then, with nothing beside them, those that judge a speed.
+A layer in parts that run at once: tests that don't disturb each other, tests that break their cluster, each on one
+that it has for itself, and other folders. Then, with nothing beside them, those that judge a speed.
 
-More at once would not be sooner: tests that wait for a processor ask, give up and begin anew instead.
+More at once would not be sooner: who waits for a processor asks again, gives up and begins anew, so that each test
+takes more of them.
 
 The tests of a file stay in one process and in their order, so that its fixtures are made once. Files are started
 in the order in which pytest finds them, so that those with the fixtures of one package follow each other.
@@ -12,17 +13,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.kube.paths import CLUSTER, OWN_CLUSTER
 from tests.run import selection
-from tests.run.processes import background, call
+from tests.run.processes import Background, background, call
 from tests.run.records import NO_TESTS, OK
 from tests.run.selection import Part
 
-AT_ONCE = 3
-"""More than processors: tests of a cluster wait for pods most of their time."""
+AT_ONCE = 2
+"""Processes for each folder: tests of a cluster wait for pods half of their time."""
 
 _FOR_THEMSELVES = (2, 3)
 """The clusters of those that break theirs; the first one is for all the others."""
@@ -51,28 +53,30 @@ class _Pytest:
 
 
 def run(
-    folder: str, words: Sequence[str], variables: Mapping[str, str], *, at_once: int = AT_ONCE, then: str = ""
+    folder: str,
+    words: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    at_once: int = AT_ONCE,
+    beside: Sequence[str] = (),
 ) -> int:
     """
-    Run all parts of a folder, with words for pytest. One that breaks off is the last one.
+    Run all parts of a folder, with words for pytest, and all tests of other folders beside it.
 
-    `then` is another folder, all of whose tests run side by side after the folder's own that do. What runs beside
-    them is shown when it has ended.
+    One that breaks off is the last one. What runs beside the folder's own is shown when it has ended.
     """
-    together = [_Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)]
-    if then:
-        # One more: by then most of those that run beside them have ended.
-        together.append(_Pytest(then, None, _distributed(f"-n{at_once + 1}"), variables))
+    together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)
+    others = [_Pytest(other, None, _distributed(f"-n{at_once}"), variables) for other in beside]
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(OWN_CLUSTER):
-        return _in_turn(*together, _Pytest(folder, Part.ALONE, words, variables), quiet)
+        return _in_turn(together, *others, _Pytest(folder, Part.ALONE, words, variables), quiet)
     # With -n0 among the words there is one process, which has the first of these clusters.
     on_its_own = {**variables, CLUSTER: str(_FOR_THEMSELVES[0])}
     alone = _Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), on_its_own)
-    print(f"==> {alone.name}, meanwhile")
-    with background(alone.argv, alone.environment) as beside:
-        code = _in_turn(*together)
-    code = _worst(code, beside.code)
+    with ExitStack() as stack:
+        meanwhile = [stack.enter_context(_meanwhile(one)) for one in (alone, *others)]
+        code = _in_turn(together)
+    code = _worst(code, *(each.code for each in meanwhile))
     return code if _is_over(code) else _worst(code, _in_turn(quiet))
 
 
@@ -93,6 +97,13 @@ def _is_over(code: int) -> bool:
 def _call(one: _Pytest) -> int:
     print(f"==> {one.name}")
     return call(one.argv, one.environment)
+
+
+@contextmanager
+def _meanwhile(one: _Pytest) -> Iterator[Background]:
+    print(f"==> {one.name}, meanwhile")
+    with background(one.argv, one.environment) as beside:
+        yield beside
 
 
 def _worst(*codes: int) -> int:

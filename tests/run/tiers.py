@@ -21,9 +21,10 @@ TOOLS = (
 
 TESTS_OF_TOOLS = (
     "tests/api/test_plane.py", "tests/api/test_direct.py", "tests/e2e/rsh/test_benchmark.py",
-    "tests/e2e/test_faults.py", "tests/e2e/test_up_and_down.py", "tests/protocol/test_apiserver.py",
-    "tests/protocol/test_fleet", "tests/unit/api/", "tests/unit/e2e/", "tests/unit/kube/", "tests/unit/run/",
-    "tests/unit/test_ci.py", "tests/unit/test_makefile.py",
+    "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py", "tests/e2e/test_network.py",
+    "tests/e2e/test_up_and_down.py", "tests/protocol/test_apiserver.py", "tests/protocol/test_fleet",
+    "tests/unit/api/", "tests/unit/e2e/", "tests/unit/kube/", "tests/unit/run/", "tests/unit/test_ci.py",
+    "tests/unit/test_makefile.py",
 )  # fmt: skip
 
 # What a file is taken to last of which nothing is known.

@@ -85,11 +85,8 @@ class TestWhatIsStarted:
     def test_a_slice_is_of_every_layer(self, checkout: Checkout) -> None:
         checkout.run("make", "rest")
 
-        assert checkout.calls() == [
-            "python -m tests.run layer tests/unit",
-            "python -m tests.run layer tests/protocol",
-            "python -m tests.run layer --then tests/api tests/e2e",
-        ]
+        others = "--beside tests/unit --beside tests/protocol --beside tests/api"
+        assert checkout.calls() == [f"python -m tests.run layer {others} tests/e2e"]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
