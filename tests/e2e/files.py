@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.ground import Namespace
@@ -24,16 +24,25 @@ def put(
     assert int(said) == len(content)
 
 
-def put_folders(namespace: Namespace, pod: str, target: str, folders: Iterable[Path]) -> None:
-    """Copy folders into a folder of the pod, with their names, without what Python compiled."""
+def put_all(
+    namespace: Namespace,
+    pod: str,
+    *,
+    programs: Mapping[str, bytes],
+    texts: Mapping[str, bytes],
+    folders: Mapping[str, Path] | None = None,
+) -> None:
+    """Write many files into a pod by one command: programs and texts by their paths there, and folders of here."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for folder in folders:
-            for file in sorted(folder.rglob("*")):
-                if file.is_file() and file.suffix != ".pyc":
-                    tar.add(file, str(file.relative_to(folder.parent)))
-    unpack = 'mkdir -p "$1" && tar -x -C "$1" -f - && echo unpacked'
-    said = _feed(namespace, pod, "", packed.getvalue(), "/bin/sh", "-c", unpack, "sh", target)
+        for mode, files in ((0o755, programs), (0o644, texts)):
+            for path, content in files.items():
+                member = tarfile.TarInfo(path.lstrip("/"))
+                member.mode, member.size = mode, len(content)
+                tar.addfile(member, io.BytesIO(content))
+        for path, folder in (folders or {}).items():
+            tar.add(folder, path.lstrip("/"))
+    said = _feed(namespace, pod, "", packed.getvalue(), "/bin/sh", "-c", "tar -x -C / -f - && echo unpacked")
     assert said == b"unpacked\n"
 
 

@@ -37,8 +37,7 @@ def launcher(namespace: Namespace, image: str, *, hosts: Sequence[str], host_lin
     account = namespace.account("launcher", rules=_RULES)
     namespace.kubectl.apply(manifests.headless_service("launcher"))
     pod = namespace.pod("launcher", image, service_account=account)
-    files.put(namespace, pod, KUBECTL, namespace.ground.kubectl.program.read_bytes(), mode="755")
-    files.put(namespace, pod, AGENT, script(), mode="755")
+    programs = {KUBECTL: namespace.ground.kubectl.program.read_bytes(), AGENT: script()}
     hostfile = "".join(host_line.format(host) + "\n" for host in hosts)
-    files.put(namespace, pod, HOSTFILE, hostfile.encode())
+    files.put_all(namespace, pod, programs=programs, texts={HOSTFILE: hostfile.encode()})
     return pod

@@ -13,12 +13,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from deploy import render
 from tests.kube import buildcache
+from tests.kube.kubectl import Kubectl
 from tests.kube.paths import PROJECT
 from tests.kube.wait import until
 from tests.support import ground
@@ -36,8 +39,8 @@ class Deployed:
 
     def holder(self) -> str:
         """The process that acts; empty if the lease is free, or not there yet."""
-        path = "--output=jsonpath={.spec.holderIdentity}"
-        return self.namespace.kubectl("get", "lease", NAME, path, "--ignore-not-found").stdout
+        leases = self.namespace.kubectl.get("leases", f"--field-selector=metadata.name={NAME}")
+        return str(leases[0]["spec"].get("holderIdentity") or "") if leases else ""
 
     def leader(self) -> str:
         """The pod of that process."""
@@ -67,8 +70,8 @@ class Deployed:
         Jobs and pods first: the namespace controller looks ever more rarely while some are left.
         """
         kubectl = self.namespace.kubectl
-        kubectl("delete", "mpijobs.kubeflow.org", "--all", "--wait=false")
-        kubectl("delete", "deployments,statefulsets,jobs,pods", "--all", "--grace-period=1", "--wait=false")
+        kubectl.delete("mpijobs.kubeflow.org")
+        kubectl.delete("deployments,statefulsets,jobs,pods", grace=1)
         everything = [
             f"{kind}/{self.namespace.name}" for kind in ("clusterrolebinding", "clusterrole", "namespace")
         ]
@@ -87,7 +90,7 @@ def install(
     namespace = ground.fresh_namespace(cluster, folder)
     if sees_nodes:
         _let_see_nodes(namespace)
-    namespace.kubectl("apply", "--filename=-", stdin=_manifests(cluster, namespace.name, environment or {}))
+    namespace.kubectl.apply(*yaml.safe_load_all(_manifests(cluster, namespace.name, environment or {})))
     namespace.wait_until_all_ready(f"deployment/{NAME}")
     deployed = Deployed(namespace)
     until(deployed.leader, within=30, what="a controller that leads")
@@ -95,14 +98,20 @@ def install(
 
 
 def apply_crds(cluster: Ground) -> None:
-    """Apply the project's CRDs; returns when they are served."""
+    """Apply the project's CRDs, if this process has not yet or they have gone; returns when they are served."""
+    names = _applied(cluster.kubectl)
+    if not all(cluster.kubectl.get("crds", f"--field-selector=metadata.name={name}") for name in names):
+        _applied.cache_clear()
+        _applied(cluster.kubectl)
+
+
+@cache
+def _applied(kubectl: Kubectl) -> tuple[str, ...]:
+    """Their names. kubectl needs a second of a processor for them."""
     with buildcache.exclusive(Path(tempfile.gettempdir()) / "mpirt-crds.lock"):
-        cluster.kubectl("apply", "--kustomize", str(PROJECT / "crds"))
-    until(
-        lambda: cluster.kubectl("get", "mpijobs.kubeflow.org", check=False).returncode == 0,
-        within=30,
-        what="the API server to serve MPIJobs",
-    )
+        said = kubectl("apply", "--kustomize", str(PROJECT / "crds"), "--output=name").stdout.split()
+    kubectl("wait", "--for=condition=Established", "--timeout=30s", *said)
+    return tuple(each.partition("/")[2] for each in said)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ _WORKERS = 2
 _RANKS = 4
 _LAST_LINES = 30
 # One that is on the way in when the job is asked how it goes.
-_PAUSE = 0.4
+_PAUSE = 1
 
 _SHELL = f'h=$(hostname); n=0; until [ -e {ENOUGH} ]; do n=$((n + 1)); echo "$h $$ $n"; sleep {_PAUSE}; done'
 
@@ -165,7 +165,7 @@ class Job:
         if self.code() is not None:
             raise ClusterError(f"{self.kind.name} has ended: {self.errors()}")
 
-    def goes_on(self, before: Numbers, more: int = 10) -> bool:
+    def goes_on(self, before: Numbers, more: int = 4) -> bool:
         """Whether each of those processes has counted on since."""
         now = self.numbers()
         return all(len(now.get(who, [])) >= len(numbers) + more for who, numbers in before.items())

@@ -65,9 +65,8 @@ def start(
     # What the run is about, for agents in pods as for those that tests start themselves.
     main["env"] = [{"name": name, "value": text} for name, text in _settings().items()]
     pod = namespace.pod(name, image, service_account=account, **{"containers": [main], **spec})
-    put_mpirt(namespace, pod)
     hostfile = "".join(host_line.format(worker) + "\n" for worker in workers)
-    files.put(namespace, pod, HOSTFILE, hostfile.encode())
+    put_mpirt(namespace, pod, {HOSTFILE: hostfile.encode()})
     return pod
 
 
@@ -96,11 +95,11 @@ def _settings() -> dict[str, str]:
     return {name: text for name, text in wanted.items() if text}
 
 
-def put_mpirt(namespace: Namespace, pod: str) -> None:
-    """Put mpirt and its programs where pip, and `mpirt shims`, would."""
-    files.put_folders(namespace, pod, _LIBRARY, [_installed("mpirt")])
-    for path, program in _PROGRAMS.items():
-        files.put(namespace, pod, path, _script(program).encode(), mode="755")
+def put_mpirt(namespace: Namespace, pod: str, texts: Mapping[str, bytes] | None = None) -> None:
+    """Put mpirt and its programs where pip, and `mpirt shims`, would, as compiled as they are, and texts."""
+    programs = {path: _script(program).encode() for path, program in _PROGRAMS.items()}
+    library = {f"{_LIBRARY}/mpirt": _installed("mpirt")}
+    files.put_all(namespace, pod, programs=programs, texts=texts or {}, folders=library)
 
 
 def _script(program: str) -> str:

@@ -25,7 +25,7 @@ from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.kube.wait import until
 from tests.promises import promise
-from tests.support import forms
+from tests.support import forms, sizes
 from tests.support.forms import Form
 from tests.support.ground import Namespace
 
@@ -34,7 +34,7 @@ Workers = Callable[[int, str], list[str]]
 # They use all processors.
 pytestmark = pytest.mark.alone
 
-_AGENTS = 64
+_AGENTS = sizes.of(merge=24, full=64)
 _LINES, _BLOCK = 20_000, 500
 _PADDING = "0123456789abcdef" * 4
 _GO = "/tmp/go"
@@ -45,7 +45,7 @@ while [ $n -lt {_LINES} ]; do
     n=$((n + 1))
     echo "$n {_PADDING}"
     [ $((n % {_BLOCK})) -ne 0 ] || sleep 0.25
-    [ $n -ne {_LINES - _BLOCK} ] || until [ -e {_GO} ]; do sleep 0.25; done
+    [ $n -ne {_LINES - _BLOCK} ] || until [ -e {_GO} ]; do sleep 1; done
 done
 """
 _EXPECTED = b"".join(b"%d %s\n" % (number, _PADDING.encode()) for number in range(1, _LINES + 1))

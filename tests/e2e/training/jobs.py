@@ -7,7 +7,6 @@ it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,13 +159,16 @@ def submit(
     if speaks_last:
         main = body["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
         main["command"] = list(lastwords.COMMAND)
-    namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+    namespace.kubectl.apply(body)
     return Job(namespace, name)
 
 
 def example(namespace: Namespace) -> dict[str, Any]:
     """The example's job with this cluster's image; what it trains is in the namespace."""
-    namespace.kubectl("create", "configmap", "train", f"--from-file={_TRAIN}", check=False)
+    files = {_TRAIN.name: _TRAIN.read_text(encoding="utf-8")}
+    namespace.kubectl.apply({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train"}, "data": files,
+    })  # fmt: skip
     body: dict[str, Any] = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
     for replica in body["spec"]["etReplicaSpecs"].values():
         replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +48,7 @@ def submit(controller: Deployed, name: str, command: Sequence[str], **spec: Any)
         replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("deepspeed")
     [main] = body["spec"]["etReplicaSpecs"]["launcher"]["template"]["spec"]["containers"]
     main["command"] = list(command)
-    namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+    namespace.kubectl.apply(body)
     return Job(namespace, name)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -39,7 +38,7 @@ def submit(controller: Deployed, name: str, workers: int) -> MpiJob:
             },
         },
     }
-    controller.namespace.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+    controller.namespace.kubectl.apply(body)
     return MpiJob(controller.namespace, name)
 
 
