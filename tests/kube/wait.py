@@ -20,7 +20,7 @@ from tests.kube.errors import ClusterError
 # Who has waited for long is in no hurry, and on a busy machine, where a question takes longer, it is asked less
 # often.
 _STEP, _LONGEST_STEP = 0.05, 1.0
-_PAUSE_PER_QUESTION = 2.0
+_PAUSE_PER_QUESTION = 3.0
 _PAUSE_PER_SECOND, _PATIENT_STEP = 0.1, 0.4
 
 _PRESSURE = Path("/proc/pressure/cpu")

@@ -10,3 +10,5 @@ for source in "$3"/sources/deepspeed-*.tar.gz; do
     tar --extract --file "$source" --directory "$packages" --strip-components 1 --wildcards '*/deepspeed/*'
     tar --extract --file "$source" --directory "$1/usr/local/bin" --strip-components 2 --wildcards '*/bin/deepspeed'
 done
+# Each process of a job would compile them anew, in every container.
+chroot "$1" python3 -m compileall -q --invalidation-mode unchecked-hash "${packages#"$1"}"
