@@ -152,7 +152,7 @@ class TestAtEveryStage:
         yard.begin()
 
         command = yard.hand_over(agent.command).end()
-        assert (command.code, command.output, command.said) == (7, b"out\n", [])
+        assert (command.code, bytes(command.output), command.said) == (7, b"out\n", [])
         assert len(yard.server.asked("exec")) == execs
 
     def test_with_a_kubeconfig_that_is_broken_since_it_ends_with_a_line(self, yard: Yard) -> None:
@@ -191,7 +191,7 @@ class TestWithoutAKeeper:
         yard.begin()
         gate.set()
 
-        assert (life.end().code, life.command.output) == (3, b"out\n")
+        assert (life.end().code, bytes(life.command.output)) == (3, b"out\n")
 
 
 def kill_board(yard: Yard) -> int:
