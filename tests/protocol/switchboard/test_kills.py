@@ -15,8 +15,9 @@ from tests.apiserver.server import Gated
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.switchboard.agents import STDOUT_CHANNEL, Command
 from tests.protocol.switchboard.yard import Life, Yard
+from tests.support import sizes
 
-SESSIONS = 32
+SESSIONS = sizes.of(merge=12, full=32)
 ERRORS = b"".join(b"%d\n" % number for number in range(1, 40001))
 SCRIPT = "seq 40000 >&2 & cat; wait; exit {code}"
 
