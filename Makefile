@@ -94,34 +94,44 @@ check: export TEST_RUN_TIER ?= merge
 check: export PYTHONDONTWRITEBYTECODE :=
 check: export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mpirt-mypy
 check: may-check lint programs ## everything that needs no cluster: lint, types, unit and protocol tests with coverage
-	@$(call side-by-side,$(BIN)/coverage run -m $(TIERED) tests/unit $(patsubst %,--ignore=%,$(UNCOUNTED)) $(PYTEST_ARGS),\
-	  $(BIN)/python -m $(TIERED) $(SESSIONS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m $(TIERED) $(SWITCHBOARDS) $(PYTEST_ARGS),\
-	  $(BIN)/python -m $(TIERED) tests/protocol $(patsubst %,--ignore=%,$(SESSIONS) $(SWITCHBOARDS)) $(PYTEST_ARGS),\
-	  $(BIN)/python -m $(TIERED) $(UNCOUNTED) $(PYTEST_ARGS),\
-	  nice $(BIN)/mypy)
+	@mkdir -p build; code=0; others=; \
+	$(foreach part,$(PARTS),$(BIN)/python -m $(TIERED) $($(part)) $(PYTEST_ARGS) >build/beside-$(part).log 2>&1 & \
+	  others="$$others $$!"; ) \
+	nice $(BIN)/mypy >build/beside-TYPES.log 2>&1 & others="$$others $$!"; \
+	$(BIN)/coverage run -m $(TIERED) -p tests.run.counting tests/unit $(patsubst %,--ignore=%,$(UNCOUNTED)) $(PYTEST_ARGS) \
+	  || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
+	cat $(patsubst %,build/beside-%.log,$(PARTS) TYPES); exit $$code
 	$(BIN)/coverage report
 
 TIERED := pytest -p tests.run.selection
 
-# Parts of tests/protocol that take as long as what is left of it.
-SESSIONS := tests/protocol/rsh
-SWITCHBOARDS := $(addprefix tests/protocol/,discover switchboard)
-# Unit tests of what is no module that only computes, and long ones that take no branch which others don't take: where
-# branches are counted, Python needs three times as long.
-UNCOUNTED := $(addprefix tests/unit/,agent api demo e2e images keeper kube run test_ci.py test_docs.py test_imports.py \
-  test_install.py test_layers.py test_makefile.py test_packaging.py test_promises.py \
-  controller/loop/test_refused_workers.py kubeapi/test_jsontext.py \
-  $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py) \
-  $(addprefix rsh/test_,started_once.py wrapper_in_shells.py wrapper_ends_in_shells.py))
+# What is run beside the counted tests, all at once: most of them wait half of their time, so each lasts about as long
+# as the counted ones. Every test file is in one of them.
+PARTS := PROGRAMS UNITS CASES SESSIONS KILLS SWITCHBOARDS CONTROLLERS HUBS OTHERS DISCOVERIES
+protocol = $(addprefix tests/protocol/,$(1))
 
-# Run six commands at once and show the others' output after the first's. They wait half of their time.
-define side-by-side
-mkdir -p build; code=0; others=; \
-$(foreach n,2 3 4 5 6,$($n) >build/beside-$n.log 2>&1 & others="$$others $$!"; ) \
-$(1) || code=$$?; for one in $$others; do wait $$one || code=$$?; done; \
-cat $(foreach n,2 3 4 5 6,build/beside-$n.log); exit $$code
-endef
+# The keeper and the agent.
+PROGRAMS := $(addprefix tests/unit/,agent keeper)
+# Other unit tests of what is no module that only computes, and long ones that take no branch which others don't take:
+# where branches are counted, Python needs three times as long.
+UNITS := $(addprefix tests/unit/,api demo e2e images kube run test_ci.py test_docs.py test_imports.py \
+  test_install.py test_layers.py test_makefile.py test_packaging.py test_promises.py \
+  $(addprefix controller/loop/test_,long_plans.py refused_workers.py) controller/observed/test_digested.py \
+  $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py rolling.py suspended.py) \
+  controller/scaling/test_drains.py \
+  $(addprefix kubeapi/test_,jsontext.py kubeconfig.py parts.py plugin.py plugincache.py) \
+  $(addprefix rsh/test_,loop.py session_properties.py started_once.py wrapper_in_shells.py wrapper_ends_in_shells.py))
+UNCOUNTED := $(PROGRAMS) $(UNITS)
+
+# Tests whose cases run ahead of them; and the other ones of mpirt-rsh.
+CASES := $(call protocol,$(addprefix rsh/test_,answers.py connections.py credentials.py waiting.py))
+SESSIONS := $(call protocol,rsh) $(patsubst %,--ignore=%,$(CASES))
+KILLS := $(call protocol,$(addprefix switchboard/test_,dials.py kills.py))
+SWITCHBOARDS := $(call protocol,switchboard) $(patsubst %,--ignore=%,$(KILLS))
+CONTROLLERS := $(call protocol,controller)
+HUBS := $(call protocol,podhub)
+DISCOVERIES := $(call protocol,discover)
+OTHERS := tests/protocol $(patsubst %,--ignore=%,$(call protocol,rsh switchboard controller podhub discover))
 
 # ---- the parts -----------------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def test_another_process_attaches_to_a_command_and_a_signal_ends_it(fleet: Fleet
     _until(fleet, "execs", 1)
     agent.signal(signal.SIGTERM)
     ended = agent.end()
-    assert (ended.output, ended.code, ended.said) == (b"up\n", 128 + signal.SIGTERM, [])
+    assert (bytes(ended.output), ended.code, ended.said) == (b"up\n", 128 + signal.SIGTERM, [])
     _until(fleet, "sessions", 0)
     another.kill()
 

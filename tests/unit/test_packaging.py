@@ -85,6 +85,7 @@ def test_the_licence_travels_with_the_package() -> None:
     assert "Apache License" in (PROJECT / "LICENSE").read_text(encoding="utf-8")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_says_its_name_and_version(program: str) -> None:
     done = start(program, "--version")
@@ -93,6 +94,7 @@ def test_a_program_says_its_name_and_version(program: str) -> None:
     assert done.stdout.startswith(f"{program} {VERSION}")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_explains_itself(program: str) -> None:
     done = start(program, "--help")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
 from tests.kube.wait import until
@@ -104,6 +106,7 @@ def test_a_launcher_that_the_server_refuses_is_said_and_not_asked_again(
     assert server.asked().count(("create", "jobs")) == 1
 
 
+@pytest.mark.full("tests/unit/controller/decisions/test_lives.py: test_an_object_of_somebody_elses...")
 def test_an_object_of_the_name_that_belongs_to_somebody_else_is_left_alone(
     server: ObjectServer, start: Start
 ) -> None:
@@ -121,6 +124,7 @@ def test_an_object_of_the_name_that_belongs_to_somebody_else_is_left_alone(
     assert server.storage.get(theirs) == before
 
 
+@pytest.mark.full("tests/unit/controller/decisions/test_lives.py: TestWhatIsDeletedComesBack")
 def test_what_is_deleted_comes_back(server: ObjectServer, start: Start) -> None:
     start("--no-lease")
     server.storage.create(JOB, job())

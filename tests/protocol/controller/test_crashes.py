@@ -17,7 +17,7 @@ WRITES = 6
 
 
 # By a controller without a lease each; tests/api kills one after every kind of write, too.
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("write", range(1, WRITES + 1))
 def test_the_next_one_brings_about_the_same(server: ObjectServer, start: Start, write: int) -> None:
     server.stick_at(write)

@@ -15,7 +15,7 @@ from tests.protocol.discover.scenes import Scene, Scenes
 
 # Each case starts a Python. So many of a function are in the merge tier; the full tier, a slice of which CI runs
 # each time, has all.
-_SAMPLE = 5
+_SAMPLE = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,10 @@ from tests.protocol.imports import imported_by_a_run
 from tests.protocol.ps.launchers import Launcher
 from tests.support.imports import SCANNER
 
+# The commit draws some of them. Each shows that a refusal of the switchboard sends the question to the API server;
+# what is refused, and with which words, is in tests/unit/rsh/switchboard/test_clusters.py.
+WHY = pytest.mark.one_in(3)
+
 HOSTS = "w-0:1\nw-2:4\nw-10:1\n"
 
 
@@ -107,6 +111,7 @@ class TestTheAnswer:
         assert ended.errors == FROM_THE_SWITCHBOARD + expected.errors
         assert expected.errors.count("left out") == 7
 
+    @pytest.mark.sample(1)
     @pytest.mark.parametrize(
         ("pods", "code"),
         [
@@ -206,12 +211,14 @@ class TestTheApiServerIsAsked:
 
         self.by_the_api_server(boarded, "no watch covers these pods", *words)
 
+    @WHY
     def test_for_another_cluster(self, boarded: Boarded) -> None:
         boarded.warm()
         other = str(boarded.server.kubeconfig(boarded.program.folder / "other"))
 
         self.by_the_api_server(boarded, "with these credentials", KUBECONFIG=other)
 
+    @WHY
     def test_by_a_kubeconfig_that_is_another_file_elsewhere(self, boarded: Boarded) -> None:
         boarded.warm()
         relative = os.path.relpath(boarded.program.kubeconfig)
@@ -225,6 +232,7 @@ class TestTheApiServerIsAsked:
 
         assert (ended.output, ended.errors) == (HOSTS, "")
 
+    @WHY
     def test_when_the_last_command_has_ended(self, boarded: Boarded) -> None:
         boarded.warm()
         boarded.launcher.agents[0].close()
@@ -253,12 +261,14 @@ class TestTheApiServerIsAsked:
 
         self.by_the_api_server(boarded, "is accessible to others")
 
+    @WHY
     def test_while_the_watch_does_not_begin(self, boarded: Boarded) -> None:
         boarded.server.always("watch", Silence())
         boarded.job()
 
         self.by_the_api_server(boarded, "the watch on the pods is not open")
 
+    @WHY
     def test_while_the_watch_is_broken(self, boarded: Boarded) -> None:
         boarded.server.on("watch", Chunked((), Then.RESET))
         boarded.server.always("watch", Status(500))
@@ -267,6 +277,7 @@ class TestTheApiServerIsAsked:
 
         self.by_the_api_server(boarded, "the watch on the pods is not open")
 
+    @WHY
     def test_where_the_role_allows_no_watch(self, boarded: Boarded) -> None:
         boarded.server.always("watch", Status(403, "Forbidden", "no"))
         boarded.job()

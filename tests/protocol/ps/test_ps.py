@@ -64,6 +64,7 @@ class TestHere:
         assert re.fullmatch(r"[0-9.]+[KM]", memory)
         assert capsys.readouterr().out == "0 1\n"
 
+    @pytest.mark.full("tests/unit/cli/test_psformat.py")
     def test_a_format(self, launcher: Launcher, capsys: Say) -> None:
         running(launcher, "w-1")
 

@@ -81,7 +81,7 @@ class TestACommand:
         assert abs(found["started"] + found["age"] - time.time()) < 5
         assert (found["held"], found["generation"]) == (False, 0)
         assert 0 <= found["silence"] < 10
-        agent.until(lambda command: (command.output, command.errors) == (b"12345", b"123"))
+        agent.until(lambda command: command.output == b"12345" and command.errors == b"123")
 
     def test_of_a_pod_with_one_container_names_it(self, launcher: Launcher) -> None:
         launcher.start("w-0", "sleep 60")

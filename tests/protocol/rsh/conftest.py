@@ -26,7 +26,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 _TWINS = 4
 # Each case starts an agent, most of them a Python. So many of a function are in the merge tier, in either form;
 # of the cases of a table, so many of each code. The full tier, a slice of which CI runs each time, has all.
-_SAMPLE, _SAMPLE_OF_CODE = 5, 3
+_SAMPLE, _SAMPLE_OF_CODE = 3, 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -77,8 +77,8 @@ class Command:
     called: str = "mpirt-rsh"
     has_stdin: bool = False
     generation: int = 0
-    output: bytes = field(default=b"", repr=False)
-    errors: bytes = field(default=b"", repr=False)
+    output: bytearray = field(default_factory=bytearray, repr=False)
+    errors: bytearray = field(default_factory=bytearray, repr=False)
     said: list[str] = field(default_factory=list)
     lines_before: int = 0
     """How many of them other switchboards have said."""

@@ -15,8 +15,9 @@ from tests.apiserver.server import Gated
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.switchboard.agents import STDOUT_CHANNEL, Command
 from tests.protocol.switchboard.yard import Life, Yard
+from tests.support import sizes
 
-SESSIONS = 32
+SESSIONS = sizes.of(merge=12, full=32)
 ERRORS = b"".join(b"%d\n" % number for number in range(1, 40001))
 SCRIPT = "seq 40000 >&2 & cat; wait; exit {code}"
 
@@ -152,7 +153,7 @@ class TestAtEveryStage:
         yard.begin()
 
         command = yard.hand_over(agent.command).end()
-        assert (command.code, command.output, command.said) == (7, b"out\n", [])
+        assert (command.code, bytes(command.output), command.said) == (7, b"out\n", [])
         assert len(yard.server.asked("exec")) == execs
 
     def test_with_a_kubeconfig_that_is_broken_since_it_ends_with_a_line(self, yard: Yard) -> None:
@@ -191,7 +192,7 @@ class TestWithoutAKeeper:
         yard.begin()
         gate.set()
 
-        assert (life.end().code, life.command.output) == (3, b"out\n")
+        assert (life.end().code, bytes(life.command.output)) == (3, b"out\n")
 
 
 def kill_board(yard: Yard) -> int:

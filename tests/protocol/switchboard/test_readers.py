@@ -91,28 +91,48 @@ def test_memory_is_bounded_for_each(yard: Yard) -> None:
     assert settled(yard.board) - before < 10 * 4.5 * MIB + 16 * MIB
 
 
-def test_memory_is_bounded_in_all_and_every_byte_arrives_in_the_end(yard: Yard) -> None:
-    yard.begin()
-    yard.agent("true").end()
-    before = settled(yard.board)
-    # More than may be kept for each, of so many that all of that would be too much.
-    count, size = sizes.of(merge=30, full=40), sizes.of(merge=2_500_000, full=4_000_000)
-    script = f"head -c {size} /dev/zero >&2 & head -c {size} /dev/zero; wait; exit 6"
-    agents = [yard.agent(script) for _ in range(count)]
+# More than may be kept for each, of so many that all of that would be too much.
+COUNT, SIZE = sizes.of(merge=30, full=40), sizes.of(merge=2_500_000, full=4_000_000)
+
+
+def all_stuck(yard: Yard) -> list[Agent]:
+    script = f"head -c {SIZE} /dev/zero >&2 & head -c {SIZE} /dev/zero; wait; exit 6"
+    agents = [yard.agent(script) for _ in range(COUNT)]
     for agent in agents:
         stuck(agent)
-    grown = settled(yard.board) - before
-    print(f"{count} that are stuck took {grown / MIB:.0f} MiB")
-    assert grown < 112 * MIB
+    return agents
 
-    # A connection that is not read is noticed all the same when it ends.
-    execs = len(yard.server.asked("exec"))
-    for session in yard.server.sessions[1:11]:
-        session.end(End.EOF)
-    yard.server.wait_for("exec", execs + 10)
+
+def assert_every_byte_arrives(agents: list[Agent]) -> None:
     for agent in agents:
         go_on(agent)
     for agent in agents:
         command = agent.end()
-        assert (command.code, len(command.output), len(command.errors)) == (6, size, size)
+        assert (command.code, len(command.output), len(command.errors)) == (6, SIZE, SIZE)
         assert command.said == []
+
+
+def test_memory_is_bounded_in_all_and_every_byte_arrives_in_the_end(yard: Yard) -> None:
+    yard.begin()
+    yard.agent("true").end()
+    before = settled(yard.board)
+    agents = all_stuck(yard)
+    grown = settled(yard.board) - before
+
+    print(f"{COUNT} that are stuck took {grown / MIB:.0f} MiB")
+    assert grown < 112 * MIB
+    assert_every_byte_arrives(agents)
+
+
+@pytest.mark.full("half a minute until the silence is noticed; a lost connection costs no byte in test_kills")
+def test_a_connection_that_ends_while_it_is_not_read_is_noticed_and_costs_no_byte(yard: Yard) -> None:
+    yard.begin()
+    agents = all_stuck(yard)
+    settled(yard.board)
+
+    execs = len(yard.server.asked("exec"))
+    for session in yard.server.sessions[:10]:
+        session.end(End.EOF)
+    yard.server.wait_for("exec", execs + 10)
+
+    assert_every_byte_arrives(agents)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import os
 import random
 import shutil
@@ -25,6 +26,7 @@ from pathlib import Path
 from tests.unit.keeper.client import HEADER, Agent, Frame, Kind, Start, socket_of
 
 SOURCES = Path(__file__).resolve().parents[3] / "images/keeper"
+COMPILED = SOURCES.parents[1] / "build/sanitized"
 SANITIZED = ("-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 # Shows that it lives when it is asked to, and takes all stdin.
@@ -40,13 +42,25 @@ TELLING_LENGTHS = (0, 1, 2, 6, 9, 16, 17, 511, 512, 5000)
 
 def compile_keeper(folder: Path) -> Path:
     """A keeper with sanitizers; without gcc, as it is shipped."""
-    target = folder / "keeper"
-    sources = [*sorted(SOURCES.glob("*.c")), *sorted((SOURCES.parent / "common").glob("*.c"))]
     with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):
-        subprocess.run(["gcc", *SANITIZED, "-o", target, *sources], check=True, stderr=subprocess.DEVNULL)
-        return target
+        return _sanitized()
     subprocess.run([sys.executable, SOURCES.parent / "build.py", "keeper", folder, "amd64"], check=True)
     return folder / "keeper-1-amd64"
+
+
+def _sanitized() -> Path:
+    """It is compiled again when the compiler or a source has changed."""
+    sources = [path for folder in (SOURCES, SOURCES.parent / "common") for path in sorted(folder.glob("*.[ch]"))]
+    compiler = subprocess.run(["gcc", "--version"], check=True, capture_output=True).stdout
+    parts = [compiler, repr(SANITIZED).encode(), *(path.read_bytes() for path in sources)]
+    target = COMPILED / hashlib.sha256(b"\0".join(parts)).hexdigest()
+    if not target.exists():
+        COMPILED.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_suffix(f".{os.getpid()}")
+        files = [path for path in sources if path.suffix == ".c"]
+        subprocess.run(["gcc", *SANITIZED, "-o", fresh, *files], check=True, stderr=subprocess.DEVNULL)
+        fresh.rename(target)
+    return target
 
 
 class Inputs:

@@ -18,7 +18,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_keeper_survives_random_and_mutated_frames(sanitized: Path) -> None:
-    fuzz(sanitized, inputs=sizes.of(merge=1000, full=3000), seed=20, checks=10)
+    fuzz(sanitized, inputs=sizes.of(merge=300, full=3000), seed=20, checks=10)
 
 
 def test_a_keeper_answers_every_broken_start_with_failed(sanitized: Path) -> None:

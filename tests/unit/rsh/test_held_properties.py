@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -251,6 +252,7 @@ def test_a_connection_that_breaks_at_the_end_may_cost_time_but_no_output(
 PARTS = st.tuples(st.integers(0, 8), st.integers(0, 8))
 
 
+@pytest.mark.uncounted
 @given(st.lists(st.tuples(st.integers(0, 2_500_000), PARTS, st.none() | CUTS), min_size=1, max_size=6))
 def test_what_a_stuck_reader_keeps_waiting_is_bounded_over_any_number_of_connections(
     rounds: list[tuple[int, tuple[int, int], int | None]],

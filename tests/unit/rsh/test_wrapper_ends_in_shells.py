@@ -18,8 +18,8 @@ from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.protocol.markers import Ack, Beat, End, Exit
 from tests.unit.rsh.remote import Remote, members, running, within
 
-# Each promise with one of the shells, which the commit draws.
-pytestmark = pytest.mark.sample(1)
+# Some of the promises, each with one of the shells, as in test_wrapper_in_shells.py.
+pytestmark = [pytest.mark.sample(1), pytest.mark.one_in(8)]
 
 Shell = Sequence[str]
 

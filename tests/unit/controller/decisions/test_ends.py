@@ -32,6 +32,7 @@ def annotate(world: World, **annotations: str) -> None:
     world.job["metadata"].setdefault("annotations", {}).update(annotations)
 
 
+@pytest.mark.uncounted
 class TestAnEndIsFinal:
     @pytest.mark.parametrize("policy", ["None", "Running", "All"])
     def test_a_finished_job_whose_launcher_job_vanishes_gets_no_pods(self, policy: str) -> None:
@@ -91,6 +92,7 @@ class TestAnEndIsFinal:
         assert world.state() == "Succeeded"
 
 
+@pytest.mark.uncounted
 class TestAFinishedJobNeverGetsAPodAgain:
     def test_workers_that_are_kept_have_a_template_of_which_no_pod_can_be_made(self) -> None:
         world = succeeded("None")
@@ -232,6 +234,7 @@ class TestAKeptWorkerThatIsLost:
         assert "StatefulSet" in world.kinds()
 
 
+@pytest.mark.uncounted
 class TestItRunsAgain:
     def test_by_an_annotation_with_a_new_value(self) -> None:
         world = succeeded("Running")

@@ -12,6 +12,7 @@ from tests.unit.controller.jobs import Body, at, container, mpi_job, template, t
 from tests.unit.controller.world import World, writes
 
 
+@pytest.mark.uncounted
 class TestAPlainJob:
     def test_first_everything_but_the_launcher_is_made(self) -> None:
         world = World()
@@ -338,6 +339,7 @@ class TestWhatIsEditedIsPutRight:
         assert world.get("ConfigMap")["data"] == wanted
 
 
+@pytest.mark.uncounted
 class TestChanges:
     def test_of_the_number_of_workers_are_followed_and_the_launcher_runs_on(self) -> None:
         world = World()
@@ -483,6 +485,7 @@ class TestSuspension:
         assert world.later(60) == []
 
 
+@pytest.mark.uncounted
 class TestFailure:
     def test_an_attempt_that_failed_is_told_with_its_last_lines(self) -> None:
         world = World()
@@ -626,6 +629,7 @@ class TestFailure:
 NOTHING_GOES = ["train-launcher-1", "train-worker", "train-worker-0", "train-worker-1"]
 
 
+@pytest.mark.uncounted
 class TestTheEnd:
     @pytest.mark.parametrize(
         ("policy", "left"),

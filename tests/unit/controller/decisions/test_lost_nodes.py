@@ -34,6 +34,7 @@ def running_beside(pod: Body, *, heard: float | None = None) -> World:
     return world
 
 
+@pytest.mark.uncounted
 class TestThePodOfALostNode:
     def test_is_force_deleted_when_its_toleration_and_its_grace_period_are_over(self) -> None:
         world = running_beside(worker_on_node_2())

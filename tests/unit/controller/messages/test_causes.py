@@ -40,6 +40,7 @@ def started_again() -> tuple[World, Body, Body]:
     return world, first, second
 
 
+@pytest.mark.uncounted
 class TestWhileTheLauncherRuns:
     def test_what_was_told_of_a_worker_stays_when_another_pod_has_its_name(self) -> None:
         world = started()

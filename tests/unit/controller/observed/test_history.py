@@ -216,6 +216,7 @@ class TestAnAttempt:
         assert attempts(world) == []
 
 
+@pytest.mark.uncounted
 class TestItsSize:
     @pytest.mark.parametrize(
         "skew", [pytest.param(0, id="right"), pytest.param(3600, id="ahead"), pytest.param(-3600, id="behind")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller.jobs import Body
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
@@ -154,6 +156,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert pods_of(world.scale(3)) == ["create elastic-worker-2"]
 
 
+@pytest.mark.uncounted
 class TestAQuotaThatRefusesWorkers:
     @staticmethod
     def refusing(world: TrainingWorld) -> None:

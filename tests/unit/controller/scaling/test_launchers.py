@@ -14,6 +14,7 @@ from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import writes
 
 
+@pytest.mark.uncounted
 class TestTheFilesOfTheLauncher:
     """Kubernetes brings them up to date when the pod changes."""
 

@@ -87,6 +87,7 @@ class TestAJobWithTooManyWorkers:
         assert with_room(MPI_JOB, spec, SETTINGS) is spec
 
 
+@pytest.mark.uncounted
 class TestTheLimit:
     @pytest.mark.parametrize("slots", [1, 100_000])
     def test_of_the_config_map_is_what_is_written_to_the_last_byte(self, slots: int) -> None:
