@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -95,13 +98,17 @@ class TestWhatRunsInItsPlace:
         script = made[field][number]
         made[field][number] = line
         assert made == given
-        waiting = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True)
+        shell = ["/bin/sh", "-c", script]
+        waiting = subprocess.Popen(shell, stdout=subprocess.PIPE, text=True, start_new_session=True)
         with waiting:
             assert waiting.stdout is not None
             assert waiting.stdout.readline() == "prepared\n"
             waiting.terminate()
             # Whatever ends a worker, it has not succeeded.
             assert waiting.wait(timeout=60) in (143, -15)
+            # The shell's own sleep ends with a container.
+            with suppress(ProcessLookupError):
+                os.killpg(waiting.pid, signal.SIGKILL)
 
 
 class TestProbesThatOnlySshdAnswers:
