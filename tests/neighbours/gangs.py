@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.kube.programs import neighbours
 from tests.neighbours import objects, webhooks
-from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.programs import running
 from tests.plane.children import Child
 from tests.support.ground import Ground
 
@@ -26,14 +26,14 @@ _WAITS_SECONDS = 3
 def coscheduling(cluster: Ground, folder: Path) -> Iterator[Child]:
     """The scheduler, and the CRD of its groups; the CRD stays, because others may be using it."""
     found = neighbours.ensure(_NAME)
-    at = webhooks.door(free_port(), folder / "certificate")
+    at = webhooks.door(folder / "certificate")
     objects.apply(cluster.kubectl, objects.documents([found.manifests / "scheduling.x-k8s.io_podgroups.yaml"]))
     settings = folder / "scheduler.json"
     settings.write_text(json.dumps(_settings(cluster.kubectl.kubeconfig)))
     argv: list[str | Path] = [
         found.program,
         f"--config={settings}",
-        f"--bind-address={ADDRESS}",
+        f"--bind-address={at.address}",
         f"--secure-port={at.port}",
         f"--tls-cert-file={at.folder}/tls.crt",
         f"--tls-private-key-file={at.folder}/tls.key",
@@ -42,7 +42,7 @@ def coscheduling(cluster: Ground, folder: Path) -> Iterator[Child]:
         # every 30 s.
         "--pod-max-in-unschedulable-pods-duration=1s",
     ]
-    health = f"https://{ADDRESS}:{at.port}/healthz"
+    health = f"https://{at.address}:{at.port}/healthz"
     with running(argv, folder / "scheduler.log", health, authority=at.folder / "tls.crt") as child:
         yield child
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.kube.programs import neighbours
 from tests.neighbours import objects, webhooks
-from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.programs import running
 from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
 from tests.support.ground import Ground
@@ -25,15 +25,14 @@ _WEBHOOKS = f"mpirt-test-{NAME}"
 def jobset(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterator[Child]:
     """JobSet, by an administrator's kubeconfig; its webhooks concern these namespaces alone."""
     found = neighbours.ensure(NAME)
-    at = webhooks.door(free_port(), folder / "certificate")
-    health = free_port()
+    at = webhooks.door(folder / "certificate")
     settings = folder / "jobset.json"
-    settings.write_text(json.dumps(_settings(at, health)))
+    settings.write_text(json.dumps(_settings(at)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig)}
     crds = objects.documents([found.manifests / f"crd/bases/{_GROUP}_jobsets.yaml"])
     hooks = objects.documents([found.manifests / "webhook/manifests.yaml"])
-    ready = f"http://{ADDRESS}:{health}/readyz"
+    ready = f"http://{at.health}/readyz"
     with (
         objects.passing(
             cluster.kubectl, _WEBHOOKS, _GROUP, crds, *webhooks.configurations(hooks, at, _WEBHOOKS, within=within)
@@ -43,13 +42,13 @@ def jobset(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterato
         yield child
 
 
-def _settings(at: Door, health: int) -> dict[str, Any]:
+def _settings(at: Door) -> dict[str, Any]:
     return {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
-        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "health": {"healthProbeBindAddress": at.health},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"host": ADDRESS, "port": at.port, "certDir": str(at.folder)},
+        "webhook": {"host": at.address, "port": at.port, "certDir": str(at.folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
     }

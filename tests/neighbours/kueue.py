@@ -12,7 +12,7 @@ from tests.kube.kubectl import Kubectl, Manifest
 from tests.kube.programs import neighbours
 from tests.kube.wait import until
 from tests.neighbours import objects, webhooks
-from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.programs import running
 from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
 from tests.support.ground import Ground, Namespace
@@ -36,10 +36,9 @@ def kueue(
 ) -> Iterator[Child]:
     """Kueue for MPIJobs of these namespaces, by an administrator's kubeconfig unless it gets another one."""
     found = neighbours.ensure(NAME)
-    at = webhooks.door(free_port(), folder / "certificate")
-    health = free_port()
+    at = webhooks.door(folder / "certificate")
     settings = folder / "kueue.json"
-    settings.write_text(json.dumps(_settings(at, health)))
+    settings.write_text(json.dumps(_settings(at)))
     argv: list[str | Path] = [
         *_with_certificate(at),
         found.program,
@@ -56,7 +55,7 @@ def kueue(
         within=within,
     )
     crds = [webhooks.with_conversion(crd, at) for crd in crds]
-    ready = f"http://{ADDRESS}:{health}/readyz"
+    ready = f"http://{at.health}/readyz"
     with (
         objects.passing(cluster.kubectl, _WEBHOOKS, _GROUP, crds, _namespace(), *hooks),
         running(argv, folder / "kueue.log", ready, environment) as child,
@@ -120,14 +119,14 @@ def _with_certificate(at: Door) -> list[str]:
     return ["unshare", "--mount", "--propagation", "private", "sh", "-ec", f'{lines}; exec "$@"', "sh"]
 
 
-def _settings(at: Door, health: int) -> dict[str, Any]:
+def _settings(at: Door) -> dict[str, Any]:
     return {
         "apiVersion": f"config.{_GROUP}/v1beta2",
         "kind": "Configuration",
         "namespace": _SYSTEM,
-        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "health": {"healthProbeBindAddress": at.health},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"host": ADDRESS, "port": at.port, "certDir": str(at.folder)},
+        "webhook": {"host": at.address, "port": at.port, "certDir": str(at.folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
         "clientConnection": {"qps": 50, "burst": 100},

@@ -10,14 +10,14 @@ import yaml
 
 from tests.kube.kubectl import Manifest
 from tests.kube.programs import neighbours
-from tests.neighbours.programs import ADDRESS, running
+from tests.neighbours.programs import running
 from tests.plane.children import Child
 from tests.support.ground import Namespace
 
 NAME = "mpi-operator"
 
 # It always listens there: only one runs on a machine.
-_HEALTH = f"http://{ADDRESS}:8080/healthz"
+_HEALTH = "http://127.0.0.1:8080/healthz"
 # By default it makes five requests a second.
 FAST = ("-kube-api-qps=100", "-kube-api-burst=200")
 

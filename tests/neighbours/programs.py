@@ -10,17 +10,10 @@ from pathlib import Path
 
 from tests.kube.errors import ClusterError
 from tests.kube.wait import until
-from tests.plane import children, place
+from tests.plane import children
 from tests.plane.children import Child
 
-ADDRESS = "127.0.0.1"
 _READY_WITHIN = 120.0
-
-
-def free_port() -> int:
-    """A port of this machine on which nobody listens."""
-    [port] = place.free_ports(ADDRESS, 1)
-    return port
 
 
 @contextmanager

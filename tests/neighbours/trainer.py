@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.kube.programs import neighbours
 from tests.neighbours import objects, webhooks
-from tests.neighbours.programs import ADDRESS, free_port, running
+from tests.neighbours.programs import running
+from tests.neighbours.webhooks import Door
 from tests.plane.children import Child
 from tests.support.ground import Ground
 
@@ -30,15 +31,14 @@ def trainer(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterat
     That of ClusterTrainingRuntimes, which have no namespace, concerns all of them.
     """
     found = neighbours.ensure(NAME)
-    at = webhooks.door(free_port(), folder / _CERTIFICATE)
-    health = free_port()
+    at = webhooks.door(folder / _CERTIFICATE)
     settings = folder / "trainer.json"
-    settings.write_text(json.dumps(_settings(at.port, health)))
+    settings.write_text(json.dumps(_settings(at)))
     argv: list[str | Path] = [found.program, f"--config={settings}"]
     environment = {"KUBECONFIG": str(cluster.kubectl.kubeconfig), "TMPDIR": str(folder)}
     crds = objects.documents(sorted((found.manifests / "crds").glob(f"{_GROUP}_*.yaml")))
     hooks = objects.documents([found.manifests / "webhook/manifests.yaml"])
-    ready = f"http://{ADDRESS}:{health}/readyz"
+    ready = f"http://{at.health}/readyz"
     with (
         objects.passing(
             cluster.kubectl, _WEBHOOKS, _GROUP, crds, *webhooks.configurations(hooks, at, _WEBHOOKS, within=within)
@@ -48,13 +48,13 @@ def trainer(cluster: Ground, folder: Path, *, within: Collection[str]) -> Iterat
         yield child
 
 
-def _settings(port: int, health: int) -> dict[str, Any]:
+def _settings(at: Door) -> dict[str, Any]:
     return {
         "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
         "kind": "Configuration",
-        "health": {"healthProbeBindAddress": f"{ADDRESS}:{health}"},
+        "health": {"healthProbeBindAddress": at.health},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"host": ADDRESS, "port": port},
+        "webhook": {"host": at.address, "port": at.port},
         "certManagement": {"enable": False},
         "leaderElection": {"leaderElect": False},
     }

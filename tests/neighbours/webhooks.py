@@ -1,5 +1,5 @@
 """
-A neighbour's webhooks, called where it listens: on a port of this machine instead of behind a Service.
+A neighbour's webhooks, called where it listens: at a loopback address of its own instead of behind a Service.
 
 Owns: its certificate, and its manifests with that address in them. They concern the given namespaces alone, so
 that other tests on the same cluster never wait for it.
@@ -16,15 +16,23 @@ from typing import Any
 
 from tests.kube.kubectl import Manifest
 from tests.kube.shell import run
-from tests.neighbours.programs import ADDRESS
+from tests.plane import place
 
 
 @dataclass(frozen=True)
 class Door:
-    """Where a webhook server listens, and the certificate that it shows."""
+    """Where a neighbour listens, and the certificate that its webhook server shows."""
 
-    port: int
+    address: str
+    """Nobody else's, so that every port of it is free."""
     folder: Path
+    port: int = 9443
+    health_port: int = 8081
+
+    @property
+    def health(self) -> str:
+        """Where it says how it is."""
+        return f"{self.address}:{self.health_port}"
 
     @property
     def authority(self) -> str:
@@ -32,16 +40,17 @@ class Door:
 
     def client(self, path: str) -> dict[str, Any]:
         """How the API server calls it."""
-        return {"url": f"https://{ADDRESS}:{self.port}{path}", "caBundle": self.authority}
+        return {"url": f"https://{self.address}:{self.port}{path}", "caBundle": self.authority}
 
 
-def door(port: int, folder: Path) -> Door:
+def door(folder: Path) -> Door:
     """Make the certificate in a folder, under the names that controllers look for."""
     folder.mkdir(parents=True)
-    run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=webhooks",
-        "-addext", f"subjectAltName=IP:{ADDRESS}",
+    made = Door(place.free_address(), folder)
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+        "-nodes", "-days", "30", "-subj", "/CN=webhooks", "-addext", f"subjectAltName=IP:{made.address}",
         "-keyout", folder / "tls.key", "-out", folder / "tls.crt")  # fmt: skip
-    return Door(port, folder)
+    return made
 
 
 def configurations(
