@@ -163,12 +163,12 @@ e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_
 
 # Beside both run those of e2e that have a cluster for themselves.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
-	@$(BIN)/python -m tests.run layer --beside tests/api tests/e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.run layer --at-once 1 --beside tests/api tests/e2e $(PYTEST_ARGS)
 
 # Of what the tier leaves out, which is TEST_RUN_TIER.
 .PHONY: rest
 rest: venv programs
-	@$(BIN)/python -m tests.run layer $(addprefix --beside tests/,unit protocol api) tests/e2e
+	@$(BIN)/python -m tests.run layer --at-once 1 $(addprefix --beside tests/,unit protocol api) tests/e2e
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

@@ -24,9 +24,9 @@ from tests.run.records import NO_TESTS, OK
 from tests.run.selection import Part
 
 AT_ONCE = 2
-"""Processes for each folder: tests of a cluster wait for pods half of their time."""
+"""Processes for a folder: tests of a cluster wait for pods half of their time."""
 
-_FOR_THEMSELVES = (2, 3)
+_FOR_THEMSELVES = (2,)
 """The clusters of those that break theirs; the first one is for all the others."""
 
 
@@ -66,7 +66,7 @@ def run(
     One that breaks off is the last one. What runs beside the folder's own is shown when it has ended.
     """
     together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)
-    others = [_Pytest(other, None, _distributed(f"-n{at_once}"), variables) for other in beside]
+    others = [_Pytest(other, None, _distributed(f"-n{AT_ONCE}"), variables) for other in beside]
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(OWN_CLUSTER):
         return _in_turn(together, *others, _Pytest(folder, Part.ALONE, words, variables), quiet)
