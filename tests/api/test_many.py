@@ -13,11 +13,12 @@ from tests.kube.wait import until
 from tests.plane.plane import Plane
 from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
+from tests.support import sizes
 from tests.support.ground import Ground
 from tests.support.metrics import Rest, parse
 from tests.support.mpijobs import manifest
 
-JOBS, WORKERS = 50, 8
+JOBS, WORKERS = sizes.of(merge=15, full=50), 8
 
 WITHIN = 240.0
 # Mere counts and words in a status may be kept back for ten seconds.

@@ -109,6 +109,7 @@ def test_with_our_crds_nothing_is_kept_and_the_jobs_of_others_run(controller: Co
 
 
 @promise("With CRDs that keep all fields, an object nested too deeply to read harms itself only.", of="safety")
+@pytest.mark.sample(1)
 def test_with_crds_that_keep_all_fields_such_a_job_harms_itself_only(opened: None, controller: Controller) -> None:
     namespace = controller.namespace
     controller.wait_until_ready()
