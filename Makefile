@@ -188,8 +188,8 @@ neighbours: venv ## build what tests run beside mpirt: Kueue, mpi-operator, Trai
 	$(BIN)/python -m tests.kube neighbours
 
 # An environment that is out of date must not keep a cluster from being removed.
-cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster, and those of tests that break theirs; caches stay (root)
-	for number in 3 2 1; do MPIRT_TEST_CLUSTER=$$number $(BIN)/python -m tests.kube down || exit; done
+cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster, and that of tests that break theirs; caches stay (root)
+	for number in 2 1; do MPIRT_TEST_CLUSTER=$$number $(BIN)/python -m tests.kube down || exit; done
 
 # CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
 .PHONY: demo

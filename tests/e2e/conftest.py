@@ -3,7 +3,7 @@ The fixtures of the e2e tests.
 
 A cluster that can't start fails the tests that need it: it never skips them. Tests that make faults need a
 cluster of our own; with MPIRT_TEST_KUBECONFIG they are left out, and pytest says how many. They run alone, as do
-tests with that mark, on clusters that others do not use; the others run side by side, in several processes.
+tests with that mark, on a cluster that others do not use; the others run side by side, in several processes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def by_an_own_switchboard(board: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """
-    A running cluster. At the end, the namespaces of this process are removed from a user's cluster. A second or
-    third cluster of ours is removed itself, so that it takes no CPU time from the tests that follow.
+    A running cluster. At the end, the namespaces of this process are removed from a user's cluster. A second
+    cluster of ours is removed itself, so that it takes no CPU time from the tests that follow.
     """
     found = _find(tmp_path_factory.getbasetemp())
     yield found

@@ -1,6 +1,6 @@
 """
-A layer in parts that run at once: tests that don't disturb each other, tests that break their cluster, each on one
-that it has for itself, and other folders. Then, with nothing beside them, those that judge a speed.
+A layer in parts that run at once: tests that don't disturb each other; one after the other, on another cluster,
+tests that break theirs; and other folders. Then, with nothing beside them, those that judge a speed.
 
 More at once would not be sooner: who waits for a processor asks again, gives up and begins anew, so that each test
 takes more of them.
@@ -26,8 +26,8 @@ from tests.run.selection import Part
 AT_ONCE = 2
 """Processes for a folder: tests of a cluster wait for pods half of their time."""
 
-_FOR_THEMSELVES = (2,)
-"""The clusters of those that break theirs; the first one is for all the others."""
+_OF_FAULTS = "2"
+"""The cluster of those that break theirs; the first one is for all the others."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,12 @@ def run(
 
     One that breaks off is the last one. What runs beside the folder's own is shown when it has ended.
     """
-    together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(f"-n{at_once}"), *words), variables)
-    others = [_Pytest(other, None, _distributed(f"-n{AT_ONCE}"), variables) for other in beside]
+    together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(at_once), *words), variables)
+    others = [_Pytest(other, None, _distributed(AT_ONCE), variables) for other in beside]
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(OWN_CLUSTER):
         return _in_turn(together, *others, _Pytest(folder, Part.ALONE, words, variables), quiet)
-    # With -n0 among the words there is one process, which has the first of these clusters.
-    on_its_own = {**variables, CLUSTER: str(_FOR_THEMSELVES[0])}
-    alone = _Pytest(folder, Part.ALONE, (*_distributed(*_on_clusters()), *words), on_its_own)
+    alone = _Pytest(folder, Part.ALONE, (*words, "-n0"), {**variables, CLUSTER: _OF_FAULTS})
     with ExitStack() as stack:
         meanwhile = [stack.enter_context(_meanwhile(one)) for one in (alone, *others)]
         code = _in_turn(together)
@@ -111,11 +109,6 @@ def _worst(*codes: int) -> int:
     return next(filter(_is_over, codes), min(codes))
 
 
-def _distributed(*processes: str) -> tuple[str, ...]:
+def _distributed(processes: int) -> tuple[str, ...]:
     # A crashed worker makes the run red, so it is not replaced.
-    return *processes, "--dist=loadfile", "--no-loadscope-reorder", "--max-worker-restart=0"
-
-
-def _on_clusters() -> list[str]:
-    """A process of pytest for each of them."""
-    return [f"--tx=popen//env:{CLUSTER}={number}" for number in _FOR_THEMSELVES]
+    return f"-n{processes}", "--dist=loadfile", "--no-loadscope-reorder", "--max-worker-restart=0"

@@ -86,7 +86,7 @@ class TestWhatIsStarted:
         checkout.run("make", "rest")
 
         others = "--beside tests/unit --beside tests/protocol --beside tests/api"
-        assert checkout.calls() == [f"python -m tests.run layer {others} tests/e2e"]
+        assert checkout.calls() == [f"python -m tests.run layer --at-once 1 {others} tests/e2e"]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
@@ -148,7 +148,7 @@ class TestWhatIsStarted:
 
         checkout.run("make", "cluster-down")
 
-        assert checkout.calls() == ["python -m tests.kube down"] * 3
+        assert checkout.calls() == ["python -m tests.kube down"] * 2
 
     def test_no_words_list_the_targets_and_start_nothing(self, checkout: Checkout) -> None:
         done = checkout.run("make")

@@ -285,7 +285,7 @@ def test_a_layer_runs_all_parts_and_a_failure_in_any_of_them_once_more(checkout:
 
     assert (done.returncode, last_line(done)) == (0, "8 passed, 0 failed")
     notes = (checkout.root / "notes").read_text().splitlines()
-    both = ["on cluster 2", "on cluster 3", "together gw0", "together gw1"]
+    both = ["on cluster 2", "on cluster 2", "together gw0", "together gw1"]
     assert [sorted(notes[:4]), notes[4:]] == [both, ["in quiet none"] * 2]
     assert "\nflaky: cases/test_a.py::test_race\n" in done.stdout
     assert "\nflaky: cases/test_b.py::test_fault\n" in done.stdout
