@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -48,9 +48,14 @@ class State:
 class Watch:
     """All states of what is watched since the watch began, the first of them included."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, argv: Sequence[str]) -> None:
         self.states: list[State] = []
-        self._reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._known: set[int] = set()
+        self._argv = argv
+        self._kubectl: subprocess.Popen[str] | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._follow, daemon=True)
         self._reader.start()
 
     def wait(
@@ -75,8 +80,26 @@ class Watch:
         assert state is not None
         return state
 
-    def join(self) -> None:
+    def end(self) -> None:
+        """Watch no longer."""
+        with self._lock:
+            self._is_over = True
+            if self._kubectl is not None:
+                self._kubectl.terminate()
         self._reader.join(10)
+
+    def _follow(self) -> None:
+        """An API server may end a watch at any time; the next one begins with what there is then."""
+        code = 0
+        while code == 0:
+            with self._lock:
+                if self._is_over:
+                    return
+                self._kubectl = subprocess.Popen(self._argv, stdout=subprocess.PIPE, text=True)
+            with self._kubectl as kubectl:
+                assert kubectl.stdout is not None
+                self._read(kubectl.stdout)
+            code = kubectl.returncode
 
     def _read(self, stream: IO[str]) -> None:
         text = ""
@@ -86,7 +109,10 @@ class Watch:
             if line[:1] not in "{}" or not line.endswith("}\n"):
                 continue
             said, text = json.loads(text), ""
-            self.states.append(State(Moment.now(), said["type"] == "DELETED", said["object"]))
+            state = State(Moment.now(), said["type"] == "DELETED", said["object"])
+            if state.version not in self._known:
+                self._known.add(state.version)
+                self.states.append(state)
 
 
 @contextmanager
@@ -96,12 +122,9 @@ def watch(namespace: Namespace, kind: str, name: str = "", *, labels: str = "") 
     # a change between the two is lost. A list is watched from the version that was listed.
     which = f"--selector={labels}" if labels else f"--field-selector=metadata.name={name}"
     argv = namespace.kubectl.argv("get", kind, which, "--watch", "--output-watch-events", "--output=json")
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as kubectl:
-        assert kubectl.stdout is not None
-        watching = Watch(kubectl.stdout)
-        try:
-            until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"a first state of {kind} {which}")
-            yield watching
-        finally:
-            kubectl.terminate()
-            watching.join()
+    watching = Watch(argv)
+    try:
+        until(lambda: watching.states, within=_BEGINS_WITHIN, what=f"a first state of {kind} {which}")
+        yield watching
+    finally:
+        watching.end()

@@ -170,8 +170,11 @@ def example(namespace: Namespace) -> dict[str, Any]:
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train"}, "data": files,
     })  # fmt: skip
     body: dict[str, Any] = yaml.safe_load((_EXAMPLE / "job.yaml").read_text(encoding="utf-8"))
+    seldom = [{"name": name, "value": value} for name, value in training.SELDOM.items()]
     for replica in body["spec"]["etReplicaSpecs"].values():
-        replica["template"]["spec"]["containers"][0]["image"] = namespace.ground.image("horovod")
+        [main] = replica["template"]["spec"]["containers"]
+        main["image"] = namespace.ground.image("horovod")
+        main["env"] = [*main.get("env", ()), *seldom]
     return body
 
 
