@@ -1,33 +1,51 @@
-"""What is left of a process's session. Owns: reading /proc, and the last resort at the end of a test."""
+"""What is left of processes. Owns: reading /proc, and the last resort at the end of a test."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+from collections.abc import Collection, Iterator
 from pathlib import Path
+
+MARK = "MPIRT_TEST_OF"
+"""The variable by which those are known that leave their session."""
 
 
 def session_members(session: int) -> list[int]:
     """The living processes of a session, its leader included."""
-    return [
-        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_member(entry, session)
-    ]
+    return [int(entry.name) for entry in _processes() if _is_member(entry, {session})]
 
 
-def kill_session(session: int) -> None:
-    """Kill until nothing is left, however fast it forks."""
-    while members := session_members(session):
-        for member in members:
+def kill_all(sessions: Collection[int], mark: str = "") -> None:
+    """Kill what is in these sessions or has this mark, until nothing is left, however fast it forks."""
+    marked = f"{MARK}={mark}".encode()
+
+    def is_of_them(one: Path) -> bool:
+        return _is_member(one, sessions) or (bool(mark) and marked in _environ(one))
+
+    while left := [one for one in _processes() if is_of_them(one)]:
+        for entry in left:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(member, signal.SIGKILL)
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
-def _is_member(entry: Path, session: int) -> bool:
+def _processes() -> Iterator[Path]:
+    return (entry for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _environ(entry: Path) -> bytes:
+    try:
+        return (entry / "environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
+
+
+def _is_member(entry: Path, sessions: Collection[int]) -> bool:
     try:
         text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return False
     # "pid (name) state ppid pgrp session ...": the name may hold anything.
     state, _, _, found = text.rpartition(") ")[2].split()[:4]
-    return int(found) == session and state != "Z"
+    return int(found) in sessions and state != "Z"

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import socket
 import ssl
 import threading
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,6 +27,7 @@ from tests.apiserver.door import DoorFault, Visitor
 from tests.apiserver.faults import Fault, Status
 from tests.apiserver.listener import PATIENCE, Listener
 from tests.apiserver.peer import Peer
+from tests.apiserver.processes import kill_all
 from tests.apiserver.routes import Operation
 from tests.apiserver.shell import Session, Shell
 from tests.apiserver.world import World
@@ -74,6 +77,7 @@ class ApiServer:
         self._open: set[Connection] = set()
         self._channels: list[exec_channel.Channel] = []
         self._listener = Listener("apiserver")
+        self._mark = secrets.token_hex(8)
 
     # -- what a test says --------------------------------------------------------------------------------------
 
@@ -161,8 +165,7 @@ class ApiServer:
         for connection in is_open:
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(connection.socket, socket.SHUT_RDWR)
-        for session in sessions:
-            session.kill()
+        self._kill(sessions)
         self._listener.join()
         for session in self.sessions:
             session.release()
@@ -254,13 +257,18 @@ class ApiServer:
             player.play(channel)
             exchange.connection.close()
             return
-        session = player.serve(channel)
+        session = player.serve(channel, self._mark)
         with self._changed:
             self.sessions.append(session)
             self._changed.notify_all()
         if self._listener.stopping.is_set():
-            session.kill()
+            self._kill([session])
         session.run()
+
+    def _kill(self, sessions: Sequence[Session]) -> None:
+        """Leave nothing of them behind, keepers and what these hold neither."""
+        if sessions:
+            kill_all({session.pid for session in sessions}, self._mark)
 
     def _count(self, operation: str) -> int:
         return sum(1 for name, _ in self.requests if name == operation)

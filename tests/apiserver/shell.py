@@ -22,7 +22,7 @@ from tests.apiserver import frames
 from tests.apiserver.channel import CLOSE_CHANNEL, STDERR, STDIN, STDOUT, V5, Channel, exit_status
 from tests.apiserver.connection import Gone
 from tests.apiserver.frames import BINARY, CONTINUATION, frame
-from tests.apiserver.processes import kill_session, session_members
+from tests.apiserver.processes import MARK, kill_all, session_members
 from tests.apiserver.waiting import ready
 
 # A runtime's messages carry at most this much.
@@ -87,16 +87,16 @@ class Shell:
     cut: Cut | None = None
     answers_pings: bool = True
 
-    def serve(self, channel: Channel) -> Session:
-        """Begin the process; the session's run() does the rest."""
+    def serve(self, channel: Channel, mark: str) -> Session:
+        """Begin the process; the session's run() does the rest. All that it starts has the mark."""
         channel.answers_pings = self.answers_pings
-        return Session(self, channel)
+        return Session(self, channel, mark)
 
 
 class Session:
     """One process and the client that started it."""
 
-    def __init__(self, shell: Shell, channel: Channel) -> None:
+    def __init__(self, shell: Shell, channel: Channel, mark: str) -> None:
         command = [shell.sh if shell.sh and word == "/bin/sh" else word for word in channel.command]
         self.channel = channel
         self.finished = threading.Event()
@@ -104,7 +104,7 @@ class Session:
         self._shell = shell
         self._process = subprocess.Popen(
             command,
-            env=dict(shell.environ),
+            env=dict(shell.environ) | {MARK: mark},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -127,9 +127,14 @@ class Session:
         """The process's own, once it has ended."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        """The process's, which leads a session of its own."""
+        return self._process.pid
+
     def processes(self) -> list[int]:
         """What is alive of the command and everything it started."""
-        return session_members(self._process.pid)
+        return session_members(self.pid)
 
     def end(self, how: End) -> None:
         """Let the session end so, now. From any thread."""
@@ -149,8 +154,8 @@ class Session:
             self.finished.set()
 
     def kill(self) -> None:
-        """Leave no process behind; run() ends soon after."""
-        kill_session(self._process.pid)
+        """End what is in the process's session; run() ends soon after."""
+        kill_all({self.pid})
 
     def release(self) -> None:
         """Leave nothing open, once run() has ended."""
