@@ -23,11 +23,9 @@ _counter: pytest.StashKey[TraceFunction | None] = pytest.StashKey()
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    counter = session.config.stash[_counter] = sys.gettrace()
+    session.config.stash[_counter] = sys.gettrace()
     with _counted_by(None):
-        result = yield
-    sys.settrace(counter)
-    return result
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
