@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from tests.kube.paths import CLUSTER, OWN_CLUSTER
 from tests.run import selection
-from tests.run.processes import Background, background, call
+from tests.run.processes import background, call
 from tests.run.records import NO_TESTS, OK
 from tests.run.selection import Part
 
@@ -71,8 +71,11 @@ def run(
     if os.environ.get(OWN_CLUSTER):
         return _in_turn(together, *others, _Pytest(folder, Part.ALONE, words, variables), quiet)
     alone = _Pytest(folder, Part.ALONE, (*words, "-n0"), {**variables, CLUSTER: _OF_FAULTS})
+    meanwhile = []
     with ExitStack() as stack:
-        meanwhile = [stack.enter_context(_meanwhile(one)) for one in (alone, *others)]
+        for one in (alone, *others):
+            print(f"==> {one.name}, meanwhile")
+            meanwhile.append(stack.enter_context(background(one.argv, one.environment)))
         code = _in_turn(together)
     code = _worst(code, *(each.code for each in meanwhile))
     return code if _is_over(code) else _worst(code, _in_turn(quiet))
@@ -95,13 +98,6 @@ def _is_over(code: int) -> bool:
 def _call(one: _Pytest) -> int:
     print(f"==> {one.name}")
     return call(one.argv, one.environment)
-
-
-@contextmanager
-def _meanwhile(one: _Pytest) -> Iterator[Background]:
-    print(f"==> {one.name}, meanwhile")
-    with background(one.argv, one.environment) as beside:
-        yield beside
 
 
 def _worst(*codes: int) -> int:
