@@ -2,8 +2,8 @@
 A layer in parts that run at once: tests that don't disturb each other; one after the other, on another cluster,
 tests that break theirs; and other folders. Then, with nothing beside them, those that judge a speed.
 
-More at once would not be sooner: who waits for a processor asks again, gives up and begins anew, so that each test
-takes more of them.
+More processes would not be faster: on a busy machine tests poll for longer, time out and retry, so that each of
+them needs more CPU time.
 
 The tests of a file stay in one process and in their order, so that its fixtures are made once. Files are started
 in the order in which pytest finds them, so that those with the fixtures of one package follow each other.
