@@ -161,7 +161,7 @@ api: venv programs ## tests of the controller on a real control plane without no
 e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_TEST_KUBECONFIG
 	@$(BIN)/python -m tests.run layer tests/e2e $(PYTEST_ARGS)
 
-# Beside both run those of e2e that have a cluster for themselves.
+# Meanwhile the tests of e2e that break their cluster run on another one.
 api-and-e2e: venv programs ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --at-once 1 --beside tests/api tests/e2e $(PYTEST_ARGS)
 
