@@ -25,7 +25,7 @@ _OUT, _ERR = "/tmp/out", "/tmp/err"
 _WORKERS = 2
 _RANKS = 4
 _LAST_LINES = 30
-# One that is on the way in when the job is asked how it goes.
+# Seconds between two numbers of a rank.
 _PAUSE = 1
 
 _SHELL = f'h=$(hostname); n=0; until [ -e {ENOUGH} ]; do n=$((n + 1)); echo "$h $$ $n"; sleep {_PAUSE}; done'
