@@ -38,6 +38,8 @@ class _Pytest:
     part: Part | None
     words: Sequence[str]
     variables: Mapping[str, str]
+    gives_way: bool = False
+    """Whether others come first where there is too little CPU time."""
 
     @property
     def name(self) -> str:
@@ -45,7 +47,8 @@ class _Pytest:
 
     @property
     def argv(self) -> list[str]:
-        return [sys.executable, "-m", "pytest", self.folder, "-p", selection.MODULE, *self.words]
+        first = ("nice",) if self.gives_way else ()
+        return [*first, sys.executable, "-m", "pytest", self.folder, "-p", selection.MODULE, *self.words]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -63,10 +66,11 @@ def run(
     """
     Run all parts of a folder, with words for pytest, and all tests of other folders beside it.
 
-    One that breaks off is the last one. What runs beside the folder's own is shown when it has ended.
+    One that breaks off is the last one. What runs beside the folder's own is shown when it has ended. The other
+    folders give way: with two processes each they end first, and the folder's own take long because they wait.
     """
     together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(at_once), *words), variables)
-    others = [_Pytest(other, None, _distributed(AT_ONCE), variables) for other in beside]
+    others = [_Pytest(other, None, _distributed(AT_ONCE), variables, gives_way=True) for other in beside]
     quiet = _Pytest(folder, Part.QUIET, words, variables)
     if os.environ.get(OWN_CLUSTER):
         return _in_turn(together, *others, _Pytest(folder, Part.ALONE, words, variables), quiet)
