@@ -96,13 +96,17 @@ def wait_for_the_end_of_all(namespace: Namespace, pod: str) -> None:
 
     def are_over() -> bool:
         nonlocal before
-        shells, alone = _shells(namespace.kubectl.execute(pod, "ps", "-o", "pid,ppid,args"))
+        processes = namespace.kubectl.execute(pod, "ps", "-o", "pid,ppid,args", check=False)
+        if not processes:
+            # Of a pod that has just been replaced, the kubelet may still find the container that it ends.
+            return False
+        shells, alone = _shells(processes)
         are_over = shells == alone <= before
         before = alone
         return are_over
 
     what = "the end of all wrappers"
-    until(are_over, within=60, what=what, instead=lambda: namespace.kubectl.execute(pod, "ps"))
+    until(are_over, within=60, what=what, instead=lambda: namespace.kubectl.execute(pod, "ps", check=False))
 
 
 def _shells(processes: str) -> tuple[set[str], set[str]]:
