@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -39,7 +40,9 @@ def test_a_plugin_has_the_time_that_the_user_gave_to_connect(ground: Ground) -> 
     ended = with_plugin(ground, "exec sleep 1000", {"MPIRT_CONNECT_TIMEOUT": "2"})
 
     assert ended.code == 241
-    assert "the credential plugin ./plugin did not answer within 2 s; run it by hand to see why" in ended.line
+    said = re.search(r"the credential plugin \./plugin did not answer within (.+) s; run it by hand", ended.line)
+    # A busy machine uses up some of the time before the plugin is started.
+    assert said is not None and 1 < float(said[1]) <= 2, ended.line
 
 
 def test_a_plugin_that_fails_is_run_again(ground: Ground) -> None:

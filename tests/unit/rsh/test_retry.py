@@ -410,10 +410,11 @@ class TestTheEnd:
     def test_it_tells_how_long_was_tried(self) -> None:
         assert str(give_up(attempts(), ConnectionLost("refused"))) == "refused; gave up after 16 attempts in 58 s"
 
-    def test_an_attempt_that_was_cut_short_does_not_hide_what_was_said_before(self) -> None:
+    @pytest.mark.parametrize("error", [TimedOut("no answer"), PluginFailed("the plugin did not answer")])
+    def test_an_attempt_that_was_cut_short_does_not_hide_what_was_said_before(self, error: MpirtError) -> None:
         tries = attempts()
         tries.failed(ConnectionLost("refused"), 58.0)
-        plan = tries.failed(TimedOut("no answer"), 60.0)
+        plan = tries.failed(error, 60.0)
 
         assert isinstance(plan, GiveUp)
         assert str(plan.error) == "refused; gave up after 2 attempts in 60 s"
