@@ -239,3 +239,10 @@ def pods_of(actions: list[Action]) -> list[str]:
 
 
 __all__ = ["UID", "TrainingWorld", "pods_of", "scaler", "training_job", "write_time"]
+
+
+def running_job(replicas: int = 2, **job: Any) -> TrainingWorld:
+    """A job that runs."""
+    world = TrainingWorld(training_job(replicas=replicas, **job))
+    world.run()
+    return world

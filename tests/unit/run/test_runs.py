@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -318,8 +319,9 @@ def test_another_folder_runs_before_what_is_quiet_and_its_failures_count(checkou
     done = checkout.run("test", "both")
 
     assert (done.returncode, last_line(done)) == (0, "7 passed, 0 failed")
-    notes = (checkout.root / "notes").read_text().splitlines()
-    meanwhile = ["in quiet gw0", "on cluster 2", "on cluster none", "together gw0", "together gw0"]
+    # Two processes share the other folder, and either may have a file.
+    notes = re.sub(r"\bgw\d\b", "gw", (checkout.root / "notes").read_text()).splitlines()
+    meanwhile = ["in quiet gw", "on cluster 2", "on cluster none", "together gw", "together gw"]
     assert [sorted(notes[:-1]), notes[-1]] == [meanwhile, "in quiet none"]
     assert "\nflaky: others/test_b.py::test_race\n" in done.stdout
 

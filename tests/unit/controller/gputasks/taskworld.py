@@ -141,3 +141,6 @@ class TaskWorld(World):
         super().change(**spec)
         assert self.job is not None
         self.job["metadata"]["generation"] += 1
+
+
+CHECKPOINTABLE = {"mpirt.dev/checkpointable": "true"}

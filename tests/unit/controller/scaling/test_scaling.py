@@ -6,20 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
+from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job
 from tests.unit.controller.world import writes
-
-
-def running(replicas: int = 2, **job: Any) -> TrainingWorld:
-    """A job that runs."""
-    world = TrainingWorld(training_job(replicas=replicas, **job))
-    world.run()
-    return world
 
 
 class TestScaleOut:
     def test_new_workers_are_no_hosts_until_all_of_them_are_ready(self) -> None:
-        world = running()
+        world = running_job()
         world.scale_out(2)
         world.ready("elastic-worker-2")
         world.settle()
@@ -36,7 +29,7 @@ class TestScaleOut:
         assert (world.status["phase"], world.status["currentScaler"]) == ("Running", "")
 
     def test_the_spec_says_how_many_there_are_afterwards(self) -> None:
-        world = running()
+        world = running_job()
 
         world.scale_out(2)
         world.ready()
@@ -47,7 +40,7 @@ class TestScaleOut:
         assert world.later(3600) == []
 
     def test_new_pods_name_their_scale_out_and_their_number(self) -> None:
-        world = running()
+        world = running_job()
 
         world.scale_out(1)
 
@@ -55,7 +48,7 @@ class TestScaleOut:
         assert (labels["scaleout-name"], labels["replica-index"]) == ("out", "2")
 
     def test_too_late_it_fails_and_only_what_it_added_goes(self) -> None:
-        world = running()
+        world = running_job()
         world.scale_out(2, timeout=30)
         world.ready("elastic-worker-2")
         assert pods_of(world.later(29)) == []
@@ -67,7 +60,7 @@ class TestScaleOut:
         assert (world.wanted(), world.replicas, world.status["phase"]) == (["0", "1"], 2, "Running")
 
     def test_a_new_worker_that_fails_is_replaced_before_the_time_is_over(self) -> None:
-        world = running()
+        world = running_job()
         world.scale_out(1)
         world.fails("elastic-worker-2")
         world.settle()
@@ -79,7 +72,7 @@ class TestScaleOut:
         assert world.outcome("out") == ("ScaleSucceeded", "added elastic-worker-3")
 
     def test_more_than_the_most_is_refused(self) -> None:
-        world = running(most=3)
+        world = running_job(most=3)
 
         done = world.scale_out(2)
 
@@ -87,7 +80,7 @@ class TestScaleOut:
         assert world.outcome("out") == ("ScaleFailed", "2 workers and 2 more are above the limit of 3")
 
     def test_its_deletion_removes_what_it_has_added(self) -> None:
-        world = running()
+        world = running_job()
         world.scale_out(1)
 
         del world.objects["ScaleOut", "out"]
@@ -98,7 +91,7 @@ class TestScaleOut:
 
 class TestScaleIn:
     def test_a_worker_goes_only_when_nothing_runs_in_it(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
         assert world.held() == {"elastic-worker-2": "ScaleIn"}
         assert world.hosts() == ["elastic-worker-0:1", "elastic-worker-1:1"]
@@ -112,7 +105,7 @@ class TestScaleIn:
         assert world.replicas == 2
 
     def test_that_nothing_runs_is_written_down_before_the_pod_is_deleted(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
 
@@ -121,7 +114,7 @@ class TestScaleIn:
         assert done[:2] == ["status", "delete Pod"]
 
     def test_the_pods_own_grace_period_is_kept(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
 
@@ -130,7 +123,7 @@ class TestScaleIn:
         assert deletion.grace is None  # type: ignore[union-attr]
 
     def test_by_name_exactly_these_go(self) -> None:
-        world = running(4)
+        world = running_job(4)
         world.scale_in(podNames=["elastic-worker-1", "elastic-worker-2"])
 
         world.idle("elastic-worker-1", "elastic-worker-2")
@@ -139,7 +132,7 @@ class TestScaleIn:
         assert world.wanted() == ["0", "3"]
 
     def test_by_count_the_highest_numbers_go_in_whatever_order_they_came(self) -> None:
-        world = running(restart="Always")
+        world = running_job(restart="Always")
         world.scale_out(1)
         world.vanishes("elastic-worker-0")
         world.settle()
@@ -152,7 +145,7 @@ class TestScaleIn:
         assert world.held() == {"elastic-worker-3": "ScaleIn"}
 
     def test_workers_that_leave_go_together_or_not_at_all(self) -> None:
-        world = running(4)
+        world = running_job(4)
         world.scale_in(count=2, timeout=60)
         world.idle("elastic-worker-2")
         world.busy("elastic-worker-3", 2)
@@ -170,7 +163,7 @@ class TestScaleIn:
         assert (world.wanted(), world.replicas) == (["0", "1", "2", "3"], 4)
 
     def test_with_force_they_go_at_the_time_limit(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1, timeout=60, force=True)
         world.busy("elastic-worker-2")
         assert pods_of(world.later(59)) == []
@@ -179,7 +172,7 @@ class TestScaleIn:
         assert world.outcome("in")[0] == "ScaleSucceeded"
 
     def test_its_deletion_gives_the_hosts_back(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
 
         del world.objects["ScaleIn", "in"]
@@ -188,7 +181,7 @@ class TestScaleIn:
         assert (world.held(), world.wanted(), world.replicas) == ({}, ["0", "1", "2"], 3)
 
     def test_its_deletion_changes_nothing_once_the_workers_go(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
         world.idle("elastic-worker-2")
         for action in world.plan().actions:
@@ -200,7 +193,7 @@ class TestScaleIn:
         assert (world.workers(), world.replicas) == (["elastic-worker-0", "elastic-worker-1"], 2)
 
     def test_a_worker_that_has_not_started_is_not_asked(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.pod("elastic-worker-2")["status"] = {"phase": "Pending", "conditions": []}
 
         done = world.scale_in(count=1)
@@ -208,7 +201,7 @@ class TestScaleIn:
         assert "delete elastic-worker-2" in pods_of(done)
 
     def test_fields_without_effect_are_named_in_the_outcome(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in(count=1)
         world.objects["ScaleIn", "in"]["spec"]["script"] = "/job/shrink.sh"
 
@@ -259,7 +252,7 @@ class TestInvalidScaleIns:
         ],
     )
     def test_it_ends_at_once_and_no_worker_is_touched(self, asked: dict[str, Any], outcome: object) -> None:
-        world = running(3, least=2)
+        world = running_job(3, least=2)
 
         done = world.scale_in(**asked)
 
@@ -274,7 +267,7 @@ class TestNamesThatAreNoWorkers:
     def test_a_scale_in_of_a_name_that_no_worker_ever_had_fails_with_the_reason_unknown_worker(
         self, name: str
     ) -> None:
-        world = running(3)
+        world = running_job(3)
 
         world.scale_in(podNames=[name])
 
@@ -284,7 +277,7 @@ class TestNamesThatAreNoWorkers:
         assert ("Warning", "UnknownWorker", condition["message"]) in world.events
 
     def test_a_scale_in_of_a_worker_that_has_left_before_succeeds(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in("first", podNames=["elastic-worker-2"])
         world.idle("elastic-worker-2")
         world.settle()
@@ -297,7 +290,7 @@ class TestNamesThatAreNoWorkers:
         )
 
     def test_known_workers_leave_and_the_outcome_names_those_that_are_not(self) -> None:
-        world = running(4)
+        world = running_job(4)
         world.scale_in("first", podNames=["elastic-worker-3"])
         world.idle("elastic-worker-3")
         world.settle()
@@ -314,7 +307,7 @@ class TestNamesThatAreNoWorkers:
         assert world.wanted() == ["0", "2"]
 
     def test_an_unknown_name_beside_a_worker_that_has_left_before_fails_too(self) -> None:
-        world = running(3)
+        world = running_job(3)
         world.scale_in("first", podNames=["elastic-worker-2"])
         world.idle("elastic-worker-2")
         world.settle()
@@ -327,7 +320,7 @@ class TestNamesThatAreNoWorkers:
         )
 
     def test_a_scale_in_may_name_a_worker_by_any_number_of_digits(self) -> None:
-        world = running(3)
+        world = running_job(3)
 
         world.scale_in(podNames=["elastic-worker-" + "1" * 5000])
 
@@ -337,7 +330,7 @@ class TestNamesThatAreNoWorkers:
 @pytest.mark.uncounted
 class TestTheirOrder:
     def test_the_oldest_comes_first_and_the_next_waits(self) -> None:
-        world = running(2)
+        world = running_job(2)
         world.scale_out(1, "first")
         world.scale_out(1, "second")
         assert world.status["currentScaler"] == "ScaleOut:ml/first"
@@ -366,7 +359,7 @@ class TestTheirOrder:
         assert world.outcome("out") == ("ScaleSucceeded", "added elastic-worker-2")
 
     def test_those_left_when_the_job_ends_have_failed(self) -> None:
-        world = running(2)
+        world = running_job(2)
         world.scale_out(1, "first")
         world.scale_out(1, "second")
         world.objects["Pod", "elastic-launcher-1"]["status"]["phase"] = "Succeeded"
@@ -377,84 +370,9 @@ class TestTheirOrder:
         assert world.outcome("second") == ("ScaleFailed", "the job has ended")
 
     def test_they_belong_to_their_job(self) -> None:
-        world = running()
+        world = running_job()
 
         world.scale_out(1)
 
         [owner] = world.objects["ScaleOut", "out"]["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["controller"]) == ("TrainingJob", "elastic", True)
-
-
-class TestTheNumberOfReplicas:
-    def test_more_join_one_by_one_as_they_become_ready(self) -> None:
-        world = running(2)
-
-        assert pods_of(world.scale(4)) == ["create elastic-worker-2", "create elastic-worker-3"]
-        assert world.held() == {}
-
-    def test_fewer_leave_with_proof_the_highest_numbers_first(self) -> None:
-        world = running(4)
-        world.scale(2)
-        assert world.held() == {"elastic-worker-2": "Replicas", "elastic-worker-3": "Replicas"}
-        world.idle("elastic-worker-2", "elastic-worker-3")
-
-        done = world.settle()
-
-        assert pods_of(done) == ["delete elastic-worker-2", "delete elastic-worker-3"]
-        assert (world.wanted(), world.replicas) == (["0", "1"], 2)
-        assert world.later(3600) == []
-
-    def test_workers_that_stay_in_use_go_after_five_minutes(self) -> None:
-        world = running(3)
-        world.scale(2)
-        world.busy("elastic-worker-2")
-        assert pods_of(world.later(290)) == []
-
-        assert pods_of(world.later(20)) == ["delete elastic-worker-2"]
-
-    def test_an_edit_back_keeps_the_workers(self) -> None:
-        world = running(3)
-        world.scale(2)
-
-        done = world.scale(3)
-
-        assert pods_of(done) == ["patch elastic-worker-2"]
-        assert (world.held(), world.wanted()) == ({}, ["0", "1", "2"])
-
-    def test_an_edit_while_a_scaler_works_is_carried_out_after_it(self) -> None:
-        world = running(3)
-        world.scale_in(count=1)
-        world.scale(5)
-        world.idle("elastic-worker-2")
-
-        world.settle()
-
-        assert world.outcome("in") == ("ScaleSucceeded", "removed elastic-worker-2")
-        assert (world.wanted(), world.replicas) == (["0", "1", "3", "4", "5"], 5)
-
-    def test_below_the_least_nothing_changes_and_it_is_told(self) -> None:
-        world = running(3, least=2)
-
-        done = world.scale(1)
-
-        assert pods_of(done) == []
-        assert "must be from 2 to 9, got 1" in world.condition("Running")[2]
-        assert world.wanted() == ["0", "1", "2"]
-
-
-class TestMarks:
-    def test_a_mark_that_somebody_else_has_set_is_left_alone(self) -> None:
-        world = running(3)
-        world.pod("elastic-worker-1")["metadata"]["annotations"]["mpirt.dev/draining"] = "true"
-
-        assert world.later(60) == []
-        assert world.held() == {"elastic-worker-1": "true"}
-
-    def test_one_that_was_removed_by_hand_is_set_again(self) -> None:
-        world = running(3)
-        world.scale_in(count=1)
-        del world.pod("elastic-worker-2")["metadata"]["annotations"]["mpirt.dev/draining"]
-
-        world.settle()
-
-        assert world.held() == {"elastic-worker-2": "ScaleIn"}

@@ -1,0 +1,156 @@
+"""Lives of jobs whose spec changes, and of those that are suspended and resumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpirt.controller.model.actions import Rejection
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import container, mpi_job, template, time
+from tests.unit.controller.world import World, writes
+
+
+@pytest.mark.uncounted
+class TestChanges:
+    def test_of_the_number_of_workers_are_followed_and_the_launcher_runs_on(self) -> None:
+        world = World()
+        world.start()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 3
+
+        done = world.settle()
+
+        assert writes(done) == ["patch ConfigMap", "patch StatefulSet"]
+        assert world.get("ConfigMap")["data"]["hostfile"].splitlines()[-1] == "train-worker-2 slots=1"
+        assert world.get("StatefulSet")["spec"]["replicas"] == 3
+
+    def test_of_the_launchers_template_replace_it(self) -> None:
+        world = World()
+        world.start()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
+            container("mpi", command=["other"])
+        )
+
+        done = world.settle()
+
+        assert writes(done)[:5] == ["try Job", "tell MPIJobRestarting", "status", "try Job", "delete Job"]
+        assert world.condition("Restarting")[2] == "the launcher's template was changed"
+        main = world.get("Job")["spec"]["template"]["spec"]["containers"][0]
+        assert main["command"][-1] == "other"
+
+    def test_of_the_workers_template_roll_them_and_the_launcher_starts_after_that(self) -> None:
+        world = World()
+        world.start()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+
+        done = world.settle()
+
+        assert writes(done)[:2] == ["try StatefulSet", "patch StatefulSet"]
+        assert writes(done)[2:5] == ["tell MPIJobRestarting", "status", "delete Job"]
+        assert "Job" not in world.kinds()
+        assert world.condition("Restarting")[2] == "the workers' template was changed"
+        world.workers_are(pods.worker(0), pods.worker(1))
+        assert writes(world.settle())[0] == "create Job"
+
+    def test_of_the_workers_template_leave_an_elastic_jobs_launcher_alone(self) -> None:
+        world = World(mpi_job(elastic={"minReplicas": 1}))
+        world.start()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+
+        done = world.settle()
+
+        assert writes(done) == ["try StatefulSet", "patch StatefulSet", "patch Job"]
+        assert world.get("Job")["metadata"]["uid"] == "uid-of-Job"
+
+    def test_that_the_api_server_refuses_touch_nothing_that_runs(self) -> None:
+        world = World()
+        world.start()
+        world.refuse["train-worker"] = Rejection("StatefulSet", "", "image: Required value", final=True)
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
+
+        done = world.settle()
+
+        assert writes(done) == ["try StatefulSet", "tell MPIJobFailedValidation", "status"]
+        is_running, reason, message = world.condition("Running")
+        assert (is_running, reason) == (True, "MPIJobFailedValidation")
+        assert message == (
+            "The changed spec is ignored, and the job runs on with the previous one: "
+            "spec.mpiReplicaSpecs.Worker.template: "
+            "the API server refuses it: image: Required value"
+        )
+
+    def test_of_a_finished_job_start_nothing(self) -> None:
+        world = World()
+        world.start()
+        world.finish(succeeded=1)
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"] = template(
+            container("mpi", command=["other"])
+        )
+
+        assert world.later(60) == []
+
+    def test_that_name_an_account_remove_ours(self) -> None:
+        world = World(mpi_job(launcherCreationPolicy="AtStartup"))
+        world.settle()
+        assert world.job is not None
+        world.job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["serviceAccountName"] = "ann"
+
+        done = world.settle()
+
+        assert [one for one in writes(done) if "RoleBinding" in one or "ServiceAccount" in one] == [
+            "patch RoleBinding",
+            "delete ServiceAccount",
+        ]
+
+
+class TestSuspension:
+    def test_removes_what_runs_and_says_so(self) -> None:
+        world = World()
+        world.start()
+
+        world.change(runPolicy={"suspend": True})
+        done = world.settle()
+
+        released = ["delete StatefulSet", "delete Job", "patch Role"]
+        # The second status says that the pods are gone.
+        assert writes(done) == ["tell MPIJobSuspended", "status", *released, "status"]
+        assert world.state() == "Suspended"
+        assert world.condition("Running") == (False, "MPIJobSuspended", "MPIJob ml/train is suspended.")
+        assert world.job is not None
+        assert "startTime" not in world.job["status"]
+        assert world.later(60) == []
+
+    def test_of_a_job_that_was_never_started(self) -> None:
+        world = World(mpi_job(runPolicy={"suspend": True}))
+
+        world.settle()
+
+        assert "StatefulSet" not in world.kinds()
+        assert world.state() == "Suspended"
+
+    def test_ends_and_the_job_runs_anew(self) -> None:
+        world = World(mpi_job(runPolicy={"suspend": True}))
+        world.settle()
+
+        world.change(runPolicy={})
+        world.later(60)
+
+        assert world.state() == "Created"
+        assert world.condition("Suspended") == (False, "MPIJobResumed", "The job is resumed.")
+        assert world.told() == ["MPIJobCreated", "MPIJobSuspended", "MPIJobResumed"]
+        assert world.job is not None
+        assert world.job["status"]["startTime"] == time(60)
+
+    def test_of_a_finished_job_means_nothing(self) -> None:
+        world = World()
+        world.start()
+        world.finish(succeeded=1)
+
+        world.change(runPolicy={"suspend": True})
+
+        assert world.later(60) == []

@@ -1,0 +1,29 @@
+"""Jobs that run, and their attempts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.controller import pods
+from tests.unit.controller.jobs import Body, mpi_job
+from tests.unit.controller.world import World
+
+
+def started(**spec: Any) -> World:
+    world = World(mpi_job(**spec))
+    world.start()
+    return world
+
+
+def attempts(world: World) -> list[Body]:
+    assert world.job is not None
+    found: list[Body] = world.job["status"]["attempts"]
+    return found
+
+
+def failed(
+    name: str = "train-launcher-1", code: int = 137, *, since: float = 12, at: float = 18, **end: Any
+) -> Body:
+    """A launcher's pod that has failed."""
+    done = pods.ended("mpi", code, since=since, at=at, **end)
+    return pods.launcher(name, created=since - 2, phase="Failed", conditions={}, containers=[done])

@@ -1,0 +1,80 @@
+"""The number of replicas in a job's spec, and the marks of workers that are no hosts."""
+
+from __future__ import annotations
+
+from tests.unit.controller.trainings import pods_of, running_job
+
+
+class TestTheNumberOfReplicas:
+    def test_more_join_one_by_one_as_they_become_ready(self) -> None:
+        world = running_job(2)
+
+        assert pods_of(world.scale(4)) == ["create elastic-worker-2", "create elastic-worker-3"]
+        assert world.held() == {}
+
+    def test_fewer_leave_with_proof_the_highest_numbers_first(self) -> None:
+        world = running_job(4)
+        world.scale(2)
+        assert world.held() == {"elastic-worker-2": "Replicas", "elastic-worker-3": "Replicas"}
+        world.idle("elastic-worker-2", "elastic-worker-3")
+
+        done = world.settle()
+
+        assert pods_of(done) == ["delete elastic-worker-2", "delete elastic-worker-3"]
+        assert (world.wanted(), world.replicas) == (["0", "1"], 2)
+        assert world.later(3600) == []
+
+    def test_workers_that_stay_in_use_go_after_five_minutes(self) -> None:
+        world = running_job(3)
+        world.scale(2)
+        world.busy("elastic-worker-2")
+        assert pods_of(world.later(290)) == []
+
+        assert pods_of(world.later(20)) == ["delete elastic-worker-2"]
+
+    def test_an_edit_back_keeps_the_workers(self) -> None:
+        world = running_job(3)
+        world.scale(2)
+
+        done = world.scale(3)
+
+        assert pods_of(done) == ["patch elastic-worker-2"]
+        assert (world.held(), world.wanted()) == ({}, ["0", "1", "2"])
+
+    def test_an_edit_while_a_scaler_works_is_carried_out_after_it(self) -> None:
+        world = running_job(3)
+        world.scale_in(count=1)
+        world.scale(5)
+        world.idle("elastic-worker-2")
+
+        world.settle()
+
+        assert world.outcome("in") == ("ScaleSucceeded", "removed elastic-worker-2")
+        assert (world.wanted(), world.replicas) == (["0", "1", "3", "4", "5"], 5)
+
+    def test_below_the_least_nothing_changes_and_it_is_told(self) -> None:
+        world = running_job(3, least=2)
+
+        done = world.scale(1)
+
+        assert pods_of(done) == []
+        assert "must be from 2 to 9, got 1" in world.condition("Running")[2]
+        assert world.wanted() == ["0", "1", "2"]
+
+
+class TestMarks:
+    def test_a_mark_that_somebody_else_has_set_is_left_alone(self) -> None:
+        world = running_job(3)
+        world.pod("elastic-worker-1")["metadata"]["annotations"]["mpirt.dev/draining"] = "true"
+
+        assert world.later(60) == []
+        assert world.held() == {"elastic-worker-1": "true"}
+
+    def test_one_that_was_removed_by_hand_is_set_again(self) -> None:
+        world = running_job(3)
+        world.scale_in(count=1)
+        del world.pod("elastic-worker-2")["metadata"]["annotations"]["mpirt.dev/draining"]
+
+        world.settle()
+
+        assert world.held() == {"elastic-worker-2": "ScaleIn"}
