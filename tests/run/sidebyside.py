@@ -67,7 +67,7 @@ def run(
     Run all parts of a folder, with words for pytest, and all tests of other folders beside it.
 
     One that breaks off is the last one. What runs beside the folder's own is shown when it has ended. The other
-    folders give way: with two processes each they end first, and the folder's own take long because they wait.
+    folders give way: their tests compute, and have two processes each; the folder's own wait, and end last.
     """
     together = _Pytest(folder, Part.SIDE_BY_SIDE, (*_distributed(at_once), *words), variables)
     others = [_Pytest(other, None, _distributed(AT_ONCE), variables, gives_way=True) for other in beside]
