@@ -27,6 +27,14 @@ for stream, part in ((1, data), (2, data[: 1 << 20])):
     while part:
         part = part[os.write(stream, part[:70001]):]
 """
+# Writes for longer than a second after its end, and never waits as long between two lines.
+AFTER_THE_END = """
+import os, time
+if not os.fork():
+    for number in range(15):
+        time.sleep(0.1)
+        os.write(1, b"%d\\n" % number)
+"""
 COUNTED = random.Random(7).randbytes(11 << 20)
 
 
@@ -299,8 +307,9 @@ def test_exit_comes_after_all_output_and_is_repeated_to_a_later_connection(agent
 
 
 def test_output_after_the_end_has_a_second_from_its_last_byte_on(agent: Agent) -> None:
-    agent.start("/bin/sh", "-c", "(for number in 1 2 3 4; do sleep 0.6; echo $number; done) & exit 0")
+    agent.start(sys.executable, "-c", AFTER_THE_END)
 
     ended = agent.until_exit()
 
-    assert (ended.code, ended.was_held, agent.out) == (0, False, b"1\n2\n3\n4\n")
+    lines = b"".join(b"%d\n" % number for number in range(15))
+    assert (ended.code, ended.was_held, agent.out) == (0, False, lines)
