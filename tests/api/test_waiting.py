@@ -6,6 +6,7 @@ The jobs wait side by side.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.api.controllers import Controller, job_name
 from tests.kube.wait import until
 from tests.plane.stages import READY_AFTER
 from tests.promises import promise
+from tests.support import manifests
 from tests.support.ground import Namespace
 from tests.support.mpijobs import MpiJob, submit
 
@@ -54,7 +56,7 @@ def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
     """A job for each."""
     namespace = controller.namespace
     namespace.kubectl.apply(QUOTA)
-    until(lambda: "hard" in namespace.kubectl.get("resourcequota", "none")["status"], within=30, what="the quota")
+    until(lambda: is_counted(namespace), within=60, what="the quota to be in force")
     made = {
         why: submit(namespace, job_name(why), "busybox", ("true",), **{"workers": 1, **fields})
         for why, fields in jobs(namespace).items()
@@ -62,6 +64,14 @@ def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
     yield made
     namespace.kubectl("delete", "mpijobs.kubeflow.org", *(job.name for job in made.values()), "--wait=false")
     namespace.kubectl("delete", "resourcequota", "none")
+
+
+def is_counted(namespace: Namespace) -> bool:
+    """Whether the quota is in force: for a moment the API server lets pods pass and counts them later."""
+    scarce = {"name": "main", "image": "none", "resources": {"limits": {SCARCE: "1"}}}
+    tried = json.dumps(manifests.pod("tried", image="none", containers=[scarce]))
+    said = namespace.kubectl("create", "--dry-run=server", "--filename=-", stdin=tried, check=False).stderr
+    return FORBIDDEN in said
 
 
 @promise("A worker that is not Ready is named in the condition Running, with the reason.", of="MPIJob")
