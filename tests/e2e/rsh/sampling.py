@@ -14,9 +14,20 @@ from dataclasses import dataclass, field
 
 from tests.support.ground import Namespace
 
-# Looks until its stdin ends. A switchboard's place is in its variables; two would be two processes. Connections of
-# IPv4 and IPv6 that are established, but those inside of the pod.
-PROGRAM = r"""
+# Connections of IPv4 and IPv6 that are established, but those inside of the pod.
+_CONNECTIONS = """
+def connections():
+    count = 0
+    for name in ("tcp", "tcp6"):
+        for line in open(f"/proc/net/{name}").readlines()[1:]:
+            _, _, peer, state, *_ = line.split()
+            count += state == "01" and peer.endswith((":01BB", ":192B"))
+    return count
+"""
+# Looks until its stdin ends. A switchboard's place is in its variables; two would be two processes.
+PROGRAM = (
+    _CONNECTIONS
+    + r"""
 import json, os, select, sys
 
 def switchboards():
@@ -32,14 +43,6 @@ def switchboards():
             found.add(int(pid))
     return found
 
-def connections():
-    count = 0
-    for name in ("tcp", "tcp6"):
-        for line in open(f"/proc/net/{name}").readlines()[1:]:
-            _, _, peer, state, *_ = line.split()
-            count += state == "01" and peer.endswith((":01BB", ":192B"))
-    return count
-
 seen, counts = set(), {}
 print("looks", flush=True)
 while not select.select([0], [], [], 0.2)[0]:
@@ -48,6 +51,7 @@ while not select.select([0], [], [], 0.2)[0]:
     counts[now] = counts.get(now, 0) + 1
 print(json.dumps({"switchboards": sorted(seen), "connections": counts}))
 """
+)
 
 
 @dataclass
@@ -58,6 +62,11 @@ class Seen:
     """Their process ids."""
     connections: dict[int, int] = field(default_factory=dict)
     """How often so many connections to the API server were counted."""
+
+
+def connections(namespace: Namespace, pod: str) -> int:
+    """How many connections to the API server there are now."""
+    return int(namespace.kubectl.execute(pod, "python3", "-c", f"{_CONNECTIONS}\nprint(connections())"))
 
 
 @contextmanager

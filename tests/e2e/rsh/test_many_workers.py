@@ -7,10 +7,13 @@ hold nothing of mpirt: a rank runs in each of them only if the launcher pod has 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from mpirt.errors import ExitCode
 from tests.e2e.rsh import agent, launcher, sampling
 from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.kube.shell import output
+from tests.kube.wait import until
 from tests.promises import promise
 from tests.support import ground, manifests
 from tests.support.forms import Form
@@ -26,6 +30,11 @@ from tests.support.ground import Ground, Namespace
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
 _WORKERS = 150
 _MPIS = (OPEN_MPI_4, OPEN_MPI_5, HYDRA)
+_ENDS_WITHIN = 300
+
+# A FIFO of this machine that all workers have: each rank says where it is, and ends when it reads a line.
+_GATE = Path("/gate/fifo")
+_RANK = ("sh", "-c", f"hostname; read -r line < {_GATE}")
 
 # So many pods keep the nodes busy for minutes, also when they go.
 pytestmark = [
@@ -41,24 +50,84 @@ class ManyWorkers:
 
     namespace: Namespace
     hosts: list[str]
+    gate: Path
 
-    def run(self, mpi: Mpi, variables: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """Start a command from the launcher of that image; `variables` are lines for a shell."""
+    def argv(self, mpi: Mpi, variables: str, *command: str) -> list[str]:
+        """What starts a command from the launcher of that image; `variables` are lines for a shell."""
         settings = [*(f"{name}={value}" for name, value in mpi.variables.items()), f"MPIRT_CONTAINER={mpi.image}"]
         words = ["env", *settings, "sh", "-c", f'{variables}\nexec "$@"', "sh", *mpi.command, *command]
-        return self.namespace.kubectl("exec", mpi.image, "--", *words, check=False, timeout=200)
+        return self.namespace.kubectl.argv("exec", mpi.image, "--", *words)
+
+    @contextmanager
+    def running(self, mpi: Mpi, variables: str) -> Iterator[Running]:
+        """A rank for each worker."""
+        said = Said(*(self.namespace.folder / f"{mpi.image}-{stream}" for stream in ("stdout", "stderr")))
+        gate = os.open(self.gate, os.O_RDWR)
+        argv = self.argv(mpi, variables, "-n", str(_WORKERS), *_RANK)
+        with said.stdout.open("wb") as stdout, said.stderr.open("wb") as stderr:
+            process = subprocess.Popen(argv, stdout=stdout, stderr=stderr)
+        try:
+            yield Running(process, said, gate)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(gate)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The files with what a program has written."""
+
+    stdout: Path
+    stderr: Path
+
+    def hosts(self) -> list[str]:
+        return sorted(self.stdout.read_text().split())
+
+
+@dataclass(frozen=True)
+class Running:
+    """Ranks that wait at the gate."""
+
+    process: subprocess.Popen[bytes]
+    said: Said
+    gate: int
+
+    def wait_for_all(self) -> None:
+        until(
+            lambda: len(self.said.hosts()) >= _WORKERS or self.process.poll() is not None,
+            within=_ENDS_WITHIN,
+            what="all ranks",
+            instead=self.said.hosts,
+        )
+
+    def end(self) -> int:
+        """Let all ranks go. Returns the launcher's exit code."""
+        os.write(self.gate, b"\n" * _WORKERS)
+        return self.process.wait(_ENDS_WITHIN)
 
 
 @pytest.fixture(scope="module")
 def many(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyWorkers]:
     with ground.passing_namespace(cluster, tmp_path_factory.mktemp("many")) as namespace:
-        containers = [{**manifests.idle_container(cluster.image(mpi.image)), "name": mpi.image} for mpi in _MPIS]
+        gate = namespace.folder / _GATE.parent.name / _GATE.name
+        gate.parent.mkdir()
+        os.mkfifo(gate)
+        seen = {"volumeMounts": [{"name": "gate", "mountPath": str(_GATE.parent)}]}
+        containers = [
+            {**manifests.idle_container(cluster.image(mpi.image)), **seen, "name": mpi.image} for mpi in _MPIS
+        ]
         hosts = namespace.workers(
-            _WORKERS, OPEN_MPI_4.image, within=300, containers=containers, terminationGracePeriodSeconds=0
+            _WORKERS,
+            OPEN_MPI_4.image,
+            within=300,
+            containers=containers,
+            volumes=[{"name": "gate", "hostPath": {"path": str(gate.parent)}}],
+            terminationGracePeriodSeconds=0,
         )
         for mpi in _MPIS:
             launcher.start(namespace, mpi.image, workers=hosts, host_line=mpi.host_line, name=mpi.image)
-        yield ManyWorkers(namespace, hosts)
+        yield ManyWorkers(namespace, hosts, gate)
 
 
 @pytest.mark.parametrize(
@@ -69,27 +138,35 @@ def many(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
     many: ManyWorkers, form: Form, mpi: Mpi, name: str
 ) -> None:
-    # All daemons are there as long as the ranks run.
-    command = ("-n", str(_WORKERS), "sh", "-c", "hostname; sleep 3")
-    with sampling.looking(many.namespace, mpi.image) as seen:
-        began = time.monotonic()
-        done = many.run(mpi, printed_by_mpirt_env(name), *command)
+    began = time.monotonic()
+    with (
+        sampling.looking(many.namespace, mpi.image) as seen,
+        many.running(mpi, printed_by_mpirt_env(name)) as running,
+    ):
+        running.wait_for_all()
         seconds = time.monotonic() - began
+        if form is Form.SWITCHBOARD:
+            # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
+            until(
+                lambda: sampling.connections(many.namespace, mpi.image) == _WORKERS + 1,
+                within=60,
+                what="a connection for each worker and a watch",
+                instead=lambda: sampling.connections(many.namespace, mpi.image),
+            )
+        code = running.end()
 
-    print(f"{_WORKERS} workers, {mpi.image}: {seconds:.1f} s, {seen}")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(many.hosts)
+    print(f"{_WORKERS} workers, {mpi.image}: {seconds:.1f} s until the last rank, {seen}")
+    assert code == 0, running.said.stderr.read_text()
+    assert running.said.hosts() == sorted(many.hosts)
     if form is Form.SWITCHBOARD:
         assert len(seen.switchboards) == 1
-        # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
-        all_there = {count: times for count, times in seen.connections.items() if count > _WORKERS}
-        assert all_there, seen
-        assert max(all_there, key=lambda count: all_there[count]) == _WORKERS + 1
 
 
 @promise("With more workers than Open MPI's tree reaches, mpirt-rsh names the variables to set.", of="mpirt-rsh")
 def test_open_mpi_is_refused_without_them_and_told_which(many: ManyWorkers) -> None:
-    done = many.run(OPEN_MPI_4, "", "-n", str(_WORKERS), "hostname")
+    argv = many.argv(OPEN_MPI_4, "", "-n", str(_WORKERS), "hostname")
+
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_ENDS_WITHIN)
 
     assert done.returncode == ExitCode.USAGE
     assert done.stdout == ""
