@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,17 +50,16 @@ def policy(namespace: Namespace, job: str, rule: str, forbidden: Any) -> Iterato
         },
     )
     try:
-        tried = json.dumps({**forbidden, "metadata": {"name": f"{job}-tried", "labels": labels}})
-        until(lambda: message in said(namespace, tried), within=IN_FORCE_WITHIN, what=f"the policy on {resource}")
+        tried = {**forbidden, "metadata": {"name": f"{job}-tried", "labels": labels}}
+        until(
+            lambda: message in namespace.kubectl.answer_to(tried),
+            within=IN_FORCE_WITHIN,
+            what=f"the policy on {resource}",
+        )
         yield message
     finally:
         for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
             namespace.kubectl("delete", kind, job)
-
-
-def said(namespace: Namespace, body: str) -> str:
-    """What the API server says to an object."""
-    return namespace.kubectl("create", "--dry-run=server", "--filename=-", stdin=body, check=False).stderr
 
 
 def pod(restart: str) -> dict[str, Any]:

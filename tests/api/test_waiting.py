@@ -6,7 +6,6 @@ The jobs wait side by side.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,9 +68,7 @@ def waiting(controller: Controller) -> Iterator[dict[str, MpiJob]]:
 def is_counted(namespace: Namespace) -> bool:
     """Whether the quota is in force: for a moment the API server lets pods pass and counts them later."""
     scarce = {"name": "main", "image": "none", "resources": {"limits": {SCARCE: "1"}}}
-    tried = json.dumps(manifests.pod("tried", image="none", containers=[scarce]))
-    said = namespace.kubectl("create", "--dry-run=server", "--filename=-", stdin=tried, check=False).stderr
-    return FORBIDDEN in said
+    return FORBIDDEN in namespace.kubectl.answer_to(manifests.pod("tried", image="none", containers=[scarce]))
 
 
 @promise("A worker that is not Ready is named in the condition Running, with the reason.", of="MPIJob")

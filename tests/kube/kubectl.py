@@ -65,6 +65,11 @@ class Kubectl:
         """What a command in a pod printed on stdout."""
         return self("exec", pod, "--", *command, check=check, timeout=timeout).stdout
 
+    def answer_to(self, manifest: Manifest) -> str:
+        """What the API server has against an object, which is not created; empty if nothing."""
+        words = ("create", "--dry-run=server", "--filename=-")
+        return self(*words, stdin=json.dumps(manifest), check=False).stderr
+
     def ready_nodes(self) -> set[str]:
         return {node["metadata"]["name"] for node in self.get("nodes") if is_ready(node)}
 

@@ -238,11 +238,11 @@ def pods_of(actions: list[Action]) -> list[str]:
     ]
 
 
-__all__ = ["UID", "TrainingWorld", "pods_of", "scaler", "training_job", "write_time"]
-
-
 def running_job(replicas: int = 2, **job: Any) -> TrainingWorld:
     """A job that runs."""
     world = TrainingWorld(training_job(replicas=replicas, **job))
     world.run()
     return world
+
+
+__all__ = ["UID", "TrainingWorld", "pods_of", "running_job", "scaler", "training_job", "write_time"]

@@ -7,8 +7,6 @@ from tests.unit.controller.jobs import mpi_job
 from tests.unit.controller.world import World
 
 RERUN = "mpirt.dev/rerun"
-
-
 WHEN_DELETED = "mpirt.dev/rerun-when-deleted"
 
 

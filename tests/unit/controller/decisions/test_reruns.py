@@ -13,6 +13,16 @@ from tests.unit.controller.jobs import container, mpi_job, template, time
 from tests.unit.controller.world import World, writes
 
 
+def run_again(world: World) -> None:
+    """Its user wants it, and it comes to a good end again."""
+    annotate(world, **{RERUN: "1"})
+    world.later(10)
+    world.workers_are(pods.worker(0), pods.worker(1))
+    world.settle()
+    world.finish(succeeded=1)
+    world.later(15)
+
+
 @pytest.mark.uncounted
 class TestItRunsAgain:
     def test_by_an_annotation_with_a_new_value(self) -> None:
@@ -30,13 +40,7 @@ class TestItRunsAgain:
 
     def test_and_comes_to_another_end(self) -> None:
         world = succeeded("Running")
-        annotate(world, **{RERUN: "1"})
-        world.later(10)
-
-        world.workers_are(pods.worker(0), pods.worker(1))
-        world.settle()
-        world.finish(succeeded=1)
-        world.later(15)
+        run_again(world)
 
         assert world.state() == "Succeeded"
         assert world.told().count("MPIJobSucceeded") == 2
@@ -44,12 +48,7 @@ class TestItRunsAgain:
 
     def test_once_for_each_value(self) -> None:
         world = succeeded("Running")
-        annotate(world, **{RERUN: "1"})
-        world.later(10)
-        world.workers_are(pods.worker(0), pods.worker(1))
-        world.settle()
-        world.finish(succeeded=1)
-        world.later(15)
+        run_again(world)
         world.lose_launcher_job()
 
         assert world.later(60) == []

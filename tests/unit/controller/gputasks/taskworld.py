@@ -12,6 +12,8 @@ from tests.unit.controller.jobs import Body, at, time
 from tests.unit.controller.pods import ended, running
 from tests.unit.controller.world import World
 
+CHECKPOINTABLE = {"mpirt.dev/checkpointable": "true"}
+
 UID = "uid-of-task"
 FIELDS: Body = {
     "memory": "16Gi",
@@ -141,6 +143,3 @@ class TaskWorld(World):
         super().change(**spec)
         assert self.job is not None
         self.job["metadata"]["generation"] += 1
-
-
-CHECKPOINTABLE = {"mpirt.dev/checkpointable": "true"}

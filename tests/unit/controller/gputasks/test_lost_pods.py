@@ -120,7 +120,7 @@ class TestALostPod:
         )
 
     def test_a_pod_that_is_only_out_of_sight_runs_on(self) -> None:
-        """Somebody has removed its labels. That it is there is told by the answer to the creation of another."""
+        """Its labels were removed. The refusal to create another one shows that it is there."""
         world = TaskWorld()
         world.start()
         world.change(cpu="7")

@@ -1,18 +1,12 @@
-"""Jobs that run, and their attempts."""
+"""The attempts of a job."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, mpi_job
+from tests.unit.controller.jobs import Body
 from tests.unit.controller.world import World
-
-
-def started(**spec: Any) -> World:
-    world = World(mpi_job(**spec))
-    world.start()
-    return world
 
 
 def attempts(world: World) -> list[Body]:

@@ -12,7 +12,8 @@ from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, 
 from mpirt.controller.model.records import dump_history, load_history, read_history, write_history
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
-from tests.unit.controller.observed.attempts import attempts, failed, started
+from tests.unit.controller.observed.attempts import attempts, failed
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World
 
 DEATH = PodEnd("train-worker-1", How.EXITED, "node-1", "worker", 137, "OOMKilled", "", at(18))

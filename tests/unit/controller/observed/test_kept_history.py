@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import mpi_job, time
-from tests.unit.controller.observed.attempts import attempts, failed, started
+from tests.unit.controller.jobs import Body, mpi_job, time
+from tests.unit.controller.observed.attempts import attempts, failed
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
@@ -85,9 +86,11 @@ class TestWhereTheCrdDropsIt:
         assert world.later(60) == []
 
 
-def earlier_version(world: World) -> World:
-    """The same, with a status as the version wrote it that kept no history."""
+def earlier_version(world: World, **conditions: Body) -> World:
+    """The same, with a status as the version wrote it that kept no history, and these fields of its conditions."""
     assert world.job is not None
+    for row in world.job["status"]["conditions"]:
+        row.update(conditions.get(row["type"], {}))
     for name in ("attempts", "attemptsForgotten", "rerun"):
         world.job["status"].pop(name, None)
     return world
@@ -100,10 +103,7 @@ class TestAnUpgradeOfTheController:
         world = started()
         world.launcher_is(failed(code=205), failed=1)
         world.settle()
-        assert world.job is not None
-        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Restarting")
-        row["message"] = self.TOLD
-        return earlier_version(world)
+        return earlier_version(world, Restarting={"message": self.TOLD})
 
     def test_in_the_middle_of_a_restart_keeps_what_was_told(self) -> None:
         world = self.restarting()
@@ -150,10 +150,7 @@ class TestAnUpgradeOfTheController:
     def test_while_a_launcher_runs_keeps_what_died_beside_it(self) -> None:
         world = started()
         told = "Launcher pod train-launcher-1 runs on node node-1; train-worker-1 was evicted: low on disk"
-        assert world.job is not None
-        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Running")
-        row |= {"reason": "MPIJobWorkerFailed", "message": told}
-        earlier_version(world)
+        earlier_version(world, Running={"reason": "MPIJobWorkerFailed", "message": told})
 
         world.later(15)
         assert world.condition("Running") == (True, "MPIJobWorkerFailed", told)
@@ -165,10 +162,7 @@ class TestAnUpgradeOfTheController:
     def test_and_its_launcher_is_gone_meanwhile(self) -> None:
         world = started()
         told = "Launcher pod train-launcher-1 was lost with its node node-1"
-        assert world.job is not None
-        row = next(row for row in world.job["status"]["conditions"] if row["type"] == "Running")
-        row |= {"reason": "MPIJobLauncherFailed", "message": told}
-        earlier_version(world)
+        earlier_version(world, Running={"reason": "MPIJobLauncherFailed", "message": told})
 
         world.launcher_is(failed=1)
         world.later(15)

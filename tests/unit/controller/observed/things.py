@@ -7,8 +7,6 @@ from typing import Any
 from mpirt.controller.model.spec import JobKey
 
 KEY = JobKey("MPIJob", "ml", "train")
-
-
 OTHER = JobKey("MPIJob", "ml", "other")
 
 

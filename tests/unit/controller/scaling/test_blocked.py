@@ -8,15 +8,9 @@ import pytest
 
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller.jobs import Body
-from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
+from tests.unit.controller.trainings import TrainingWorld, pods_of, running_job, training_job
 
 QUOTA = "exceeded quota: gpus, requested: pods=1, used: pods=4, limited: pods=4"
-
-
-def running(replicas: int = 2, **job: Any) -> TrainingWorld:
-    world = TrainingWorld(training_job(replicas=replicas, **job))
-    world.run()
-    return world
 
 
 def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any) -> Body:
@@ -37,7 +31,7 @@ def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any
 
 class TestAPodThatHasTheNameOfAWorker:
     def test_is_reported_with_its_owner_and_the_other_workers_are_created(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2, "GPUTask")
 
         done = world.scale(4)
@@ -66,7 +60,7 @@ class TestAPodThatHasTheNameOfAWorker:
         )
 
     def test_is_reported_though_it_has_the_labels_of_the_jobs_workers(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2, labels=dict(world.pod("elastic-worker-1")["metadata"]["labels"]))
 
         world.scale(3)
@@ -74,7 +68,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.condition("Running")[1] == "ErrResourceExists"
 
     def test_does_not_hide_the_end_of_another_worker(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2)
         world.scale(3)
 
@@ -85,7 +79,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert "elastic-worker-1 was deleted" in world.condition("Running")[2]
 
     def test_keeps_no_scale_in_from_its_end(self) -> None:
-        world = running(3)
+        world = running_job(3)
         stranger(world, 3)
         world.scale(4)
         world.scale_in(podNames=["elastic-worker-1"])
@@ -97,7 +91,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.wanted() == ["0", "2", "3"]
 
     def test_is_no_matter_any_more_when_the_job_is_scaled_back(self) -> None:
-        world = running(2)
+        world = running_job(2)
         pod = stranger(world, 2)
         world.scale(3)
 
@@ -111,7 +105,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.later(3600) == []
 
     def test_is_named_by_a_scale_out_that_fails_because_of_it_and_its_worker_is_never_created(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2)
         world.scale_out(2, timeout=30)
 
@@ -126,7 +120,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert pods_of(world.later(60)) == []
 
     def test_is_followed_by_the_worker_when_it_is_gone(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2)
         world.scale(3)
 
@@ -136,7 +130,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.condition("Running")[1] == "TrainingJobRunning"
 
     def test_is_only_waited_for_while_it_is_being_deleted(self) -> None:
-        world = running(2)
+        world = running_job(2)
         stranger(world, 2, deletionTimestamp="2026-05-04T12:00:00Z")
 
         world.scale(3)
@@ -148,7 +142,7 @@ class TestAPodThatHasTheNameOfAWorker:
         )
 
     def test_with_the_name_of_no_worker_is_no_matter(self) -> None:
-        world = running(2)
+        world = running_job(2)
         for name in ("elastic-worker-02", "elastic-worker-x", "other-worker-2"):
             stranger(world, 2)["metadata"]["name"] = name
             world.objects["Pod", name] = world.objects.pop(("Pod", "elastic-worker-2"))
@@ -178,7 +172,7 @@ class TestAQuotaThatRefusesWorkers:
         )
 
     def test_a_refusal_is_reported_while_the_launcher_runs(self) -> None:
-        world = running(2)
+        world = running_job(2)
         self.refusing(world)
 
         done = world.scale(9)
@@ -191,7 +185,7 @@ class TestAQuotaThatRefusesWorkers:
         )
 
     def test_workers_of_another_template_are_tried(self) -> None:
-        world = running(2)
+        world = running_job(2)
         self.refusing(world)
         world.scale(3)
         world.refuse.clear()
@@ -203,7 +197,7 @@ class TestAQuotaThatRefusesWorkers:
         assert "create elastic-worker-2" in pods_of(world.settle())
 
     def test_those_of_a_scale_out_are_tried_though_others_were_refused(self) -> None:
-        world = running(2)
+        world = running_job(2)
         self.refusing(world)
         world.scale(3)
         world.refuse.clear()
@@ -213,7 +207,7 @@ class TestAQuotaThatRefusesWorkers:
         assert pods_of(done) == ["create elastic-worker-3"]
 
     def test_a_scale_out_that_a_quota_prevents_names_it(self) -> None:
-        world = running(2)
+        world = running_job(2)
         self.refusing(world)
         world.scale_out(2, timeout=30)
 

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from mpirt.controller.model.actions import WriteStatus
-from tests.unit.controller.trainings import TrainingWorld, training_job
-
-
-def running(replicas: int = 2) -> TrainingWorld:
-    world = TrainingWorld(training_job(replicas=replicas))
-    world.run()
-    return world
+from tests.unit.controller.trainings import TrainingWorld, running_job
 
 
 def write_outcome(kind: str, world: TrainingWorld) -> None:
@@ -19,7 +13,7 @@ def write_outcome(kind: str, world: TrainingWorld) -> None:
 
 
 def test_a_success_is_kept_although_a_new_worker_is_not_ready_any_more() -> None:
-    world = running()
+    world = running_job()
     world.scale_out(1)
     world.ready()
     [patch] = world.plan().actions
@@ -34,7 +28,7 @@ def test_a_success_is_kept_although_a_new_worker_is_not_ready_any_more() -> None
 
 
 def test_a_failure_is_kept_although_the_worker_is_idle_by_now() -> None:
-    world = running(3)
+    world = running_job(3)
     world.scale_in(count=1, timeout=30)
     world.busy("elastic-worker-2")
     world.seconds += 31
@@ -48,7 +42,7 @@ def test_a_failure_is_kept_although_the_worker_is_idle_by_now() -> None:
 
 
 def test_the_job_becomes_an_owner_beside_a_scalers_own_controller() -> None:
-    world = running()
+    world = running_job()
     world.scale_out(1)
     body = world.objects["ScaleOut", "out"]
     theirs = {"apiVersion": "v1", "kind": "Supervisor", "name": "s", "uid": "s", "controller": True}
