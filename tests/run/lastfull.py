@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.run.verdict import Stage
 
-FILE = Path("tests/run/lastfull.json")
+FILE = Path("tests/lastfull.json")
 
 _SHORTEST = 1.0
 """Seconds; a shorter test is not worth a line."""

@@ -201,22 +201,22 @@ def test_a_slice_may_have_no_tests_of_a_folder(checkout: Checkout) -> None:
 
 
 def test_a_full_run_that_is_green_is_noted_with_the_time_of_each_longer_test(checkout: Checkout) -> None:
-    (checkout.root / "tests/run").mkdir(parents=True)
+    (checkout.root / "tests").mkdir()
     checkout.write("one.py", PASSING)
 
     done = checkout.run("test", "--keep", "one")
 
-    kept = json.loads((checkout.root / "tests/run/lastfull.json").read_text())
+    kept = json.loads((checkout.root / "tests/lastfull.json").read_text())
     assert done.returncode == 0
     assert (kept["commit"], kept["seconds"]) == ("unknown", {})
 
 
 def test_a_full_run_that_is_red_leaves_what_was_noted(checkout: Checkout) -> None:
-    (checkout.root / "tests/run").mkdir(parents=True)
+    (checkout.root / "tests").mkdir()
     checkout.write("one.py", ALWAYS)
 
     assert checkout.run("test", "--keep", "one").returncode == 1
-    assert not (checkout.root / "tests/run/lastfull.json").exists()
+    assert not (checkout.root / "tests/lastfull.json").exists()
 
 
 @pytest.mark.parametrize(

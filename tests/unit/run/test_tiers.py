@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run import slices
+from tests.run import lastfull, sightings, slices
 from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, longest_first
 
 MERGE = Choice(Tier.MERGE, "1f")
@@ -110,6 +110,10 @@ def test_a_tool_has_changed_if_it_or_a_test_of_it_has(file: str) -> None:
 
 def test_no_tool_has_changed_if_something_else_has() -> None:
     assert not are_tools_changed(["mpirt/rsh/main.py", "tests/e2e/rsh/test_streams.py"])
+
+
+def test_what_runs_leave_in_the_repository_is_no_tool() -> None:
+    assert not are_tools_changed([str(lastfull.FILE), str(sightings.FILE)])
 
 
 def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
