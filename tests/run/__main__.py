@@ -34,7 +34,7 @@ from tests.run import (
 from tests.run.records import NO_TESTS, OK
 from tests.run.rounds import Round
 from tests.run.summary import FAILED, FLAKY, log_folder
-from tests.run.tiers import Choice, Tier, are_tools_changed
+from tests.run.tiers import Choice, Tier, changed_tools
 from tests.run.verdict import Stage, chances, closing_line, judge
 
 BUILD = Path("build")
@@ -162,7 +162,7 @@ def _choice(tier: str) -> Choice | None:
         return None
     changed = commits.changed_since(lastfull.read().commit)
     seed = os.environ.get(selection.SEED) or commits.head()
-    return Choice(Tier.MERGE, seed, with_tools=are_tools_changed(changed))
+    return Choice(Tier.MERGE, seed, tools=changed_tools(changed))
 
 
 def _stage(target: str, choice: Choice | None) -> Stage:

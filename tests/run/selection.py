@@ -16,14 +16,13 @@ from enum import Enum
 import pytest
 
 from tests.run import commits, lastfull
-from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, file_of, longest_first
+from tests.run.tiers import Case, Choice, Tier, changed_tools, chosen, file_of, longest_first
 
 MODULE = __name__
 PART = "TEST_RUN_PART"
 TIER, SEED, TOOLS = "TEST_RUN_TIER", "TEST_RUN_SEED", "TEST_RUN_TOOLS"
 FULL, SAMPLE, ONE_IN, LAST = "full", "sample", "one_in", "last"
 
-_WITH_TOOLS, _WITHOUT_TOOLS = "changed", "unchanged"
 _REST = re.compile(r"rest (\d+)/(\d+)")
 
 
@@ -46,17 +45,17 @@ def choice_of(environ: Mapping[str, str]) -> Choice | None:
     name = environ.get(TIER)
     if not name:
         return None
-    seed, with_tools = environ.get(SEED, ""), environ.get(TOOLS) != _WITHOUT_TOOLS
+    seed, tools = environ.get(SEED, ""), frozenset(environ.get(TOOLS, "").split())
     if rest := _REST.fullmatch(name):
-        return Choice(Tier.REST, seed, with_tools, int(rest[1]), int(rest[2]))
-    return Choice(Tier(name), seed, with_tools)
+        return Choice(Tier.REST, seed, tools, int(rest[1]), int(rest[2]))
+    return Choice(Tier(name), seed, tools)
 
 
 def variables(choice: Choice | None) -> dict[str, str]:
     """What makes every pytest below this process run that tier; of None, all."""
     if choice is None:
         return {TIER: ""}
-    return {TIER: str(choice), SEED: choice.seed, TOOLS: _WITH_TOOLS if choice.with_tools else _WITHOUT_TOOLS}
+    return {TIER: str(choice), SEED: choice.seed, TOOLS: " ".join(sorted(choice.tools))}
 
 
 def pytest_configure() -> None:
@@ -64,8 +63,8 @@ def pytest_configure() -> None:
     if os.environ.get(TIER):
         os.environ.setdefault(SEED, commits.head())
         if TOOLS not in os.environ:
-            is_changed = are_tools_changed(commits.changed_since(lastfull.read().commit))
-            os.environ[TOOLS] = _WITH_TOOLS if is_changed else _WITHOUT_TOOLS
+            changed = changed_tools(commits.changed_since(lastfull.read().commit))
+            os.environ[TOOLS] = " ".join(sorted(changed))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -20,4 +20,4 @@ def following(number: int, merge: Choice) -> tuple[str, Choice | None]:
     share = number % (SHARES + 1)
     if share == SHARES:
         return "oldest", None
-    return "rest", Choice(Tier.REST, merge.seed, merge.with_tools, share + 1, SHARES)
+    return "rest", Choice(Tier.REST, merge.seed, merge.tools, share + 1, SHARES)

@@ -8,24 +8,45 @@ The same seed draws the same tests, on every machine.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
-TOOLS = (
-    ".ci/", "Makefile", "benchmarks/", "tests/apiserver/", "tests/kube/", "tests/neighbours/", "tests/plane/",
-    "tests/run/",
-)  # fmt: skip
-"""What the tests are made with. Where nothing of it has changed, its own tests prove nothing new."""
 
-TESTS_OF_TOOLS = (
-    "tests/api/test_plane.py", "tests/api/test_direct.py", "tests/e2e/rsh/test_benchmark.py",
-    "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py", "tests/e2e/test_network.py",
-    "tests/e2e/test_up_and_down.py", "tests/protocol/test_apiserver.py", "tests/protocol/test_fleet",
-    "tests/unit/api/", "tests/unit/e2e/", "tests/unit/kube/", "tests/unit/run/", "tests/unit/test_ci.py",
-    "tests/unit/test_makefile.py",
-)  # fmt: skip
+@dataclass(frozen=True)
+class Tool:
+    """Something that tests are made with. Where it has not changed, its own tests prove nothing new."""
+
+    places: tuple[str, ...]
+    tests: tuple[str, ...]
+    """Files and folders, or the beginning of their names."""
+
+    def has_changed(self, files: Iterable[str]) -> bool:
+        """Whether one of these files is part of it, or a test of it."""
+        return any(file.startswith((*self.places, *self.tests)) for file in files)
+
+
+TOOLS: Mapping[str, Tool] = {
+    "run": Tool(
+        (".ci/", "Makefile", "tests/run/"),
+        ("tests/unit/run/", "tests/unit/test_ci.py", "tests/unit/test_makefile.py"),
+    ),
+    "kube": Tool(
+        ("tests/kube/", "tests/neighbours/"),
+        (
+            *("tests/unit/kube/", "tests/unit/e2e/", "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py"),
+            *("tests/e2e/test_network.py", "tests/e2e/test_up_and_down.py"),
+        ),
+    ),
+    "plane": Tool(
+        ("tests/kube/", "tests/plane/"), ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py")
+    ),
+    "apiserver": Tool(("tests/apiserver/",), ("tests/protocol/test_apiserver.py", "tests/protocol/test_fleet")),
+    "benchmarks": Tool(("benchmarks/",), ("tests/e2e/rsh/test_benchmark.py",)),
+}
+
+TESTS_OF_TOOLS = tuple(start for tool in TOOLS.values() for start in tool.tests)
 
 # What a file is taken to last of which nothing is known.
 _UNKNOWN = 5.0
@@ -46,8 +67,8 @@ class Choice:
 
     tier: Tier
     seed: str
-    with_tools: bool = True
-    """Whether the tests of our own tools are in the merge tier."""
+    tools: frozenset[str] = frozenset(TOOLS)
+    """Which of our tools have their tests in the merge tier."""
     share: int = 1
     shares: int = 1
     """The share of the rest, counted from 1."""
@@ -93,18 +114,19 @@ class Case:
         """What its lot is drawn by."""
         return self.name.partition("[")[2] if self.kind else self.name
 
-    @property
-    def is_of_tools(self) -> bool:
-        return self.name.startswith(TESTS_OF_TOOLS)
+    def is_of_another_tool(self, tools: Container[str]) -> bool:
+        """Whether it is a test of a tool that is none of these."""
+        return any(name not in tools and self.name.startswith(tool.tests) for name, tool in TOOLS.items())
 
 
 def file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
-def are_tools_changed(changed: Iterable[str]) -> bool:
-    """Whether one of these files is a tool, or a test of one."""
-    return any(file.startswith((*TOOLS, *TESTS_OF_TOOLS)) for file in changed)
+def changed_tools(files: Iterable[str]) -> frozenset[str]:
+    """The tools that have changed with these files."""
+    files = tuple(files)
+    return frozenset(name for name, tool in TOOLS.items() if tool.has_changed(files))
 
 
 def chosen(cases: Sequence[Case], choice: Choice, seconds: Mapping[str, float]) -> set[str]:
@@ -135,7 +157,7 @@ def _merged(cases: Iterable[Case], choice: Choice) -> set[str]:
         case
         for case in cases
         if not case.only_full
-        and (choice.with_tools or not case.is_of_tools)
+        and not case.is_of_another_tool(choice.tools)
         and _lot(choice.seed, case.name) % case.one_in == 0
     ]
     found = {case.name for case in wanted if case.sample is None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run import lastfull, sightings, slices
-from tests.run.tiers import Case, Choice, Tier, are_tools_changed, chosen, longest_first
+from tests.run.tiers import Case, Choice, Tier, changed_tools, chosen, longest_first
 
 MERGE = Choice(Tier.MERGE, "1f")
 PLACES = [Case(f"e2e/test_b.py::test_place[{place}]", sample=2) for place in "abcdefgh"]
@@ -60,7 +60,7 @@ class TestTheMergeTier:
         case = Case("tests/unit/kube/test_wait.py::test_one")
 
         assert chosen([case], MERGE, {}) == {case.name}
-        assert chosen([case], Choice(Tier.MERGE, "1f", with_tools=False), {}) == set()
+        assert chosen([case], Choice(Tier.MERGE, "1f", frozenset({"run"})), {}) == set()
 
 
 class TestTheRest:
@@ -103,17 +103,25 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
     ]
 
 
-@pytest.mark.parametrize("file", ["tests/kube/faults.py", "tests/unit/run/test_tiers.py", "Makefile"])
-def test_a_tool_has_changed_if_it_or_a_test_of_it_has(file: str) -> None:
-    assert are_tools_changed(["README.md", file])
+@pytest.mark.parametrize(
+    ("file", "tools"),
+    [
+        ("tests/kube/faults.py", {"kube", "plane"}),
+        ("tests/unit/run/test_tiers.py", {"run"}),
+        ("Makefile", {"run"}),
+        ("tests/protocol/test_fleet_benchmark.py", {"apiserver"}),
+    ],
+)
+def test_a_tool_has_changed_if_it_or_a_test_of_it_has(file: str, tools: set[str]) -> None:
+    assert changed_tools(["README.md", file]) == tools
 
 
 def test_no_tool_has_changed_if_something_else_has() -> None:
-    assert not are_tools_changed(["mpirt/rsh/main.py", "tests/e2e/rsh/test_streams.py"])
+    assert changed_tools(["mpirt/rsh/entry.py", "tests/e2e/rsh/test_streams.py"]) == set()
 
 
 def test_what_runs_leave_in_the_repository_is_no_tool() -> None:
-    assert not are_tools_changed([str(lastfull.FILE), str(sightings.FILE)])
+    assert changed_tools([str(lastfull.FILE), str(sightings.FILE)]) == set()
 
 
 def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
