@@ -34,7 +34,7 @@ from tests.run import (
 from tests.run.records import NO_TESTS, OK
 from tests.run.rounds import Round
 from tests.run.summary import FAILED, FLAKY, log_folder
-from tests.run.tiers import Choice, Tier, changed_tools
+from tests.run.tiers import Choice, Tier
 from tests.run.verdict import Stage, chances, closing_line, judge
 
 BUILD = Path("build")
@@ -157,12 +157,8 @@ def _plan(
 
 
 def _choice(tier: str) -> Choice | None:
-    """The merge tier of this commit; None for everything."""
-    if tier == _FULL:
-        return None
-    changed = commits.changed_since(lastfull.read().commit)
-    seed = os.environ.get(selection.SEED) or commits.head()
-    return Choice(Tier.MERGE, seed, tools=changed_tools(changed))
+    """The tier that the command line names; None for everything."""
+    return None if tier == _FULL else selection.choice_of({**os.environ, selection.TIER: tier})
 
 
 def _stage(target: str, choice: Choice | None) -> Stage:

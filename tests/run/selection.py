@@ -41,11 +41,19 @@ def part_of(environ: Mapping[str, str]) -> Part | None:
 
 
 def choice_of(environ: Mapping[str, str]) -> Choice | None:
-    """The tier that is asked for; None if that is all there is."""
+    """
+    The tier that is asked for; None if that is all there is.
+
+    Where the seed or the tools are not said, they are those of the checkout.
+    """
     name = environ.get(TIER)
     if not name:
         return None
-    seed, tools = environ.get(SEED, ""), frozenset(environ.get(TOOLS, "").split())
+    seed = environ.get(SEED) or commits.head()
+    if (said := environ.get(TOOLS)) is not None:
+        tools = frozenset(said.split())
+    else:
+        tools = changed_tools(commits.changed_since(lastfull.read().commit))
     if rest := _REST.fullmatch(name):
         return Choice(Tier.REST, seed, tools, int(rest[1]), int(rest[2]))
     return Choice(Tier(name), seed, tools)
@@ -60,11 +68,7 @@ def variables(choice: Choice | None) -> dict[str, str]:
 
 def pytest_configure() -> None:
     # Workers of pytest-xdist inherit it, so that all of them draw the same.
-    if os.environ.get(TIER):
-        os.environ.setdefault(SEED, commits.head())
-        if TOOLS not in os.environ:
-            changed = changed_tools(commits.changed_since(lastfull.read().commit))
-            os.environ[TOOLS] = " ".join(sorted(changed))
+    os.environ.update(variables(choice_of(os.environ)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

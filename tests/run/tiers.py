@@ -21,30 +21,47 @@ class Tool:
     places: tuple[str, ...]
     tests: tuple[str, ...]
     """Files and folders, or the beginning of their names."""
+    made_with: tuple[Tool, ...] = ()
+
+    @property
+    def made_of(self) -> tuple[str, ...]:
+        """Its places, and those of all that it is made with."""
+        return (*self.places, *(place for tool in self.made_with for place in tool.made_of))
 
     def has_changed(self, files: Iterable[str]) -> bool:
-        """Whether one of these files is part of it, or a test of it."""
-        return any(file.startswith((*self.places, *self.tests)) for file in files)
+        """Whether one of these files is part of it or of what it is made with, or a test of it."""
+        return any(file.startswith((*self.made_of, *self.tests)) for file in files)
 
+
+_KUBE = Tool(
+    ("tests/kube/", "tests/neighbours/"),
+    (
+        *("tests/unit/kube/", "tests/unit/e2e/", "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py"),
+        *("tests/e2e/test_network.py", "tests/e2e/test_up_and_down.py"),
+    ),
+)
+_RUN = Tool(
+    (".ci/", "Makefile", "tests/run/"),
+    ("tests/unit/run/", "tests/unit/test_ci.py", "tests/unit/test_makefile.py"),
+    made_with=(_KUBE,),
+)
+_PLANE = Tool(
+    ("tests/plane/",),
+    ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py"),
+    made_with=(_KUBE,),
+)
+_APISERVER = Tool(
+    ("tests/apiserver/",), ("tests/protocol/test_apiserver.py", "tests/protocol/test_fleet.py"), made_with=(_KUBE,)
+)
+_BENCHMARKS = Tool(
+    ("benchmarks/",),
+    ("tests/e2e/rsh/test_benchmark.py", "tests/protocol/test_fleet_benchmark.py"),
+    made_with=(_KUBE, _PLANE, _APISERVER),
+)
 
 TOOLS: Mapping[str, Tool] = {
-    "run": Tool(
-        (".ci/", "Makefile", "tests/run/"),
-        ("tests/unit/run/", "tests/unit/test_ci.py", "tests/unit/test_makefile.py"),
-    ),
-    "kube": Tool(
-        ("tests/kube/", "tests/neighbours/"),
-        (
-            *("tests/unit/kube/", "tests/unit/e2e/", "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py"),
-            *("tests/e2e/test_network.py", "tests/e2e/test_up_and_down.py"),
-        ),
-    ),
-    "plane": Tool(
-        ("tests/kube/", "tests/plane/"), ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py")
-    ),
-    "apiserver": Tool(("tests/apiserver/",), ("tests/protocol/test_apiserver.py", "tests/protocol/test_fleet")),
-    "benchmarks": Tool(("benchmarks/",), ("tests/e2e/rsh/test_benchmark.py",)),
-}
+    "run": _RUN, "kube": _KUBE, "plane": _PLANE, "apiserver": _APISERVER, "benchmarks": _BENCHMARKS,
+}  # fmt: skip
 
 TESTS_OF_TOOLS = tuple(start for tool in TOOLS.values() for start in tool.tests)
 
@@ -115,7 +132,7 @@ class Case:
         return self.name.partition("[")[2] if self.kind else self.name
 
     def is_of_another_tool(self, tools: Container[str]) -> bool:
-        """Whether it is a test of a tool that is none of these."""
+        """Whether it tests a tool that is not among these."""
         return any(name not in tools and self.name.startswith(tool.tests) for name, tool in TOOLS.items())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.run import lastfull, sightings, slices
-from tests.run.tiers import Case, Choice, Tier, changed_tools, chosen, longest_first
+from tests.run.tiers import TOOLS, Case, Choice, Tier, changed_tools, chosen, longest_first
 
 MERGE = Choice(Tier.MERGE, "1f")
 PLACES = [Case(f"e2e/test_b.py::test_place[{place}]", sample=2) for place in "abcdefgh"]
@@ -106,13 +106,15 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
 @pytest.mark.parametrize(
     ("file", "tools"),
     [
-        ("tests/kube/faults.py", {"kube", "plane"}),
+        ("tests/kube/faults.py", set(TOOLS)),
+        ("tests/plane/plane.py", {"plane", "benchmarks"}),
+        ("tests/unit/kube/test_wait.py", {"kube"}),
         ("tests/unit/run/test_tiers.py", {"run"}),
         ("Makefile", {"run"}),
-        ("tests/protocol/test_fleet_benchmark.py", {"apiserver"}),
+        ("tests/protocol/test_fleet_benchmark.py", {"benchmarks"}),
     ],
 )
-def test_a_tool_has_changed_if_it_or_a_test_of_it_has(file: str, tools: set[str]) -> None:
+def test_a_tool_has_changed_if_it_or_what_it_is_made_with_or_a_test_of_it_has(file: str, tools: set[str]) -> None:
     assert changed_tools(["README.md", file]) == tools
 
 
