@@ -165,10 +165,12 @@ e2e: venv programs ## tests on the cluster: the one of `make cluster`, or MPIRT_
 api-and-e2e: venv programs ## both of them, in less time than one after the other
 	@$(BIN)/python -m tests.run layer --at-once 1 --beside tests/api tests/e2e $(PYTEST_ARGS)
 
-# Of what the tier leaves out, which is TEST_RUN_TIER.
+# Of what the tier leaves out, which is TEST_RUN_TIER. Those without a cluster come first: many of them give what they
+# start a few seconds, and beside those of a cluster it does not get them.
 .PHONY: rest
 rest: venv programs
-	@$(BIN)/python -m tests.run layer --at-once 1 $(addprefix --beside tests/,unit protocol api) tests/e2e
+	$(BIN)/python -m $(TIERED) -n2 --dist=loadfile tests/unit tests/protocol
+	@$(BIN)/python -m tests.run layer --at-once 1 --beside tests/api tests/e2e
 
 # The oldest version that there is a recipe for.
 OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))

@@ -82,11 +82,15 @@ class TestWhatIsStarted:
 
         assert f"tier: {tier}." in checkout.run("make", "check", **asked).stdout.splitlines()
 
-    def test_a_slice_is_of_every_layer(self, checkout: Checkout) -> None:
+    def test_a_slice_is_of_every_layer_and_those_without_a_cluster_have_nothing_beside_them(
+        self, checkout: Checkout
+    ) -> None:
         checkout.run("make", "rest")
 
-        others = "--beside tests/unit --beside tests/protocol --beside tests/api"
-        assert checkout.calls() == [f"python -m tests.run layer --at-once 1 {others} tests/e2e"]
+        assert checkout.calls() == [
+            "python -m pytest -p tests.run.selection -n2 --dist=loadfile tests/unit tests/protocol",
+            "python -m tests.run layer --at-once 1 --beside tests/api tests/e2e",
+        ]
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
