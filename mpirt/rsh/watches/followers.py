@@ -35,7 +35,7 @@ class Watch:
     selector: str
     """Empty: all pods of the namespace, or not known yet."""
     state: str
-    """idle, listing, watching, silent (the API server does not answer) or refused (by the Role)."""
+    """idle, listing (until the watch has begun), watching, silent (no answer) or refused (by the Role)."""
     pods: int
     """How many pods are followed."""
 

@@ -86,6 +86,17 @@ def test_a_credential_plugin_that_takes_its_time_holds_up_nobody_else(yard: Yard
     assert [life.end().code for life in slow] == [5] * 40
 
 
+def all_are_watched(yard: Yard, count: int) -> None:
+    """Wait until the common watch has begun, with so many pods that are followed."""
+    with closing(Viewer(yard.board.folder)) as viewer:
+        until(
+            lambda: [(one["state"], one["pods"]) for one in viewer.status()["watches"]] == [("watching", count)],
+            within=PATIENCE,
+            what=f"a watch on {count} pods",
+            instead=viewer.status,
+        )
+
+
 def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard: Yard) -> None:
     count = 50
     yard.server.world.put(*(pod(f"n-{number}", labels=JOB) for number in range(count)))
@@ -93,14 +104,8 @@ def test_one_watch_is_enough_for_all_and_a_deleted_pod_ends_its_own_command(yard
     go = yard.folder / "go"
     script = f"echo begun; until [ -e {go} ]; do sleep 0.2; done; exit 3"
     lives = [yard.live(script, on=f"n-{number}") for number in range(count)]
-    with closing(Viewer(yard.board.folder)) as viewer:
-        # Before a command has run for a second its pod is not followed; without followers a watch ends.
-        until(
-            lambda: [(one["state"], one["pods"]) for one in viewer.status()["watches"]] == [("watching", count)],
-            within=PATIENCE,
-            what="a watch on all pods",
-            instead=viewer.status,
-        )
+    # Before a command has run for a second its pod is not followed; without followers a watch ends.
+    all_are_watched(yard, count)
     yard.server.world.delete("n-7")
     assert lives[7].end().code == 246
     go.touch()
@@ -178,8 +183,8 @@ def test_a_plugin_of_one_agent_is_not_asked_for_another(yard: Yard) -> None:
 def test_a_pod_that_is_replaced_in_a_commands_first_second_was_deleted(yard: Yard, keeper: str) -> None:
     yard.begin()
     yard.agent("echo up; sleep 60").until(lambda command: command.output == b"up\n")
-    # All pods of the job are watched for the first one's sake.
-    yard.server.wait_for("watch", 2)
+    # The second one comes when the watch has begun: no news of the pod is older than it.
+    all_are_watched(yard, 1)
     agent = yard.agent("echo up; sleep 60", MPIRT_KEEPER=keeper)
     agent.until(lambda command: b"\n" in command.output)
     yard.server.world.put(pod("w-0", uid="another"))
