@@ -10,7 +10,7 @@ import struct
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -93,12 +93,18 @@ def ask(server: Server, path: str, host: str = LOOPBACK) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def wait_for_answers() -> None:
-    """Wait until nobody is being answered any more."""
-    for thread in threading.enumerate():
-        if "process_request_thread" in thread.name:
-            thread.join(10)
-            assert not thread.is_alive()
+@pytest.fixture
+def wait_for_answers() -> Callable[[], None]:
+    """Wait until no request that has come since is being answered: those of earlier tests' servers may be."""
+    earlier = frozenset(threading.enumerate())
+
+    def wait() -> None:
+        for thread in threading.enumerate():
+            if thread not in earlier and "process_request_thread" in thread.name:
+                thread.join(10)
+                assert not thread.is_alive()
+
+    return wait
 
 
 def test_who_is_well_says_ok(server: Server) -> None:
@@ -142,7 +148,10 @@ def test_a_client_that_says_nothing_keeps_nobody_waiting(server: Server) -> None
 
 
 def test_nothing_is_said_of_a_client_that_goes_away(
-    standing: Standing, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+    standing: Standing,
+    log: io.StringIO,
+    wait_for_answers: Callable[[], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with socket.create_connection((LOOPBACK, standing.server.port)) as client:
         client.sendall(b"GET /slow HTTP/1.0\r\n\r\n")
@@ -155,7 +164,7 @@ def test_nothing_is_said_of_a_client_that_goes_away(
 
 
 def test_a_page_that_fails_is_a_line_in_the_log(
-    server: Server, log: io.StringIO, capsys: pytest.CaptureFixture[str]
+    server: Server, log: io.StringIO, wait_for_answers: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(http.client.RemoteDisconnected):
         ask(server, "/fails")
