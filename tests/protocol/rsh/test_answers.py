@@ -292,9 +292,9 @@ class TestSeveralContainers:
 
         assert (ended.code, ended.output, ended.errors) == (0, b"out", "")
         assert ground.server.asked("exec")[-1].query["container"] == "worker"
-        # It tries to list first; a switchboard, which would like to watch all pods, once more.
+        # It tries to list first; and a command that runs for a second has its pod watched.
         asked = [name for name, _ in ground.server.requests if name != "list"]
-        assert asked == ["exec", "get", "exec"]
+        assert asked[:3] == ["exec", "get", "exec"]
 
     @pytest.mark.parametrize(
         "fault",
