@@ -105,7 +105,7 @@ class PodHub:
         elif self._silent is not None:
             state = "silent"
         else:
-            state = "watching" if self._synced and self._link.opened_at is not None else "listing"
+            state = "listing" if self._link.opened_at is None else "watching"
         return Watch(self._namespace, self._selector or "", state, len(self._pods))
 
     # A port of the loop

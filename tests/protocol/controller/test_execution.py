@@ -58,9 +58,9 @@ class TestAProgram:
         assert len(found.stdout) < 100_000
 
     def test_that_does_not_end_is_given_up(self, executor: PodExecutor) -> None:
-        # By "no answer", or, where the server had not answered by then, by that.
-        with pytest.raises(Away, match=r"within 0\.5 s"):
-            run(executor, "sleep 60", within=0.5)
+        # On a busy machine the exec alone takes half a second.
+        with pytest.raises(Away, match="no answer within 5 s"):
+            run(executor, "sleep 60", within=5)
 
     @pytest.mark.parametrize(
         ("fault", "problem"),
