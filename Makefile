@@ -173,7 +173,7 @@ rest: venv programs
 	@$(BIN)/python -m tests.run layer --at-once 1 --beside tests/api tests/e2e
 
 # The oldest version that there is a recipe for.
-OLDEST = $(patsubst tests/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard tests/kube/modules/kubernetes-*))))
+OLDEST = $(patsubst testbed/kube/modules/kubernetes-%,%,$(firstword $(sort $(wildcard testbed/kube/modules/kubernetes-*))))
 
 .PHONY: oldest
 oldest: export MPIRT_TEST_KUBERNETES := $(OLDEST)
@@ -182,16 +182,16 @@ oldest: cluster ## some of the cluster's tests, on the oldest Kubernetes, which 
 
 .PHONY: cluster cluster-down
 cluster: venv programs ## start the test cluster, or heal the one that runs, and load its images (root)
-	$(BIN)/python -m tests.kube up
-	$(BIN)/python -m tests.kube images
+	$(BIN)/python -m testbed.kube up
+	$(BIN)/python -m testbed.kube images
 
 .PHONY: neighbours
 neighbours: venv ## build what tests run beside mpirt: Kueue, mpi-operator, Trainer, a gang scheduler; a quarter of an hour the first time
-	$(BIN)/python -m tests.kube neighbours
+	$(BIN)/python -m testbed.kube neighbours
 
 # An environment that is out of date must not keep a cluster from being removed.
 cluster-down: $(if $(wildcard $(BIN)/python),,venv) ## remove the test cluster, and that of tests that break theirs; caches stay (root)
-	for number in 2 1; do MPIRT_TEST_CLUSTER=$$number $(BIN)/python -m tests.kube down || exit; done
+	for number in 2 1; do MPIRT_TEST_CLUSTER=$$number $(BIN)/python -m testbed.kube down || exit; done
 
 # CLUSTER=current takes the cluster of kubectl's current context; `python -m demo --help` has all variables.
 .PHONY: demo
@@ -201,7 +201,7 @@ demo: venv programs ## run an MPI job on the test cluster and say where its rank
 .PHONY: crds
 crds: venv ## write the pod specs in crds/ anew, as the newest Kubernetes of the test cluster has them
 	@mkdir -p build
-	$(BIN)/python -m tests.plane /openapi/v3/api/v1 >build/openapi.json
+	$(BIN)/python -m testbed.plane /openapi/v3/api/v1 >build/openapi.json
 	$(BIN)/python crds/generate.py <build/openapi.json
 
 # ---- installation on a cluster -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from benchmarks.access import Access
 from benchmarks.comparison import Comparison
 from benchmarks.fleetreport import Results
 from benchmarks.measure import Unmeasured
-from tests.kube.errors import ClusterError
+from testbed.kube.errors import ClusterError
 from tests.support.forms import Form
 
 _json = click.option(

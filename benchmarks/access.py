@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from benchmarks import linux
 from benchmarks.measure import Unmeasured
+from testbed.ground import Namespace
+from testbed.kube.shell import output, run
 from tests.e2e.rsh.launcher import rules
-from tests.kube.shell import output, run
-from tests.support.ground import Namespace
 from tests.support.kubeconfigs import kubeconfig
 
 # Where the kubelet mounts it in every pod.

@@ -23,20 +23,20 @@ from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.crowd import cpu_seconds
 from benchmarks.measure import Unmeasured
 from benchmarks.memory import peak_bytes
+from testbed import ground
+from testbed.ground import Ground, Namespace
+from testbed.kube import cluster as kube
+from testbed.kube import controlplane, kubeconfig, pki
+from testbed.kube.progress import step
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.neighbours import mpi_operator
+from testbed.plane import children, kwok, nodes
+from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.apiproxy import ApiProxy
 from tests.e2e.controller import deployed
-from tests.kube import cluster as kube
-from tests.kube import controlplane, kubeconfig, pki
-from tests.kube.progress import step
-from tests.kube.wait import until
-from tests.neighbours import mpi_operator
-from tests.plane import children, kwok, nodes
-from tests.plane.plane import Plane
-from tests.support import ground
-from tests.support.ground import Ground, Namespace
 from tests.support.metrics import Rest, parse
-from tests.support.mpijobs import MpiJob, submit
 
 OURS, THEIRS = "mpirt-controller", "mpi-operator"
 JOBS, WORKERS = 200, 2

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.crowd import cpu_seconds, pss_bytes
 from benchmarks.measure import Unmeasured
-from tests.kube import paths
+from testbed.kube import paths
 
 _BUILT = paths.PROJECT / "mpirt/agent"
 _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}

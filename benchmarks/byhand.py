@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from testbed.ground import Namespace
+from testbed.kube.kubectl import Kubectl, Manifest
 from tests.e2e.elastic import example
 from tests.e2e.elastic.training import Training
-from tests.kube.kubectl import Kubectl, Manifest
-from tests.support.ground import Namespace
 
 LABELS = "app=worker"
 # What its launchers may exec in.

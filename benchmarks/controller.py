@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 from benchmarks import manyjobs
 from benchmarks.measure import Unmeasured
+from testbed.kube.progress import step
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob
+from testbed.plane.stages import ENDS
 from tests.api.controllers import Controller, Replica
-from tests.kube.progress import step
-from tests.kube.wait import until
-from tests.plane.stages import ENDS
 from tests.support.metrics import Rest, Scrape, parse
-from tests.support.mpijobs import MpiJob
 
 JOBS = 500
 

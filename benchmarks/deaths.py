@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import place
+from testbed.ground import Faults
+from testbed.kube import cluster
+from testbed.kube.progress import step
+from testbed.kube.status import table
+from testbed.kube.wait import Moment
 from tests.e2e.rsh import agent, deaths
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker
-from tests.kube import cluster
-from tests.kube.progress import step
-from tests.kube.status import table
-from tests.kube.wait import Moment
-from tests.support.ground import Faults
 
 # For how long an end is waited for.
 _PATIENCE = 30.0

@@ -17,10 +17,10 @@ from benchmarks.access import Access, environment, versions
 from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.costs import compared, wall_compared
 from benchmarks.measure import Unmeasured, run
-from tests.kube.progress import step
-from tests.kube.wait import until
-from tests.support import manifests
-from tests.support.ground import Namespace
+from testbed import manifests
+from testbed.ground import Namespace
+from testbed.kube.progress import step
+from testbed.kube.wait import until
 
 DISCOVER = Path(sys.executable).with_name("mpirt-discover")
 OURS, THEIRS = "mpirt-discover", "kubectl get"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from benchmarks import place
+from testbed.ground import Namespace
+from testbed.kube import cluster, faults
+from testbed.kube.errors import ClusterError
+from testbed.kube.progress import step
+from testbed.kube.status import table
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.training import Training
-from tests.kube import cluster, faults
-from tests.kube.errors import ClusterError
-from tests.kube.progress import step
-from tests.kube.status import table
-from tests.support.ground import Namespace
 
 _WORKERS = 4
 

@@ -23,12 +23,12 @@ from benchmarks.access import Access, environment, plain, versions
 from benchmarks.crowd import crowd
 from benchmarks.measure import Cost, Unmeasured, run
 from benchmarks.pairs import alternate, in_turn
+from testbed.ground import Namespace
+from testbed.kube.progress import step
 from tests.apiserver.fleet import process
 from tests.apiserver.fleet.process import FleetProcess
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
-from tests.kube.progress import step
-from tests.support.ground import Namespace
 
 OURS, THEIRS = "mpirt-rsh", "kubectl exec"
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.fleet import OURS, THEIRS, Alone, Beside, Held
 from benchmarks.plot import Curve, Panel, svg
-from tests.kube.status import table
+from testbed.kube.status import table
 
 _MB, _MS = 1e6, 1e-3
 _ALONE = f"{OURS}, loopback server"

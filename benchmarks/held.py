@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.measure import Program, Unmeasured, started
-from tests.kube.wait import until
+from testbed.kube.wait import until
 
 _ALL_UP_WITHIN = 120.0
 _ENDED_WITHIN = 30.0

@@ -15,14 +15,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from benchmarks import byhand, place
+from testbed.kube.errors import ClusterError
+from testbed.kube.progress import step
+from testbed.kube.status import table
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic import workers
 from tests.e2e.elastic.steps import repeated
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
-from tests.kube.errors import ClusterError
-from tests.kube.progress import step
-from tests.kube.status import table
 from tests.support.watching import State, Watch, watch
 
 _WORKERS = 4

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
-from tests.support.ground import Namespace
-from tests.support.mpijobs import manifest
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import until
+from testbed.mpijobs import manifest
+from testbed.plane.stages import ENDS, NEVER
 
 WITHIN = 3600.0
 

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from benchmarks import place
+from testbed.ground import Faults
+from testbed.kube import cluster
+from testbed.kube.errors import ClusterError
+from testbed.kube.progress import step
+from testbed.kube.status import table
+from testbed.kube.wait import until
 from tests.e2e.rsh import counting, outages
 from tests.e2e.rsh.counting import KINDS, Job
 from tests.e2e.rsh.outages import Outage
-from tests.kube import cluster
-from tests.kube.errors import ClusterError
-from tests.kube.progress import step
-from tests.kube.status import table
-from tests.kube.wait import until
-from tests.support.ground import Faults
 
 _NODES = ("node-1", "node-2")
 _AWAY, _FROZEN, _DROPPED = 120.0, 60.0, 60.0

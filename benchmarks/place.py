@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from testbed import ground, manifests
+from testbed.ground import Ground, Namespace
+from testbed.kube import programs
+from testbed.kube.progress import step
+from testbed.plane import plane, shared
 from tests.api import controllers
 from tests.api.controllers import Controller
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.kube import programs
-from tests.kube.progress import step
-from tests.plane import plane, shared
-from tests.support import ground, manifests
-from tests.support.ground import Ground, Namespace
 
 _GONE_WITHIN = "120s"
 _PODS_OF_A_NODE = 1000

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from benchmarks.comparison import By, Comparison
-from tests.kube.status import table
+from testbed.kube.status import table
 
 _LEGEND = """\
 Shown are medians, with minimum and maximum in brackets. The ratio with a star counts: that of pairs (the median of

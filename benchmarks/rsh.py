@@ -20,12 +20,12 @@ from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.costs import MB, compared
 from benchmarks.held import held
 from benchmarks.measure import Unmeasured, run
+from testbed.ground import Namespace
+from testbed.kube.progress import step
+from testbed.kube.wait import until
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
-from tests.kube.progress import step
-from tests.kube.wait import until
 from tests.support.forms import SWITCHBOARD, Form
-from tests.support.ground import Namespace
 
 OURS, THEIRS = "mpirt-rsh", "kubectl exec"
 

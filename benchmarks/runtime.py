@@ -18,11 +18,11 @@ from benchmarks import pairs
 from benchmarks.access import Access, environment
 from benchmarks.comparison import By, Comparison, Quantity
 from benchmarks.measure import Cost, run
-from tests.kube import images, paths
-from tests.kube.progress import step
-from tests.kube.shell import run as run_to_its_end
+from testbed.ground import Namespace
+from testbed.kube import images, paths
+from testbed.kube.progress import step
+from testbed.kube.shell import run as run_to_its_end
 from tests.support.forms import SWITCHBOARD
-from tests.support.ground import Namespace
 
 OURS, THEIRS = "runtime image", "pip install"
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from demo import controller, job, place
-from tests.kube.errors import ClusterError
+from testbed.kube.errors import ClusterError
 
 _DESCRIPTION = """\
 Runs examples/pi with a controller of its own: on the test cluster, which is started if need be (root), or on a

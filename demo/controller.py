@@ -15,10 +15,10 @@ from typing import Any
 from demo.kubectl import Kubectl
 from demo.place import Images, Place
 from deploy import render
-from tests.kube.errors import ClusterError
-from tests.kube.paths import PROJECT
-from tests.kube.progress import step
-from tests.kube.wait import until
+from testbed.kube.errors import ClusterError
+from testbed.kube.paths import PROJECT
+from testbed.kube.progress import step
+from testbed.kube.wait import until
 
 CRD = "mpijobs.kubeflow.org"
 NAME = "mpirt-controller"

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo.kubectl import Kubectl
-from tests.kube.errors import ClusterError
-from tests.kube.paths import PROJECT
-from tests.kube.status import table
-from tests.kube.wait import until
+from testbed.kube.errors import ClusterError
+from testbed.kube.paths import PROJECT
+from testbed.kube.status import table
+from testbed.kube.wait import until
 
 FILE = PROJECT / "examples/pi/pi.yaml"
 _IMAGE = "image: mpirt-example/pi\n"

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.kube.shell import run
+from testbed.kube.shell import run
 
 _WITHIN = 60.0
 

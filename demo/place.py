@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from demo import program
 from demo.kubectl import Kubectl
-from tests.kube import cluster, paths
-from tests.kube.errors import ClusterError
-from tests.kube.progress import step
-from tests.kube.shell import run
+from testbed.kube import cluster, paths
+from testbed.kube.errors import ClusterError
+from testbed.kube.progress import step
+from testbed.kube.shell import run
 
 REGISTRY = "registry.example.com/mpirt"
 

@@ -14,12 +14,12 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.kube import buildcache, cluster, images, nodes, packages, state
-from tests.kube.images import archive, build, folders, rootfs, store
-from tests.kube.images.archive import Archive, Start
-from tests.kube.layout import Node
-from tests.kube.paths import PROJECT
-from tests.kube.progress import step
+from testbed.kube import buildcache, cluster, images, nodes, packages, state
+from testbed.kube.images import archive, build, folders, rootfs, store
+from testbed.kube.images.archive import Archive, Start
+from testbed.kube.layout import Node
+from testbed.kube.paths import PROJECT
+from testbed.kube.progress import step
 
 SOURCE = PROJECT / "examples/pi/pi.c"
 COMPILE = PROJECT / "demo/compile.sh"

@@ -22,9 +22,9 @@ from functools import cached_property, partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from testbed.kube.commandlines import Site
 from tests.api import execs
 from tests.apiserver.connection import Request
-from tests.kube.commandlines import Site
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _ENDS_WITHIN = 10.0

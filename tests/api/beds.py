@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from queue import Queue
 
+from testbed.ground import Ground, Namespace
+from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.apiproxy import ApiProxy, Hold
 from tests.api.controllers import Controller
-from tests.plane.plane import Plane
-from tests.support.ground import Ground, Namespace
 
 _REPLICAS = 2
 # A machine that is busy with other tests takes minutes for what else takes seconds.

@@ -10,8 +10,8 @@ from typing import Any
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import job_labels, object_name, worker_name
+from testbed.ground import Namespace
 from tests.api import hostile_objects
-from tests.support.ground import Namespace
 
 Body = dict[str, Any]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from testbed import ground
+from testbed.ground import Ground, Namespace
+from testbed.plane import shared
+from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.controllers import Controller
-from tests.plane import shared
-from tests.plane.plane import Plane
-from tests.support import ground
-from tests.support.ground import Ground, Namespace
 from tests.support.times import Times, summary
 
 # Before anybody imports it, so that its asserts say what there was.

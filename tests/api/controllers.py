@@ -21,15 +21,15 @@ from typing import Any
 
 import yaml
 
-from tests.kube import kubeconfig
-from tests.kube.kubectl import Manifest
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.plane import children, place
-from tests.plane.children import Child
-from tests.plane.plane import Plane
-from tests.support import ground
-from tests.support.ground import Ground, Namespace
+from testbed import ground
+from testbed.ground import Ground, Namespace
+from testbed.kube import kubeconfig
+from testbed.kube.kubectl import Manifest
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.plane import children, place
+from testbed.plane.children import Child
+from testbed.plane.plane import Plane
 
 NAME = "mpirt-controller"
 

@@ -12,15 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Hold, Where, Write
 from tests.api.beds import COMES_WITHIN, Bed
 from tests.api.controllers import job_name
 from tests.api.leadership import made_twice
 from tests.api.likeness import lasting_difference, state_when
 from tests.api.states import State, has_workers, is_settled, made_again, state
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
-from tests.support.mpijobs import MpiJob, submit
 
 # The launcher waits for a word, so that nothing ends while no controller looks.
 WAITS = {"Launcher": {ENDS: NEVER}}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import subprocess
 
+from testbed.kube.kubectl import Kubectl
+from testbed.kube.paths import PROJECT
+from testbed.kube.shell import run
+from testbed.kube.wait import until
 from tests.api import trainings
-from tests.kube.kubectl import Kubectl
-from tests.kube.paths import PROJECT
-from tests.kube.shell import run
-from tests.kube.wait import until
 
 CRD = "mpijobs.kubeflow.org"
 OURS = str(PROJECT / "crds")

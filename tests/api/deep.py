@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpirt.controller.model.objectnames import OPERATOR
-from tests.kube.paths import PROJECT
+from testbed.kube.paths import PROJECT
 from tests.unit.controller.schemas import crd
 
 Body = dict[str, Any]

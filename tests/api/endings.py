@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, NEVER, REASON
 from tests.api.controllers import Controller, job_name
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER, REASON
-from tests.support.mpijobs import MpiJob, submit
 from tests.support.stories import Story, story
 
 # Kubernetes lets ten seconds pass between two attempts; words alone are written every ten seconds.

@@ -21,6 +21,12 @@ from typing import Any
 import yaml
 
 from mpirt.controller.model import kinds
+from testbed import ground
+from testbed.ground import Ground, Namespace
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.plane import nodes
+from testbed.plane.plane import Plane
 from tests.api import attendance, bystanders, controllers
 from tests.api.adversary import SILENT, Adversary
 from tests.api.attendance import Seen
@@ -28,12 +34,6 @@ from tests.api.controllers import Controller, Replica
 from tests.api.gputasks import gpu_plane, ground_of
 from tests.api.straight import Straight
 from tests.api.victims import Took, Victim
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.plane import nodes
-from tests.plane.plane import Plane
-from tests.support import ground
-from tests.support.ground import Ground, Namespace
 
 _ADVERSARY = "adversary"
 _SILENT_NODE = "silent"

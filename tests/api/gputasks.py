@@ -11,15 +11,15 @@ from typing import Any
 
 import yaml
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import programs
+from testbed.kube.kubectl import Kubectl
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.plane import nodes, plane, shared
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, REASON
 from tests.api.controllers import job_name
-from tests.kube import programs
-from tests.kube.kubectl import Kubectl
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.plane import nodes, plane, shared
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, REASON
-from tests.support.ground import Ground, Namespace
 
 TASKS = "gputasks.falldio.com"
 GPU = "falldio.com/gpu"

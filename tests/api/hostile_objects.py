@@ -13,9 +13,9 @@ from typing import Any
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, job_labels, object_name, pod_labels
+from testbed.mpijobs import manifest
 from tests.api.gputasks import manifest as gpu_task
 from tests.api.trainings import training_job
-from tests.support.mpijobs import manifest
 
 Body = dict[str, Any]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import until
 from tests.api.states import State, as_far_as_told, difference
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
 
 # Several times what a change of leaders takes, and what the words that are kept back for a while wait.
 SETTLES_WITHIN = 90.0

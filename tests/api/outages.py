@@ -19,16 +19,16 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed.ground import Ground
+from testbed.kube import programs
+from testbed.kube.wait import until
+from testbed.plane import shared
+from testbed.plane.plane import APISERVER, OwnPlane, running
 from tests.api.apiproxy import Hold, Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
 from tests.api.crashes import LIFE, RUNNING, Course, Peace, hold_up, start
 from tests.api.leadership import is_for_job
-from tests.kube import programs
-from tests.kube.wait import until
-from tests.plane import shared
-from tests.plane.plane import APISERVER, OwnPlane, running
-from tests.support.ground import Ground
 
 AWAY = 30.0
 WITHIN = 60.0

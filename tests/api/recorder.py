@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from testbed.kube.errors import ClusterError
 from tests.api.straight import Straight
 from tests.api.trainings import GROUP
-from tests.kube.errors import ClusterError
 
 Body = dict[str, Any]
 Answer = TypeVar("Answer")

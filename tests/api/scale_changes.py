@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from testbed.kube.kubectl import Kubectl
+from testbed.manifests import rather_on
+from testbed.plane import nodes
 from tests.api.trainings import Training
-from tests.kube.kubectl import Kubectl
-from tests.plane import nodes
-from tests.support.manifests import rather_on
 
 # A controller that is killed comes back while the change has time, however busy the machine is.
 PATIENCE = 900

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
+from testbed.kube.wait import until
 from tests.api import trainings
 from tests.api.apiproxy import Where, Write
 from tests.api.beds import COMES_WITHIN, Bed
@@ -24,7 +25,6 @@ from tests.api.scale_changes import Change, place
 from tests.api.scale_words import words
 from tests.api.states import State, made_again, state
 from tests.api.trainings import Body, Training
-from tests.kube.wait import until
 
 _WORKERS = 3
 

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tests.kube.kubectl import is_ready
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.kubectl import is_ready
 
 Body = dict[str, Any]
 State = tuple[str, ...]

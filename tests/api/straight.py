@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from tests.kube import pki
-from tests.kube.way import JSON, Way
-from tests.plane.plane import Plane
+from testbed.kube import pki
+from testbed.kube.way import JSON, Way
+from testbed.plane.plane import Plane
 
 Body = dict[str, Any]
 

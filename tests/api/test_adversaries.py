@@ -15,12 +15,12 @@ from statistics import median
 
 import pytest
 
+from testbed.kube.status import table
 from tests.api import attendance, games
 from tests.api.adversary import MOVES
 from tests.api.controllers import Replica
 from tests.api.games import Game, Rules
 from tests.api.victims import Took
-from tests.kube.status import table
 from tests.promises import promise
 
 GAMES = int(os.environ.get("MPIRT_TEST_GAMES", "0"))

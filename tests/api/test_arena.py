@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
 from tests.api import trainings
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
 from tests.api.recorder import Recorder, recording
 from tests.api.straight import Straight
 from tests.api.trainings import API_VERSION, CRDS, WITHIN, Body, Training
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER, READY_AFTER
 from tests.promises import promise
-from tests.support.ground import Ground
 
 # What its two kinds of jobs have there.
 APPS = ("etjob", "deepspeedjob")

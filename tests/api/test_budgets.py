@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.plane.plane import Plane
 from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
 from tests.api.trainings import Training
-from tests.kube.wait import until
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
 
 WITHIN = 60.0
 LEAVES = {"mpirt.dev/leave-cordoned-nodes": "true"}

@@ -22,13 +22,13 @@ from mpirt.controller.model.actions import Patch, WriteStatus
 from mpirt.controller.model.outcomes import Conflict, Done, Refused
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob
+from testbed.plane.plane import Plane
 from tests.api.controllers import Controller, job_name
 from tests.api.endings import SUCCEEDS, WITHIN, have, launcher, running
-from tests.kube.wait import until
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Namespace
-from tests.support.mpijobs import MpiJob
 
 POLICY = "admissionregistration.k8s.io/v1"
 NOT_BY = "ConfigMaps are not changed by controllers"

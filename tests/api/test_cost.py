@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers
 from tests.api.controllers import Controller, Replica
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground
 from tests.support.metrics import Rest, Scrape, parse
-from tests.support.mpijobs import MpiJob, submit
 
 QUIET_SECONDS = 20.0
 MOST_WRITES = 16

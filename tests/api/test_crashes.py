@@ -9,12 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.plane.plane import Plane
 from tests.api import kills
 from tests.api.beds import FreeBeds, beds
 from tests.api.crashes import LIFE, Course, Peace, live_disturbed, live_in_peace
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)

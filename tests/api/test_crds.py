@@ -13,6 +13,13 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube import programs
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest
+from testbed.plane import plane, shared
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers, trainings
 from tests.api.controllers import Controller, job_name
 from tests.api.crds import (
@@ -30,14 +37,7 @@ from tests.api.crds import (
     stored,
 )
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher
-from tests.kube import programs
-from tests.kube.wait import until
-from tests.plane import plane, shared
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.mpijobs import MpiJob, manifest
 
 # Of both versions, one is enough for each.
 pytestmark = pytest.mark.sample(1)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
 
 QUESTIONS = [
     ("nodes",),

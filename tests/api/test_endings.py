@@ -10,11 +10,11 @@ import re
 
 import pytest
 
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, WITHIN, have, launcher, running
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob
 from tests.support.stories import Story, condition, held, told_of
 
 

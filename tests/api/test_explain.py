@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.kubectl import Kubectl
+from testbed.kube.wait import until
 from tests.api.controllers import Controller
-from tests.kube.kubectl import Kubectl
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 from tests.unit.controller.badspecs import BAD, bad_job
 
 BAD_LABEL = "mpirt-test-bad"

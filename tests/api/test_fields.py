@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest, submit
 from tests.api.controllers import job_name
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 from tests.support.mpi_operator_examples import EXAMPLES, example
-from tests.support.mpijobs import MpiJob, manifest, submit
 
 INDEX = "training.kubeflow.org/replica-index"
 GATES = [{"name": "kueue.x-k8s.io/topology"}]

@@ -13,6 +13,12 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.manifests import pod as plain_pod
+from testbed.plane import nodes
+from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
 from tests.api.gputasks import (
@@ -28,13 +34,7 @@ from tests.api.gputasks import (
     manifest,
     submit,
 )
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.plane import nodes
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.manifests import pod as plain_pod
 from tests.support.metrics import Rest, Scrape, parse
 
 # Mere words in a status may be kept back for ten seconds.

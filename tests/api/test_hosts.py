@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from tests.kube.wait import until
-from tests.plane.stages import NEVER, STOPS_AFTER
+from testbed import manifests
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.plane.stages import NEVER, STOPS_AFTER
 from tests.promises import promise
-from tests.support import manifests
 from tests.support.discover import LEAST, Ended, run
-from tests.support.ground import Namespace
 
 
 @pytest.fixture

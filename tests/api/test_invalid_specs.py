@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import trainings
 from tests.api.controllers import Controller, job_name
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Namespace
-from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 120.0
 FOREVER = {"Launcher": {ENDS: NEVER}}

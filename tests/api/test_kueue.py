@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import kubeconfig, pki
+from testbed.kube.kubectl import Manifest
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest
+from testbed.neighbours import kueue
+from testbed.neighbours.kueue import is_true, queue, queued, workload
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
-from tests.kube import kubeconfig, pki
-from tests.kube.kubectl import Manifest
-from tests.kube.wait import until
-from tests.neighbours import kueue
-from tests.neighbours.kueue import is_true, queue, queued, workload
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, ENDS_AFTER, NEVER, STOPS_AFTER
 from tests.promises import promise
 from tests.support import sizes
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, manifest
 from tests.support.watching import State, watch
 
 JOBS, AT_ONCE = sizes.of(merge=12, full=200), sizes.of(merge=4, full=10)

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from mpirt import names
+from testbed.ground import Ground
+from testbed.kube.kubectl import is_ready
+from testbed.kube.wait import until
+from testbed.manifests import rather_on
+from testbed.plane import nodes
 from tests.api.controllers import Controller
 from tests.api.endings import FAILS, SUCCEEDS, have, launcher, running
-from tests.kube.kubectl import is_ready
-from tests.kube.wait import until
-from tests.plane import nodes
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.manifests import rather_on
 from tests.support.stories import Story, condition, held
 from tests.support.times import Times
 

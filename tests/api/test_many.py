@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.mpijobs import manifest
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers
 from tests.api.controllers import Controller
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
 from tests.support import sizes
-from tests.support.ground import Ground
 from tests.support.metrics import Rest, parse
-from tests.support.mpijobs import manifest
 
 JOBS, WORKERS = sizes.of(merge=15, full=50), 8
 

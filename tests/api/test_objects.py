@@ -26,7 +26,7 @@ from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.observe import read_live, slim
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
 
 Body = dict[str, Any]
 

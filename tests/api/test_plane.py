@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
 
 GONE_WITHIN = 20.0
 
@@ -17,7 +17,7 @@ GONE_WITHIN = 20.0
 RUN = """
 import os, sys
 from pathlib import Path
-from tests.plane import shared
+from testbed.plane import shared
 
 made = shared.join(Path(sys.argv[1]), os.getpid())
 assert made.is_ready()

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers
 from tests.api.controllers import Controller, job_name
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, submit
 
 API = "admissionregistration.k8s.io/v1"
 IN_FORCE_WITHIN = 60.0

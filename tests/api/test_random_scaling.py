@@ -14,6 +14,9 @@ from random import Random
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.plane.plane import Plane
 from tests.api.apiproxy import Write
 from tests.api.beds import Bed, beds
 from tests.api.leadership import is_for_job, made_twice
@@ -22,11 +25,8 @@ from tests.api.recorder import Told, recording
 from tests.api.scaling_laws import broken_limits, numbers_used_twice, unasked_deletions, wrong_choices
 from tests.api.straight import Straight
 from tests.api.trainings import training_job
-from tests.kube.wait import until
-from tests.plane.plane import Plane
 from tests.promises import promise
 from tests.support import sizes
-from tests.support.ground import Ground
 
 SEED = "mpirt"
 JOBS, WORKERS, OPERATIONS = sizes.of(merge=15, full=50), 8, sizes.of(merge=5, full=10)

@@ -16,18 +16,18 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest
+from testbed.plane.children import Child
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import controllers
 from tests.api.apiproxy import Hold, Where, Write
 from tests.api.beds import Bed, beds
 from tests.api.controllers import Replica, job_name
 from tests.api.leadership import intruders, is_for_job, made_twice
-from tests.kube.wait import until
-from tests.plane.children import Child
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.mpijobs import MpiJob, manifest
 
 # Twenty seconds are promised; a machine that is busy with other things gets more.
 WITHIN = 45.0

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from testbed.kube.kubectl import is_ready
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, GRACE, NEVER, STOPS_AFTER
 from tests.api.controllers import Controller, job_name
-from tests.kube.kubectl import is_ready
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, GRACE, NEVER, STOPS_AFTER
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob, submit
 from tests.support.stories import pods_of
 from tests.support.times import Times
 from tests.support.watching import State, Watch, watch

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from testbed.kube.kubectl import is_ready
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, MISSING_IMAGE, NEVER
 from tests.api.controllers import Controller, job_name
-from tests.kube.kubectl import is_ready
-from tests.plane.stages import ENDS, MISSING_IMAGE, NEVER
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob, submit
 from tests.support.stories import Story, condition, pods_of, story, told_of
 from tests.support.times import Times
 from tests.support.watching import State, Watch, watch

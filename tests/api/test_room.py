@@ -17,8 +17,8 @@ from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.scaling.room import with_room
 from mpirt.errors import SpecError
+from testbed.ground import Namespace
 from tests.promises import promise
-from tests.support.ground import Namespace
 from tests.unit.controller.jobs import NOON
 from tests.unit.controller.trainings import training_job
 

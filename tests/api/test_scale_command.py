@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.mpijobs import submit as submit_mpi_job
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api import trainings
 from tests.api.apiproxy import Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
 from tests.api.scale_words import words
 from tests.api.trainings import Training
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.mpijobs import submit as submit_mpi_job
 
 MPIRT = Path(sys.executable).with_name("mpirt")
 WITHIN = trainings.WITHIN

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.plane.plane import Plane
 from tests.api import kills
 from tests.api.beds import FreeBeds, beds
 from tests.api.recorder import Recorder, recording
@@ -18,9 +20,7 @@ from tests.api.scale_changes import CHANGES, IN_PEACE_ONLY, Change
 from tests.api.scale_crashes import Course, live
 from tests.api.states import State
 from tests.api.straight import Straight
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground
 
 # All lives are begun at once, and the first test waits for the first of them.
 pytestmark = pytest.mark.timeout(1800)

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.plane import Plane
+from testbed.plane.stages import ENDS, NEVER
 from tests.api.apiproxy import Write
 from tests.api.beds import Bed, beds
 from tests.api.controllers import job_name
-from tests.kube.wait import until
-from tests.plane.plane import Plane
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 90.0
 # Later answers than the first, so that one of them was given after everything was known.

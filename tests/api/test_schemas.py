@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from crds import generate
+from testbed.ground import Namespace
+from testbed.kube.programs import modules
+from testbed.plane import shared
+from testbed.plane.plane import Plane
 from tests.api.controllers import job_name
-from tests.kube.programs import modules
-from tests.plane import shared
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Namespace
 from tests.unit.controller.jobs import container, mpi_job, template
 from tests.unit.controller.schemas import CRDS, nodes
 

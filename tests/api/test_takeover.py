@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from testbed.kube.kubectl import Manifest
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import ENDS, NEVER
 from tests.api.controllers import Controller, job_name
-from tests.kube.kubectl import Manifest
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob, submit
 
 ANOTHER = "example.com/another"
 US = "mpirt.dev/controller"

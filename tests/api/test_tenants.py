@@ -19,18 +19,18 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import programs
+from testbed.kube.paths import PROJECT
+from testbed.kube.programs import newpython
+from testbed.kube.wait import until
+from testbed.mpijobs import submit
+from testbed.plane import plane, shared
+from testbed.plane.plane import Plane
 from tests.api import controllers, deep
 from tests.api.controllers import Controller, job_name
 from tests.api.deep import FIELDS, PODS, STATUS, Field
-from tests.kube import programs
-from tests.kube.paths import PROJECT
-from tests.kube.programs import newpython
-from tests.kube.wait import until
-from tests.plane import plane, shared
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import submit
 
 # Python 3.11 gives up at 1,000; the API server stores 9,990 in an unknown field, and can't read that any more.
 DEPTHS = (500, 1_100, 9_900, 9_988, 9_990)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.plane.plane import Plane
 from tests.api import trainings
 from tests.api.beds import Bed, beds
 from tests.api.trainings import Training
-from tests.kube.wait import until
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground
 from tests.support.metrics import Rest, Scrape, parse
 
 QUIET_SECONDS = 20.0

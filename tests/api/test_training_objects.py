@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.wait import until
+from testbed.plane.plane import Plane
 from tests.api import trainings
 from tests.api.apiproxy import Where
 from tests.api.beds import Bed, beds
 from tests.api.controllers import NAME, job_name
 from tests.api.trainings import CRDS, GROUP, WITHIN, Training
-from tests.kube.wait import until
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground
 
 # Newer than the schema that et-operator's CRD has: it would drop them.
 NEW_FIELDS: dict[str, Any] = {

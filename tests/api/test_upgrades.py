@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from testbed.ground import Ground
+from testbed.mpijobs import MpiJob
+from testbed.plane.plane import Plane
 from tests.api import controllers
 from tests.api.endings import FAILS, OUT_OF_MEMORY, SUCCEEDS, have, launcher, running
-from tests.plane.plane import Plane
 from tests.promises import promise
-from tests.support.ground import Ground
-from tests.support.mpijobs import MpiJob
 from tests.support.stories import condition, held
 
 # The fields of a status that versions up to 0.1 didn't write.

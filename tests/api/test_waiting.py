@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.plane.stages import READY_AFTER
 from tests.api.controllers import Controller, job_name
-from tests.kube.wait import until
-from tests.plane.stages import READY_AFTER
 from tests.promises import promise
-from tests.support import manifests
-from tests.support.ground import Namespace
-from tests.support.mpijobs import MpiJob, submit
 
 # Quotas on these are against pods that ask for them, and against no other; of the disk there is enough for one.
 SCARCE, DISK = "example.com/scarce", "ephemeral-storage"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.kube.wait import until
-from tests.plane.stages import ENDS, NEVER
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.plane.stages import ENDS, NEVER
 
 Body = dict[str, Any]
 

@@ -16,11 +16,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 
+from testbed.plane.stages import ENDS
 from tests.api import hostile_objects
 from tests.api.gputasks import MODEL, manifest
 from tests.api.hostile_objects import Body
 from tests.api.straight import Straight
-from tests.plane.stages import ENDS
 
 _PATHS = {
     "MPIJob": "/apis/kubeflow.org/v2beta1 mpijobs",

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube import buildcache, paths
-from tests.kube import cluster as kube
-from tests.support import forms, ground, manifests
+from testbed import ground, manifests
+from testbed.ground import Faults, Ground, Namespace, PodFaults
+from testbed.kube import buildcache, paths
+from testbed.kube import cluster as kube
+from tests.support import forms
 from tests.support.forms import Form
-from tests.support.ground import Faults, Ground, Namespace, PodFaults
 from tests.support.times import Times, summary
 
 _GONE_WITHIN = "180s"

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
 
 
 def put(

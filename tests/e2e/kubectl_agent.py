@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.e2e import files
-from tests.support import manifests
-from tests.support.ground import Namespace
 
 KUBECTL = "/opt/kube/kubectl"
 AGENT = "/etc/mpi/kubexec.sh"

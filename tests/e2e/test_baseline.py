@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.ground import Namespace
 from tests.e2e import horovod, kubectl_agent
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from demo import program
-from tests.kube import paths
+from testbed.ground import Ground
+from testbed.kube import paths
 from tests.promises import promise
-from tests.support.ground import Ground
 
 _PI = re.compile(r"pi is about 3\.1415926535")
 _ROW = re.compile(r"^(\d)  +(pi-worker-\d)  +(node-\d)$", re.MULTILINE)

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.kube import cluster as kube
-from tests.kube import controlplane, faults, layout
-from tests.kube.wait import until
-from tests.support import manifests
-from tests.support.ground import Faults, Ground, Namespace
+from testbed import manifests
+from testbed.ground import Faults, Ground, Namespace
+from testbed.kube import cluster as kube
+from testbed.kube import controlplane, faults, layout
+from testbed.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
 

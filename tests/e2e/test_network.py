@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.kube.wait import until
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 
 Workers = Callable[[int, str], list[str]]
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.kube import cluster as kube
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
+from testbed.ground import Ground, Namespace
+from testbed.kube import cluster as kube
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.manifests import Manifest
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.manifests import Manifest
 
 pytestmark = pytest.mark.oldest
 

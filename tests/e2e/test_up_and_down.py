@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.kube import cgroups, daemons, layout, paths
-from tests.kube.shell import output
-from tests.support.ground import Ground
+from testbed.ground import Ground
+from testbed.kube import cgroups, daemons, layout, paths
+from testbed.kube.shell import output
 
 # These tests take the cluster away, and what another one starts meanwhile would count as theirs.
 pytestmark = pytest.mark.quiet
@@ -84,7 +84,7 @@ def traces() -> dict[str, list[str]]:
 
 
 def _argv(*words: str) -> list[str]:
-    return [sys.executable, "-m", "tests.kube", *words]
+    return [sys.executable, "-m", "testbed.kube", *words]
 
 
 def _processes() -> list[str]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.apiserver.fleet import process
 from tests.apiserver.fleet.keeper import PERIOD
 from tests.apiserver.fleet.process import FleetProcess
-from tests.kube.wait import until
 from tests.protocol.switchboard.agents import Agent, Board, Command
 
 _PODS = 20

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tests.kube.paths import CLUSTER, OWN_CLUSTER
+from testbed.kube.paths import CLUSTER, OWN_CLUSTER
 from tests.run import selection
 from tests.run.processes import background, call
 from tests.run.records import NO_TESTS, OK

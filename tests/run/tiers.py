@@ -34,7 +34,7 @@ class Tool:
 
 
 _KUBE = Tool(
-    ("tests/kube/", "tests/neighbours/"),
+    ("testbed/kube/", "testbed/neighbours/"),
     (
         *("tests/unit/kube/", "tests/unit/e2e/", "tests/e2e/test_baseline.py", "tests/e2e/test_faults.py"),
         *("tests/e2e/test_network.py", "tests/e2e/test_up_and_down.py"),
@@ -46,7 +46,7 @@ _RUN = Tool(
     made_with=(_KUBE,),
 )
 _PLANE = Tool(
-    ("tests/plane/",),
+    ("testbed/plane/",),
     ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py"),
     made_with=(_KUBE,),
 )

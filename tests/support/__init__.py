@@ -1,6 +1,6 @@
 """
 What several layers of tests share: the cluster under test, the objects in it, and the programs that are started.
 
-Imports the tools (tests.kube, tests.plane, tests.run) and no layer of tests. What one layer needs alone stands
+Imports the tools (testbed.kube, testbed.plane, tests.run) and no layer of tests. What one layer needs alone stands
 there.
 """

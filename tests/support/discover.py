@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import manifests
-from tests.support.ground import Namespace
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.support.kubeconfigs import kubeconfig
 
 DISCOVER = Path(sys.executable).with_name("mpirt-discover")

@@ -6,8 +6,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-from tests.kube.kubectl import Kubectl
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.kubectl import Kubectl
 
 
 def kubeconfig(namespace: Namespace, *, account: str = "") -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.kube.wait import until
+from testbed.kube.wait import until
 
 _BETWEEN_LOOKS = 1.0
 _CALLS = "mpirt_controller_api_calls_total"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.mpijobs import MpiJob
+from testbed.mpijobs import MpiJob
 from tests.support.watching import State, Watch, watch
 
 ENDS_WITHIN = 240.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kube.status import table
+from testbed.kube.status import table
 
 _PROPERTY = "time"
 _HEADING = ["WHAT", "SECONDS"]

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from tests.kube.errors import ClusterError
-from tests.kube.wait import Moment, until
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import Moment, until
 
 _BEGINS_WITHIN = 30.0
 

@@ -84,8 +84,7 @@ _PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-
 PURE = frozenset(_PYPROJECT["tool"]["coverage"]["report"]["include"])
 
 _TOOLS: Mapping[tuple[str, ...], str] = {
-    ("tests", "kube"): "the test cluster serves any project",
-    ("tests", "plane"): "the control plane without nodes serves any project",
+    **{("testbed", part): "the testbed serves any project" for part in ("kube", "plane", "neighbours")},
     ("tests", "run"): "the run of the tests serves any project",
 }
 
@@ -97,8 +96,6 @@ APART: Mapping[str, frozenset[str]] = {
     "e2e": _LAYERS - {"tests.e2e"},
     "protocol": _LAYERS - {"tests.protocol"},
     "support": _LAYERS | {"tests.unit", "benchmarks", "demo"},
-    "kube": _LAYERS | {"tests.unit", "tests.support"},
-    "plane": _LAYERS | {"tests.unit", "tests.support"},
     "run": _LAYERS | {"tests.unit", "tests.support"},
 }
 
@@ -247,6 +244,8 @@ def _broken_rule_of_tests(source: Source, name: str) -> str:
     top, *below = name.split(".")
     if top == "tests" and any(word.startswith("test_") for word in below):
         return f"{name} is of a test file: what others need has a module of its own"
+    if source.parts[0] == "testbed":
+        return f"testbed does not import {name}" if top in {"mpirt", "tests"} else ""
     folder = source.parts[1]
     for other in APART.get(folder, ()) if source.parts[0] == "tests" else ():
         if f"{name}.".startswith(f"{other}."):

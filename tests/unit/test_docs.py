@@ -15,8 +15,8 @@ from mpirt.cli.env import LAUNCHERS
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode
+from testbed.kube.__main__ import cli as cluster
 from tests.e2e.rsh import launcher
-from tests.kube.__main__ import cli as cluster
 from tests.promises import promise
 from tests.unit.controller.schemas import both_ways, crd
 from tests.unit.layers import PROJECT
@@ -50,7 +50,7 @@ def commands_named(program: str, text: str) -> set[tuple[str, ...]]:
     return {tuple(call[1].split()) for call in calls if call}
 
 
-PROGRAMS: dict[str, click.Command] = {"tests.kube": cluster, "benchmarks": benchmarks}
+PROGRAMS: dict[str, click.Command] = {"testbed.kube": cluster, "benchmarks": benchmarks}
 MAKEFILE_TARGETS = set(re.findall(r"^([a-z][a-z.-]*):", text_of("Makefile"), re.MULTILINE))
 
 
@@ -60,7 +60,7 @@ def test_every_make_target_that_is_named_exists(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-@pytest.mark.parametrize("program", ["tests.kube", "benchmarks"])
+@pytest.mark.parametrize("program", ["testbed.kube", "benchmarks"])
 def test_every_command_that_is_named_exists(program: str, document: str) -> None:
     for words in commands_named(program, text_of(document)):
         command: click.Command | None = PROGRAMS[program]
@@ -113,15 +113,15 @@ def test_the_variables_that_are_told_are_those_that_are_printed() -> None:
 
 def test_what_is_named_is_found() -> None:
     text = """
-Run `make cluster-down` or `python -m tests.kube down`, or
+Run `make cluster-down` or `python -m testbed.kube down`, or
 
     A=b make check X='y z'      all that there is
-    .venv/bin/python -m tests.kube fault oom POD  end a pod
+    .venv/bin/python -m testbed.kube fault oom POD  end a pod
     .venv/bin/python -m benchmarks rsh --runs 3
 """
 
     assert targets_named(text) == {"cluster-down", "check"}
-    assert commands_named("tests.kube", text) == {("down",), ("fault", "oom", "POD")}
+    assert commands_named("testbed.kube", text) == {("down",), ("fault", "oom", "POD")}
     assert commands_named("benchmarks", text) == {("rsh", "--runs", "3")}
 
 

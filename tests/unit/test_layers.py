@@ -13,8 +13,8 @@ from tests.unit.layers import Source, sources
 Rule: TypeAlias = "Callable[[Source], list[str]]"
 
 MPIRT = sources("mpirt")
-TESTS = sources("tests", "benchmarks", "demo")
-HOUSE = sources("mpirt", "tests/kube", "tests/plane", "tests/run", "benchmarks", "demo", "deploy", "images")
+TESTS = sources("tests", "testbed", "benchmarks", "demo")
+HOUSE = sources("mpirt", "testbed", "tests/run", "benchmarks", "demo", "deploy", "images")
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +200,9 @@ class TestImportRules:
                 id="I/O in a pure one",
             ),
             pytest.param(
-                "tests/kube/images/build.py",
+                "testbed/kube/images/build.py",
                 "from mpirt.hosts import Host",
-                "the test cluster serves any project and imports nothing of mpirt",
+                "the testbed serves any project and imports nothing of mpirt",
                 id="test cluster",
             ),
             pytest.param(
@@ -237,9 +237,9 @@ class TestImportRules:
             pytest.param("mpirt/controller/cluster/link.py", "import kubernetes", id="the one user of kubernetes"),
             pytest.param("mpirt/cli/hosts.py", "import click", id="click in the command line"),
             pytest.param("mpirt/cli/env.py", "from mpirt.rsh import argv", id="command line over rsh"),
-            pytest.param("tests/kube/cluster.py", "import psutil, tests.kube.paths", id="test cluster"),
+            pytest.param("testbed/kube/cluster.py", "import psutil, testbed.kube.paths", id="test cluster"),
             pytest.param("images/runtime/install.py", "from mpirt.errors import ExitCode", id="codes in images"),
-            pytest.param("benchmarks/place.py", "import psutil, tests.support.ground", id="benchmarks"),
+            pytest.param("benchmarks/place.py", "import psutil, testbed.ground", id="benchmarks"),
         ],
     )
     def test_what_is_allowed(self, path: str, text: str) -> None:
@@ -263,16 +263,16 @@ class TestImportRulesOfTests:
                 id="a layer as a whole",
             ),
             pytest.param(
-                "tests/support/ground.py",
+                "tests/support/times.py",
                 "import tests.e2e.rsh.agent",
                 "tests/support does not import tests.e2e",
                 id="support and a layer",
             ),
             pytest.param(
-                "tests/kube/cluster.py",
-                "from tests.support import ground",
-                "tests/kube does not import tests.support",
-                id="a tool and support",
+                "testbed/kube/cluster.py",
+                "from tests.support import times",
+                "testbed does not import tests.support.times",
+                id="the testbed and tests",
             ),
             pytest.param(
                 "tests/e2e/rsh/test_streams.py",
@@ -294,7 +294,7 @@ class TestImportRulesOfTests:
     @pytest.mark.parametrize(
         ("path", "text"),
         [
-            pytest.param("tests/api/beds.py", "from tests.support.ground import Ground", id="support"),
+            pytest.param("tests/api/beds.py", "from testbed.ground import Ground", id="support"),
             pytest.param("tests/e2e/rsh/starts.py", "from tests.e2e.rsh import agent", id="within a layer"),
             pytest.param("tests/unit/e2e/test_page.py", "from tests.e2e.docs import page", id="a tool of tests"),
             pytest.param("benchmarks/rsh.py", "from tests.e2e.rsh import agent", id="benchmarks"),

@@ -94,15 +94,15 @@ class TestWhatIsStarted:
 
     def test_the_oldest_kubernetes_replaces_the_one_that_runs(self, checkout: Checkout) -> None:
         for minor in ("1.36", "1.34"):
-            (checkout.root / "tests/kube/modules" / f"kubernetes-{minor}").mkdir(parents=True)
+            (checkout.root / "testbed/kube/modules" / f"kubernetes-{minor}").mkdir(parents=True)
         checkout.stub(".venv/bin/python", 'echo "$MPIRT_TEST_KUBERNETES"')
 
         done = checkout.run("make", "oldest")
 
         assert [line for line in done.stdout.splitlines() if line[0].isdigit()] == ["1.34"] * 3
         assert checkout.calls() == [
-            "python -m tests.kube up",
-            "python -m tests.kube images",
+            "python -m testbed.kube up",
+            "python -m testbed.kube images",
             "python -m tests.run layer tests/e2e -m oldest",
         ]
 
@@ -131,7 +131,7 @@ class TestWhatIsStarted:
     def test_the_cluster_and_its_images(self, checkout: Checkout) -> None:
         checkout.run("make", "cluster")
 
-        assert checkout.calls() == ["python -m tests.kube up", "python -m tests.kube images"]
+        assert checkout.calls() == ["python -m testbed.kube up", "python -m testbed.kube images"]
 
     @pytest.mark.parametrize("program", ["ruff", "coverage", "python", "mypy"])
     def test_each_part_of_the_checks_can_fail(self, checkout: Checkout, program: str) -> None:
@@ -152,7 +152,7 @@ class TestWhatIsStarted:
 
         checkout.run("make", "cluster-down")
 
-        assert checkout.calls() == ["python -m tests.kube down"] * 2
+        assert checkout.calls() == ["python -m testbed.kube down"] * 2
 
     def test_no_words_list_the_targets_and_start_nothing(self, checkout: Checkout) -> None:
         done = checkout.run("make")

@@ -19,12 +19,12 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from testbed.kube import cluster, faults, network, nodes
+from testbed.manifests import on
 from tests.e2e.controller import longrun, losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
 from tests.e2e.lostnode import jobs
-from tests.kube import cluster, faults, network, nodes
-from tests.support.manifests import on
 from tests.support.stories import Story, condition, held, story
 
 LAUNCHERS = ("openmpi4", "openmpi5", "mpich")

@@ -16,19 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.ground import Faults, Namespace
+from testbed.kube import cluster, faults, nodes
+from testbed.kube.errors import ClusterError
+from testbed.kube.kubectl import is_ready
+from testbed.kube.wait import until
+from testbed.manifests import Manifest
 from tests.e2e.chaos import judging
 from tests.e2e.chaos.judging import End
 from tests.e2e.chaos.schedules import COMMANDS, Death, Outage, Plan, Round, Weather
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Proxy, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
-from tests.kube import cluster, faults, nodes
-from tests.kube.errors import ClusterError
-from tests.kube.kubectl import is_ready
-from tests.kube.wait import until
-from tests.support.ground import Faults, Namespace
 from tests.support.kubeconfigs import kubeconfig
-from tests.support.manifests import Manifest
 
 # Far beyond a round's outages and the patience of an agent, so that what has not ended by then hangs.
 _ENDS_WITHIN = 240.0

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.ground import Namespace
 from tests.e2e.rsh import agent
-from tests.support.ground import Namespace
 
 _STARTS = "/tmp/starts"
 # Far beyond what a command takes on a loaded machine.

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed import ground
+from testbed.ground import Faults, Ground
+from testbed.kube.status import table
 from tests.e2e.chaos import judging, rounds, schedules
 from tests.e2e.chaos.judging import End
-from tests.kube.status import table
 from tests.promises import promise
-from tests.support import ground, sizes
-from tests.support.ground import Faults, Ground
+from tests.support import sizes
 
 SCHEDULES = int(os.environ.get("MPIRT_TEST_CHAOS", sizes.of(merge=10, full=20)))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")

@@ -13,13 +13,13 @@ from random import Random
 
 import pytest
 
+from testbed.ground import Ground
+from testbed.kube.status import table
 from tests.e2e.chaos import losses
 from tests.e2e.chaos.losses import Case, Line, Loss
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.kube.status import table
 from tests.promises import promise
-from tests.support.ground import Ground
 
 JOBS = 6
 """Of each launcher, for each loss."""

@@ -14,12 +14,12 @@ from random import Random
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e.chaos import storms
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.promises import promise
 from tests.support import forms
-from tests.support.ground import Namespace
 
 COMMANDS = 500 if "MPIRT_TEST_CHAOS" in os.environ else 40
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")

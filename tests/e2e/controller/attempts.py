@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tests.support.mpijobs import MpiJob
+from testbed.mpijobs import MpiJob
 
 Request = tuple[str, str]
 """Method and path."""

@@ -20,12 +20,12 @@ from typing import Any
 import yaml
 
 from deploy import render
-from tests.kube import buildcache
-from tests.kube.kubectl import Kubectl
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.support import ground
-from tests.support.ground import Ground, Namespace
+from testbed import ground
+from testbed.ground import Ground, Namespace
+from testbed.kube import buildcache
+from testbed.kube.kubectl import Kubectl
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
 
 NAME = "mpirt-controller"
 LABEL = f"app.kubernetes.io/name={NAME}"

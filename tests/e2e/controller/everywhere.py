@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deploy import render
-from tests.kube.wait import until
-from tests.support.ground import Ground
+from testbed.ground import Ground
+from testbed.kube.wait import until
 
 SYSTEM = "mpirt-system"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from tests.kube.wait import until
-from tests.support.ground import Ground
+from testbed.ground import Ground
+from testbed.kube.wait import until
 
 _GPU = "nvidia.com/gpu"
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed.ground import Namespace
+from testbed.kube import faults, nodes
+from testbed.manifests import idle_container
+from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller import longrun
-from tests.kube import faults, nodes
-from tests.support.ground import Namespace
-from tests.support.manifests import idle_container
-from tests.support.mpijobs import MpiJob, submit
 
 # A launcher that starts its ranks anew until they have come to a good end.
 PATIENTLY = ("/bin/sh", "-c", 'until "$@"; do echo "ended with $?"; sleep 1; done', "sh")

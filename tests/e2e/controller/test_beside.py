@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import buildcache
+from testbed.kube.kubectl import Kubectl, Manifest
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest, submit
+from testbed.neighbours import mpi_operator
 from tests.e2e.controller.deployed import job_name
-from tests.kube import buildcache
-from tests.kube.kubectl import Kubectl, Manifest
-from tests.kube.wait import until
-from tests.neighbours import mpi_operator
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, manifest, submit
 
 CRD = "mpijobs.kubeflow.org"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.kube.wait import until
+from testbed.manifests import IDLE
+from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.manifests import IDLE
-from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 120.0
 

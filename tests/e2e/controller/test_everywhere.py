@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import paths
+from testbed.mpijobs import submit
 from tests.e2e.controller import everywhere
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.everywhere import SYSTEM
-from tests.kube import paths
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import submit
 
 # This controller would act on the jobs of all other tests.
 pytestmark = pytest.mark.alone

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.manifests import IDLE
+from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller import attempts, deployed
 from tests.e2e.controller.attempts import FORBIDDEN, OK, SWITCHED
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.manifests import IDLE
-from tests.support.mpijobs import MpiJob, submit
 
 WITHIN = 120.0
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, manifest
+from testbed.neighbours import kueue
+from testbed.neighbours.kueue import is_true, queue, queued, workload
 from tests.e2e.controller.deployed import job_name
-from tests.kube.wait import until
-from tests.neighbours import kueue
-from tests.neighbours.kueue import is_true, queue, queued, workload
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, manifest
 
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")

@@ -8,12 +8,12 @@ import pytest
 
 from mpirt import account
 from mpirt.account import Account
+from testbed.ground import Ground, Namespace
+from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller import first_users
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import last_messages
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, submit
 
 ROOT = "--allow-run-as-root"
 OPENMPI = ("mpirun", ROOT, "-n", "2", "--map-by", "node", "hostname")

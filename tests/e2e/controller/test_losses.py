@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from testbed.mpijobs import MpiJob
 from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.controller.losing import Strike
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob
 from tests.support.stories import Story, condition, held, story, told_of
 
 # A node reports a container's end after a second, and words alone are written every ten seconds.

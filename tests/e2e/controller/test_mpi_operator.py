@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob, submit
+from testbed.neighbours.mpi_operator import mpi_operator
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.kube.wait import until
-from tests.neighbours.mpi_operator import mpi_operator
 from tests.promises import promise
 from tests.support import sizes
-from tests.support.ground import Ground, Namespace
-from tests.support.mpijobs import MpiJob, submit
 
 # Somebody else's cluster can't reach this process, or has an operator of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")

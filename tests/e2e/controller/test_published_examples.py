@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.mpijobs import MpiJob
 from tests.e2e.controller.deployed import job_name
 from tests.promises import promise
-from tests.support.ground import Namespace
 from tests.support.mpi_operator_examples import example
-from tests.support.mpijobs import MpiJob
 
 
 @promise("The examples that mpi-operator publishes run unchanged.", of="neighbours")

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground, Namespace, passing_namespace
+from testbed.neighbours.jobset import jobset
+from testbed.neighbours.trainer import trainer
 from tests.e2e import horovod
 from tests.e2e.controller import longrun, trainjobs
 from tests.e2e.controller.deployed import job_name
 from tests.e2e.controller.trainjobs import TrainJob
-from tests.neighbours.jobset import jobset
-from tests.neighbours.trainer import trainer
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace, passing_namespace
 
 # Somebody else's cluster can't reach these processes, or has a Trainer of its own.
 pytestmark = pytest.mark.usefixtures("own_cluster")

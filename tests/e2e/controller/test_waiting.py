@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.manifests import IDLE
+from testbed.mpijobs import MpiJob, submit
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
-from tests.support.manifests import IDLE
-from tests.support.mpijobs import MpiJob, submit
 
 READY = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from tests.kube.kubectl import Manifest
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.support.ground import Namespace
-from tests.support.mpijobs import LATE
+from testbed.ground import Namespace
+from testbed.kube.kubectl import Manifest
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.mpijobs import LATE
 
 EXAMPLE = PROJECT / "examples" / "trainjob"
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.kube.wait import until
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.promises import promise
 from tests.support.discover import LEAST, run
-from tests.support.ground import Namespace
 
 # Ready as long as nobody says otherwise.
 PROBED = {

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.e2e.rsh import launcher
 from tests.promises import promise
-from tests.support import manifests
 from tests.support.discover import LEAST, workers
-from tests.support.ground import Namespace
 
 
 def start(namespace: Namespace, labels: dict[str, str], **spec: Any) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.manifests import headless_service
 from tests.e2e.rsh import launcher
-from tests.kube.wait import until
 from tests.promises import promise
 from tests.support.discover import workers
-from tests.support.ground import Namespace
-from tests.support.manifests import headless_service
 
 JOB = {"mpirt.dev/job": "train"}
 ASK = "MPIRT_SWITCHBOARD=on mpirt-discover --selector mpirt.dev/job=train --verbose 2>&1"

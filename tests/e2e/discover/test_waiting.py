@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.promises import promise
-from tests.support import manifests
 from tests.support.discover import LEAST, begin, end, run
-from tests.support.ground import Namespace
 
 
 @promise("mpirt-discover --wait waits until so many workers are Ready.", of="mpirt-discover")

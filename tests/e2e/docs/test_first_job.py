@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from demo import program
+from testbed.ground import Ground
+from testbed.kube import paths
+from testbed.kube.errors import ClusterError
 from tests.e2e.controller import everywhere
 from tests.e2e.docs.page import Command, File, missing, section, steps
-from tests.kube import paths
-from tests.kube.errors import ClusterError
 from tests.promises import promise
-from tests.support.ground import Ground
 
 # The controller for all namespaces would act on the jobs of other tests.
 pytestmark = pytest.mark.alone

@@ -12,13 +12,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from testbed.ground import Namespace
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
+from testbed.manifests import Manifest
 from tests.e2e import files, kubectl_agent
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.support.ground import Namespace
-from tests.support.manifests import Manifest
 
 FOLDER = PROJECT / "examples" / "horovod-elastic"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from testbed.ground import Faults, Namespace
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.e2e.elastic.training import Training
 from tests.promises import promise
-from tests.support.ground import Faults, Namespace
 
 # From a worker's death to its agent's word on it.
 _TOLD = 5.0

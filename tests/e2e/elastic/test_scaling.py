@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e.elastic import example, workers
 from tests.e2e.elastic.steps import broken_promises, time_for_a_death
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 # From the last pod's being Ready, or the first one's being told to go, to the world that is asked for. Usual is a
 # third of it; new workers need some of that to import torch, which takes longer where processors have other work.

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed import ground
+from testbed.ground import Ground
+from testbed.kube import cluster as kube
+from testbed.kube import faults
+from testbed.kube.kubectl import Manifest
 from tests.e2e.elastic import example
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
-from tests.kube import cluster as kube
-from tests.kube import faults
-from tests.kube.kubectl import Manifest
 from tests.promises import promise
-from tests.support import ground
-from tests.support.ground import Ground
 
 _DARK_FOR = 30.0
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import Stopwatch, until
 from tests.e2e.elastic.steps import COMMIT_EVERY, Line, Step, digest, line_of, resumed_of, step_of
-from tests.kube.errors import ClusterError
-from tests.kube.wait import Stopwatch, until
-from tests.support.ground import Namespace
 
 FINISH = "/tmp/finish"
 

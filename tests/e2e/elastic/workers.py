@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 
-from tests.kube.kubectl import Manifest, is_ready
-from tests.kube.wait import until
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.kubectl import Manifest, is_ready
+from testbed.kube.wait import until
 
 
 def scale(namespace: Namespace, replicas: int) -> float:

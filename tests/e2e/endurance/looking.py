@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from testbed.ground import Namespace
 from tests.e2e.endurance.running import LEASE, environment
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.remains import seen, wait_until_same
-from tests.support.ground import Namespace
 
 # A keeper may stay for its lease, and a shell that a runtime has left for the keeper's two minutes.
 _WITHIN = 6.0 * LEASE

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
+from testbed.ground import Namespace
 from tests.e2e.endurance.judging import End, Fate, Lap, problem
 from tests.e2e.endurance.visits import Visit
 from tests.e2e.rsh import agent
-from tests.support.ground import Namespace
 
 # Far beyond the outages and the patience of an agent, so that what has not ended by then hangs.
 _ENDS_WITHIN = 240.0

@@ -16,6 +16,8 @@ from random import Random
 
 import pytest
 
+from testbed.ground import Faults, Namespace
+from testbed.kube.status import table
 from tests.e2e.endurance import judging, running, visits, weather
 from tests.e2e.endurance.judging import Lap
 from tests.e2e.endurance.looking import Remains
@@ -23,10 +25,8 @@ from tests.e2e.endurance.running import Stayer, Traffic
 from tests.e2e.endurance.weather import Weather
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.remains import REAPS
-from tests.kube.status import table
 from tests.support import forms, switchboards
 from tests.support.forms import Form
-from tests.support.ground import Faults, Namespace
 
 MINUTES = float(os.environ.get("MPIRT_TEST_MINUTES", "0.5"))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")

@@ -17,14 +17,14 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
+from testbed.ground import Faults, Namespace
+from testbed.kube import faults, nodes
+from testbed.kube.kubectl import is_ready
+from testbed.kube.wait import until
 from tests.e2e.endurance.judging import Fate, Lap
 from tests.e2e.endurance.running import Traffic
 from tests.e2e.rsh import outages
-from tests.kube import faults, nodes
-from tests.kube.kubectl import is_ready
-from tests.kube.wait import until
 from tests.support import forms
-from tests.support.ground import Faults, Namespace
 
 _EVERY = 40.0
 """Seconds between two of them; a shorter lap has one."""

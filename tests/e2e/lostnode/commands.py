@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
+from testbed.manifests import on
 from tests.e2e.lostnode.jobs import KEPT, LOST
 from tests.e2e.rsh import agent, deaths, hard
 from tests.e2e.rsh.agent import Agent
-from tests.kube.wait import until
-from tests.support.ground import Namespace
-from tests.support.manifests import on
 
 # MPIRT_NODE_PATIENCE is 20 s.
 AGENT_ENDS_WITHIN = 30.0

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from testbed import ground
+from testbed.ground import Ground
+from testbed.kube import cluster as kube
+from testbed.kube import faults
+from testbed.kube.wait import Moment
 from tests.e2e.controller import deployed
 from tests.e2e.lostnode import commands, crowd, jobs
 from tests.e2e.lostnode.commands import Commands
 from tests.e2e.lostnode.crowd import Crowd
 from tests.e2e.lostnode.jobs import LOST, Victims
-from tests.kube import cluster as kube
-from tests.kube import faults
-from tests.kube.wait import Moment
-from tests.support import ground
-from tests.support.ground import Ground
 
 
 @dataclass(frozen=True)

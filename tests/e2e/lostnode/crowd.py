@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
+from testbed.ground import Namespace
+from testbed.kube.wait import Moment, until
+from testbed.manifests import on
 from tests.e2e.lostnode.jobs import KEPT, LOST
 from tests.e2e.rsh import launcher, sampling
-from tests.kube.wait import Moment, until
-from tests.support.ground import Namespace
-from tests.support.manifests import on
 
 PODS, SESSIONS = 4, 8
 """On each node, and in each pod."""

@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.kube.wait import until
+from testbed.manifests import on, rather_on
+from testbed.mpijobs import MpiJob
 from tests.e2e.controller import losing
 from tests.e2e.controller.deployed import Deployed, job_name
-from tests.kube.wait import until
-from tests.support.manifests import on, rather_on
-from tests.support.mpijobs import MpiJob
 from tests.support.stories import Story, story
 
 LOST, KEPT = "node-2", "node-1"

@@ -12,13 +12,13 @@ import re
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed.kube.wait import Moment, until
 from tests.e2e.controller import losing
 from tests.e2e.lostnode.commands import AGENT_ENDS_WITHIN
 from tests.e2e.lostnode.conftest import Loss
 from tests.e2e.lostnode.crowd import PODS, SESSIONS, Crowd
 from tests.e2e.lostnode.jobs import KEPT, LOST, RETRIES
 from tests.e2e.rsh.deaths import assert_one_line
-from tests.kube.wait import Moment, until
 from tests.promises import promise
 from tests.support.stories import condition, held
 from tests.support.times import Times

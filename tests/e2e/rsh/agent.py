@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kube.wait import Moment
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.wait import Moment
 from tests.support.kubeconfigs import kubeconfig
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")

@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import until
 from tests.e2e import files, kubectl_agent
 from tests.e2e.elastic import training
 from tests.e2e.rsh import launcher
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
-from tests.support.ground import Namespace
 
 ENOUGH = "/tmp/enough"
 _DISCOVERY = "/usr/local/bin/mpirt-discover"

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from testbed.ground import Namespace
+from testbed.kube.wait import by_the_clock
 from tests.e2e.rsh import agent
-from tests.kube.wait import by_the_clock
-from tests.support.ground import Namespace
 
 _CHUNK = 1 << 16
 

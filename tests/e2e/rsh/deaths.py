@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from testbed import manifests
+from testbed.ground import Faults, Namespace, PodFaults
+from testbed.kube import faults, nodes
 from tests.e2e.rsh.agent import Agent, Ended
-from tests.kube import faults, nodes
-from tests.support import manifests
-from tests.support.ground import Faults, Namespace, PodFaults
 
 # Long past its first second, from which on the agent watches the pod.
 UNTIL_SETTLED = "echo running; sleep 2; echo settled"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from testbed.ground import Namespace
 from tests.e2e.rsh import launcher
-from tests.support.ground import Namespace
 
 SECONDS = "54321"
 """Its processes are found by this time, for which nothing else sleeps."""

@@ -15,8 +15,8 @@ from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.objectnames import worker_names
 from mpirt.controller.model.spec import JobSpec, Settings
-from tests.support.ground import Namespace
-from tests.support.manifests import Manifest
+from testbed.ground import Namespace
+from testbed.manifests import Manifest
 
 
 def start(

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from mpirt import names
+from testbed import manifests
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e import files
-from tests.kube.wait import until
-from tests.support import manifests
-from tests.support.ground import Namespace
 
 HOSTFILE = "/etc/mpi/hostfile"
 KUBEXEC = "/etc/mpi/kubexec.sh"

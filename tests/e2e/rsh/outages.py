@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from tests.support.ground import Faults
+from testbed.ground import Faults
 
 
 @dataclass(frozen=True, slots=True)

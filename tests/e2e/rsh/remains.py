@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from tests.kube.errors import ClusterError
-from tests.kube.wait import until
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import until
 
 REAPS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"]
 """A main process that waits for what is orphaned."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.support.ground import Namespace
+from testbed.ground import Namespace
 
 # Connections of IPv4 and IPv6 that are established, but those inside of the pod.
 _CONNECTIONS = """

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent
-from tests.kube.wait import until
-from tests.support.ground import Namespace
 from tests.support.kubeconfigs import kubeconfig
 
 # Far beyond what any of them takes, so that what has not ended by then hangs.

@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import (
     ENDS_WITHIN,
@@ -26,9 +28,7 @@ from tests.e2e.rsh.starts import (
     server_address,
     wait_for_the_end_of_all,
 )
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

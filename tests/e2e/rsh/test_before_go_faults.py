@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Faults, Namespace
+from testbed.kube import faults, nodes
+from testbed.kube.wait import until
 from tests.e2e.rsh.starts import Outcome, Start, started, wait_for_the_end_of_all
-from tests.kube import faults, nodes
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support import manifests
-from tests.support.ground import Faults, Namespace
 
 _IMAGE = "busybox"
 _POD = "late"

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests.kube.paths import PROJECT
-from tests.support.ground import Ground
+from testbed.ground import Ground
+from testbed.kube.paths import PROJECT
 
 
 @pytest.fixture(autouse=True)

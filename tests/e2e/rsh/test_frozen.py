@@ -11,12 +11,12 @@ import signal
 import time
 from pathlib import Path
 
+from testbed import manifests
+from testbed.ground import Ground, Namespace
+from testbed.kube import faults, nodes
 from tests.e2e.rsh import agent
-from tests.kube import faults, nodes
 from tests.promises import promise
-from tests.support import manifests
 from tests.support.forms import Form, switchboard
-from tests.support.ground import Ground, Namespace
 
 _NODE = "node-1"
 # A keeper takes silence for its agent's end after 40 s, whatever the lease is below that.

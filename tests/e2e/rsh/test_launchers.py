@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e import horovod
 from tests.e2e.rsh import launcher
 from tests.e2e.rsh.launcher import lines, run
 from tests.e2e.rsh.mpis import HYDRA, MPIRUN, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

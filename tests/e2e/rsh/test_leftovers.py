@@ -10,10 +10,10 @@ import pytest
 
 from images import build
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent, hard, jobworkers, launcher
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

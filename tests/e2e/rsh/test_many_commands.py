@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.promises import promise
 from tests.support import sizes
-from tests.support.ground import Namespace
 
 # They use all processors.
 pytestmark = pytest.mark.alone

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed import ground, manifests
+from testbed.ground import Ground, Namespace
+from testbed.kube.shell import output
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent, launcher, sampling
 from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
-from tests.kube.shell import output
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support import ground, manifests
 from tests.support.forms import Form
-from tests.support.ground import Ground, Namespace
 
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
 _WORKERS = 150

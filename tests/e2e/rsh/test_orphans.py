@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import Moment, until
 from tests.e2e.rsh import agent, hard
-from tests.kube.wait import Moment, until
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

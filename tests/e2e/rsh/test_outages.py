@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from testbed import ground
+from testbed.ground import Faults, Ground
+from testbed.kube.wait import until
 from tests.e2e.rsh import counting, outages
 from tests.e2e.rsh.counting import KINDS, Job
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support import ground
-from tests.support.ground import Faults, Ground
 
 pytestmark = pytest.mark.alone
 

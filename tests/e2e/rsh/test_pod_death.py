@@ -13,12 +13,12 @@ import pytest
 
 from mpirt import names
 from mpirt.errors import ExitCode
+from testbed.ground import Faults, Namespace, PodFaults
+from testbed.kube.wait import Moment
 from tests.e2e.rsh import agent, deaths, launcher
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker, assert_one_line, settle, start_worker
-from tests.kube.wait import Moment
 from tests.promises import promise
-from tests.support.ground import Faults, Namespace, PodFaults
 
 # For how long an end is waited for.
 _PATIENCE = 40.0

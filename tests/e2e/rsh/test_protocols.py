@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from mpirt.errors import ExitCode
+from testbed.ground import Ground, Namespace
+from testbed.kube.kubectl import Manifest
 from tests.e2e.rsh import agent, launcher
-from tests.kube.kubectl import Manifest
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
 
 pytestmark = pytest.mark.oldest
 

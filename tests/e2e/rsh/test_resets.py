@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

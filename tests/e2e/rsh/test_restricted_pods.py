@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 pytestmark = pytest.mark.in_the_pod
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from testbed.ground import Ground, Namespace
+from testbed.kube import controlplane
 from tests.e2e.rsh import agent
-from tests.kube import controlplane
 from tests.promises import promise
-from tests.support.ground import Ground, Namespace
 
 Workers = Callable[[int, str], list[str]]
 

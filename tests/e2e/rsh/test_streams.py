@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from testbed.ground import Namespace
 from tests.e2e.rsh import agent
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

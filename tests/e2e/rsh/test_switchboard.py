@@ -20,14 +20,14 @@ from typing import Any
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh import agent, crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.remains import REAPS, same_as, seen
-from tests.kube.wait import until
 from tests.promises import promise
 from tests.support import forms, sizes
 from tests.support.forms import Form
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpirt import names
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.e2e.rsh.launcher import rules
-from tests.support import manifests
-from tests.support.ground import Namespace
 
 PLACE = names.RUNTIME_PATH
 """Where the launcher has the volume."""

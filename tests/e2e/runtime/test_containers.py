@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.e2e.rsh.launcher import rules
 from tests.e2e.runtime import launcher
 from tests.promises import promise
-from tests.support import manifests
-from tests.support.ground import Namespace
 from tests.unit.keeper.client import Frame, Kind
 
 RSH = f"{launcher.PLACE}/bin/mpirt-rsh"

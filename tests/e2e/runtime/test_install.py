@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from testbed import manifests
+from testbed.ground import Namespace
 from tests.e2e.runtime import launcher
 from tests.promises import promise
-from tests.support import manifests
-from tests.support.ground import Namespace
 
 _MOST_SECONDS = 1.5
 _MOST_MEGABYTES = 60

@@ -12,12 +12,12 @@ from collections.abc import Callable
 import pytest
 
 from mpirt import names
+from testbed.ground import Namespace
 from tests.e2e import files, horovod
 from tests.e2e.rsh.launcher import lines, run
 from tests.e2e.runtime import launcher
 from tests.e2e.runtime.launcher import BIN, HOME, PATH, RSH
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 Workers = Callable[[int, str], list[str]]
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from testbed.ground import Namespace
+from testbed.kube.wait import until
 from tests.e2e.rsh.launcher import lines, run
 from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.e2e.runtime import launcher
 from tests.e2e.runtime.launcher import HOME, PATH
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Namespace
 
 # It ends 15 s after its last agent.
 _GONE_WITHIN = 45

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.ground import Ground
 from tests.e2e.controller import deployed
 from tests.e2e.controller.deployed import Deployed
-from tests.support.ground import Ground
 
 
 @pytest.fixture(scope="package")

@@ -14,12 +14,12 @@ from typing import Any
 
 import yaml
 
+from testbed.ground import Namespace
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
 from tests.e2e.elastic import training
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import lastwords
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
-from tests.support.ground import Namespace
 from tests.support.watching import Watch, watch
 
 _EXAMPLE = PROJECT / "examples" / "training-job"

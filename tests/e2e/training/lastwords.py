@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from testbed.ground import Namespace
 from tests.e2e.elastic.steps import line_of
-from tests.support.ground import Namespace
 
 # On TERM it lists all processes, one per line, and ends.
 _SCRIPT = r"""

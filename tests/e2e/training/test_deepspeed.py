@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from testbed.kube.paths import PROJECT
+from testbed.kube.wait import until
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.training.jobs import Job
-from tests.kube.paths import PROJECT
-from tests.kube.wait import until
 from tests.promises import promise
 
 EXAMPLE = PROJECT / "examples" / "deepspeed"

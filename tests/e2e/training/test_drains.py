@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from testbed.ground import Faults, Namespace
+from testbed.kube.wait import until
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic.steps import broken_promises, repeated
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.ground import Faults, Namespace
 
 WITHIN = 120.0
 STAYS, GOES = "node-1", "node-2"

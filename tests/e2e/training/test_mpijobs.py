@@ -6,13 +6,13 @@ import time
 
 import pytest
 
+from testbed.kube.wait import until
+from testbed.mpijobs import MpiJob
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic import training
 from tests.e2e.elastic.steps import broken_promises, repeated, worlds
 from tests.e2e.training import jobs
-from tests.kube.wait import until
 from tests.promises import promise
-from tests.support.mpijobs import MpiJob
 
 WITHIN = 120.0
 

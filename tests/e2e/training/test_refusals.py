@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
-from tests.kube.wait import until
 from tests.promises import promise
 
 WITHIN = 60.0

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from testbed.kube.wait import Stopwatch, until
 from tests.e2e.controller.deployed import Deployed, job_name
 from tests.e2e.elastic.steps import broken_promises, worlds
 from tests.e2e.elastic.training import Training
 from tests.e2e.training import jobs
 from tests.e2e.training.jobs import Job
 from tests.e2e.training.lastwords import LastWords, following
-from tests.kube.wait import Stopwatch, until
 from tests.promises import promise
 
 WITHIN = 120.0

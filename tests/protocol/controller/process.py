@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
-from tests.kube.wait import until
 
 WITHIN = 60.0
 

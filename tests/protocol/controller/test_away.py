@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
-from tests.kube.wait import until
 from tests.protocol.controller.process import JOB, MADE, WITHIN, Controller, condition, job, made, wait_until_made
 
 Start = Callable[..., Controller]

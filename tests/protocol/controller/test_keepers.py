@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
-from tests.kube.wait import until
 from tests.protocol.controller.process import JOB, WITHIN, Controller, job, wait_until_made
 from tests.unit.layers import PROJECT
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
-from tests.kube.wait import until
 from tests.protocol.controller.process import JOB, WITHIN, Controller, job
 
 Start = Callable[..., Controller]

@@ -17,9 +17,9 @@ from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Answer, Request, connect
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.errors import ExitCode
+from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Body, Place
-from tests.kube.wait import until
 from tests.protocol.controller.process import JOB, WITHIN, Controller, job, wait_until_made
 
 Start = Callable[..., Controller]

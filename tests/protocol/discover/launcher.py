@@ -6,7 +6,7 @@ Owns: the question whether that has answered. The pods are those of the fixture 
 
 from __future__ import annotations
 
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.protocol.discover.program import PATIENCE, Ended, Program
 from tests.protocol.ps.launchers import Launcher
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.apiserver.faults import Chunked, Silence, Status, Then
 from tests.apiserver.pods import Pod, pod
-from tests.kube.wait import until
 from tests.protocol.discover.launcher import FROM_THE_API_SERVER, FROM_THE_SWITCHBOARD, Boarded
 from tests.protocol.discover.program import JOB, PATIENCE, Program, worker
 from tests.protocol.imports import imported_by_a_run

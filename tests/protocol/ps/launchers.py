@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from testbed.kube.wait import until
 from tests.apiserver.server import ApiServer
-from tests.kube.wait import until
 from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
 
 STATUS, STATUS_REQUEST, PODS_REQUEST = 11, 71, 72

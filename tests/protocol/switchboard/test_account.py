@@ -15,8 +15,8 @@ import pytest
 
 from mpirt import account, agent
 from mpirt.account import Account, Lost
+from testbed.kube.wait import until
 from tests.apiserver.pods import pod
-from tests.kube.wait import until
 from tests.protocol.switchboard.agents import PATIENCE
 from tests.protocol.switchboard.yard import ARCHITECTURE, Yard
 

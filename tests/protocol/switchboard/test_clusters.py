@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
+from testbed.kube.wait import until
 from tests.apiserver.faults import Chunked, Then
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import End
-from tests.kube.wait import until
 from tests.protocol.podhub.crowds import JOB, commons
 from tests.protocol.ps.launchers import Viewer
 from tests.protocol.switchboard.agents import PATIENCE

@@ -10,7 +10,7 @@ from demo import program
 from demo.controller import refuse_beside
 from demo.job import FILE
 from demo.place import Images, named_images
-from tests.kube.errors import ClusterError
+from testbed.kube.errors import ClusterError
 from tests.unit.layers import PROJECT
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, Frame, Kind, Link, Start, new_nonce, stat_fields
 
 Shell = subprocess.Popen[bytes]

@@ -16,7 +16,7 @@ import pytest
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, read_greeting, stat_fields
 from tests.unit.keeper.container import Container, Shell, Words, kill
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.unit.keeper.client import (
     DEADLINE,
     Agent,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, Agent, Broken, Frame, Kind
 
 MIB = 1 << 20

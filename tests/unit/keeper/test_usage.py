@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.support import sizes
 from tests.unit.keeper.client import Agent, Kind, read_exit
 

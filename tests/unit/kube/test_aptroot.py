@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.kube.aptroot import AptRoot
-from tests.kube.aptsources import Source
+from testbed.kube.aptroot import AptRoot
+from testbed.kube.aptsources import Source
 
 
 def test_the_remedy_of_a_failed_download_names_the_archives() -> None:

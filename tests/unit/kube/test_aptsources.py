@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kube import aptsources
-from tests.kube.aptsources import Entry, Source
+from testbed.kube import aptsources
+from testbed.kube.aptsources import Entry, Source
 
 DEBIAN = "http://mirror.example/debian/"
 SECURITY = "http://mirror.example/debian-security/"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.kube.compatibility import GreenRun, as_data, from_data, green_run, page, with_run
-from tests.kube.errors import ClusterError
+from testbed.kube.compatibility import GreenRun, as_data, from_data, green_run, page, with_run
+from testbed.kube.errors import ClusterError
 
 VERSIONS = {"kubernetes": "1.37.2", "containerd": "2.4.2", "etcd": "3.7.3", "runc": "1.1.5", "coredns": "1.15.0"}
 NEWEST = GreenRun("1.37.2", "2.4.2", "3.7.3", "1.1.5", {"check": 2800, "e2e": 190}, "2026-11-22")

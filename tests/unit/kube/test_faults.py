@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kube import faults
-from tests.kube.errors import ClusterError
+from testbed.kube import faults
+from testbed.kube.errors import ClusterError
 
 
 def test_an_unknown_component_is_refused_with_the_known_ones() -> None:
@@ -24,4 +24,4 @@ def test_an_unknown_node_is_refused(name: str) -> None:
     with pytest.raises(ClusterError) as caught:
         faults.node_named(name)
 
-    assert str(caught.value) == f"there is no node '{name}'\n  see: python -m tests.kube status"
+    assert str(caught.value) == f"there is no node '{name}'\n  see: python -m testbed.kube status"

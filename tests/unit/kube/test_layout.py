@@ -7,13 +7,13 @@ import subprocess
 import sys
 from itertools import combinations
 
-from tests.kube import layout, paths
+from testbed.kube import layout, paths
 from tests.unit.layers import PROJECT
 
 # What a cluster owns on a machine: its names, addresses and places.
 OWNED = """
 import json
-from tests.kube import layout, paths
+from testbed.kube import layout, paths
 node = layout.Node(1)
 print(json.dumps([*map(str, (
     layout.BRIDGE, layout.NETWORK, layout.GATEWAY, layout.POD_NETWORK, layout.SERVICE_NETWORK,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube import preflight
-from tests.kube.aptsources import Entry
-from tests.kube.errors import ClusterError
-from tests.kube.preflight import GB, Listener, Problem
+from testbed.kube import preflight
+from testbed.kube.aptsources import Entry
+from testbed.kube.errors import ClusterError
+from testbed.kube.preflight import GB, Listener, Problem
 
 BOOKWORM = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n'
 BULLSEYE = 'PRETTY_NAME="Debian GNU/Linux 11 (bullseye)"\nID=debian\nVERSION_ID="11"\n'

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.kube.wait import Moment, Stopwatch, until
+from testbed.kube.errors import ClusterError
+from testbed.kube.wait import Moment, Stopwatch, until
 
 
 def test_the_error_names_what_was_waited_for_and_what_to_do() -> None:

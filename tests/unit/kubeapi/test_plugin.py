@@ -17,8 +17,8 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import run
 from mpirt.kubeapi.kubeconfig import from_kubeconfigs
 from mpirt.kubeapi.plugin import PluginCredentials
+from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
-from tests.kube.wait import until
 from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source
 
 Write = Callable[[str], Path]

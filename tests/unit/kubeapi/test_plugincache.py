@@ -19,8 +19,8 @@ from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Pending, run
 from mpirt.kubeapi.plugin import PluginCredentials
 from mpirt.kubeapi.plugincache import SharedAnswers, folder_for
+from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
-from tests.kube.wait import until
 from tests.promises import promise
 from tests.unit.kubeapi.plugins import ENVIRON, NOON, answer, source
 

@@ -106,8 +106,8 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
 @pytest.mark.parametrize(
     ("file", "tools"),
     [
-        ("tests/kube/faults.py", set(TOOLS)),
-        ("tests/plane/plane.py", {"plane", "benchmarks"}),
+        ("testbed/kube/faults.py", set(TOOLS)),
+        ("testbed/plane/plane.py", {"plane", "benchmarks"}),
         ("tests/unit/kube/test_wait.py", {"kube"}),
         ("tests/unit/run/test_tiers.py", {"run"}),
         ("Makefile", {"run"}),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from images.runtime.install import NotInstalled, install, main, reason
-from tests.kube.wait import until
+from testbed.kube.wait import until
 from tests.unit.layers import PROJECT
 
 _INSTALL = """

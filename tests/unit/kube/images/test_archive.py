@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.kube.images import archive
-from tests.kube.images.archive import Start
+from testbed.kube.images import archive
+from testbed.kube.images.archive import Start
 
 TAGS = ("mpirt-test/busybox:dev", "mpirt-test/busybox:0123456789ab")
 

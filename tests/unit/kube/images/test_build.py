@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.kube.images import build, store
-from tests.kube.images.recipes import ALL
+from testbed.kube.errors import ClusterError
+from testbed.kube.images import build, store
+from testbed.kube.images.recipes import ALL
 
 
 @pytest.fixture

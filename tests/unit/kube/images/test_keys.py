@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kube.images.keys import program_key, recipe_key, requirements_key
-from tests.kube.images.recipes import RECIPES, Recipe, ScratchBuild, files_of
+from testbed.kube.images.keys import program_key, recipe_key, requirements_key
+from testbed.kube.images.recipes import RECIPES, Recipe, ScratchBuild, files_of
 
 MPI = Recipe(name="mpi", suite="bookworm", packages=("openmpi-bin",))
 FILES = {"finish.sh": b"true\n", "slim.sh": b"rm -rf var\n"}

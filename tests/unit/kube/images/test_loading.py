@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.images.archive import Archive, references
-from tests.kube.images.loading import former_references, images_in, is_loaded, load, normalised
+from testbed.kube.images.archive import Archive, references
+from testbed.kube.images.loading import former_references, images_in, is_loaded, load, normalised
 
 HEADING = "REF TYPE DIGEST SIZE PLATFORMS LABELS"
 DEV = "docker.io/mpirt-test/mpich:dev"

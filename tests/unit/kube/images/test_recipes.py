@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.kube.images import controllers, folders, scratch
-from tests.kube.images.recipes import (
+from testbed.kube.errors import ClusterError
+from testbed.kube.images import controllers, folders, scratch
+from testbed.kube.images.recipes import (
     ALL,
     BY_NAME,
     CONTROLLER,
@@ -25,7 +25,7 @@ from tests.kube.images.recipes import (
     named,
     python_files,
 )
-from tests.kube.paths import PROJECT
+from testbed.kube.paths import PROJECT
 
 IMAGES = {recipe.name: recipe for recipe in RECIPES}
 EACH = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)

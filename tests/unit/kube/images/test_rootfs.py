@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.kube.images.recipes import RECIPES, Recipe
-from tests.kube.images.rootfs import (
+from testbed.kube.errors import ClusterError
+from testbed.kube.images.recipes import RECIPES, Recipe
+from testbed.kube.images.rootfs import (
     Mirror,
     check_no_remote_shell,
     image_argv,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.images import store
-from tests.kube.images.recipes import RECIPES
+from testbed.kube.images import store
+from testbed.kube.images.recipes import RECIPES
 
 NEW = "0123456789ab"
 OLD = "ba9876543210"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kube.errors import ClusterError
-from tests.kube.programs.binaries import naming_others
+from testbed.kube.errors import ClusterError
+from testbed.kube.programs.binaries import naming_others
 
 UNREACHABLE = ClusterError("the source of kubernetes 1.35.4 could not be fetched", remedy="check the network")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.programs.gobuild import fetch_problem, final_folder
-from tests.kube.programs.modules import Module
+from testbed.kube.programs.gobuild import fetch_problem, final_folder
+from testbed.kube.programs.modules import Module
 
 ETCD = Module(
     name="etcd",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kube.programs.golang import is_enough
+from testbed.kube.programs.golang import is_enough
 
 
 @pytest.mark.parametrize("says", ["go1.26.6", "go1.26.8", "go1.27", "go2.0", "go1.26.6-X:jsonv2"])

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.kube.errors import ClusterError
-from tests.kube.programs import modules
+from testbed.kube.errors import ClusterError
+from testbed.kube.programs import modules
 
 EVERY_MINOR = modules.minors()
 
