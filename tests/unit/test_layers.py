@@ -14,7 +14,7 @@ Rule: TypeAlias = "Callable[[Source], list[str]]"
 
 MPIRT = sources("mpirt")
 TESTS = sources("tests", "testbed", "benchmarks", "demo")
-HOUSE = sources("mpirt", "testbed", "tests/run", "benchmarks", "demo", "deploy", "images")
+HOUSE = sources("mpirt", "testbed/kube", "testbed/plane", "tests/run", "benchmarks", "demo", "deploy", "images")
 
 
 @pytest.fixture(scope="module")
