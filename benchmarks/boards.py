@@ -25,7 +25,7 @@ from testbed.kube import paths
 _BUILT = paths.PROJECT / "mpirt/agent"
 _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 _PATIENCE = 60.0
-_WELCOME = struct.Struct("<IBII")
+_WELCOME = struct.Struct("<I12xII")
 _WELCOME_TYPE = 1
 
 
@@ -48,9 +48,9 @@ class Board:
                 welcome = connection.recv(_WELCOME.size, socket.MSG_WAITALL)
         except OSError as error:
             raise Unmeasured(f"there is no switchboard in {self.folder}: {error}; {self.said()}") from error
-        if len(welcome) != _WELCOME.size or welcome[4] != _WELCOME_TYPE:
+        if len(welcome) != _WELCOME.size or welcome[0] != _WELCOME_TYPE:
             raise Unmeasured(f"the switchboard in {self.folder} says {welcome!r} instead of WELCOME")
-        pid: int = _WELCOME.unpack(welcome)[3]
+        pid: int = _WELCOME.unpack(welcome)[2]
         return pid
 
     def cpu_seconds(self) -> float:

@@ -115,7 +115,7 @@ bool session_welcome(u32 protocol)
     state.phase = TALKING;
     if (protocol != PROTOCOL)
         give_up("the one that runs here is of another version of mpirt", "");
-    else if (!telling_hand_over())
+    else if (!connection_hand_over())
         give_up("the words and variables of this command are longer than 8 MiB", "");
     else
         return true;
@@ -157,7 +157,7 @@ static void lose_connection(i64 now)
             look_for_one(now, AFTER_EARLY_END << (2 * state.early_ends));
         return;
     }
-    session.generation += telling_has_handed_over() ? 1 : 0;
+    session.generation += connection_has_handed_over() ? 1 : 0;
     if (ends_too_often(now))
         give_up_with_log("it ended five times within a minute");
     else
@@ -203,7 +203,7 @@ _Noreturn void agent_run(void)
         watch_wait(now, until, signals_mask());
         now = clock_now();
         follow_serve(now, has_progressed() ? DAEMON_GRACE : 0);
-        if (connection_exists() && !connection_serve() && state.phase != LEAVING)
+        if (!connection_serve() && state.phase != LEAVING)
             lose_connection(now);
         outputs_serve();
         if (state.phase != LEAVING)

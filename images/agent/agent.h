@@ -1,15 +1,17 @@
 /*
  * What the agent's files have in common. The contract is docs/switchboard.md: its words are used here.
  *
- * No file uses stdio or malloc: memory is static, and a page of it that nothing touched costs nothing. What lives
- * until an execve only is mapped for it. Every time is in milliseconds of CLOCK_MONOTONIC.
+ * Memory that is needed until an execve only is mapped for it.
  */
 #ifndef AGENT_H
 #define AGENT_H
 
-#include "../common/common.h"
-
-#include <limits.h>
+#include "../common/frames.h"
+#include "../common/process.h"
+#include "../common/ring.h"
+#include "../common/sockets.h"
+#include "../common/text.h"
+#include "../common/watch.h"
 
 /* How long a switchboard may take to say WELCOME; tests have less time. */
 #ifndef WELCOME_PATIENCE
@@ -23,10 +25,8 @@
 
 enum {
     PROTOCOL = 1,
-    HEADER = 5,
     PAYLOAD_LIMIT = 64 << 10,
-    PAGE = 4096,
-    /* A frame, in whole pages: what is given back must be nobody else's. */
+    /* A frame, in whole pages. */
     FRAME_BUFFER = PAYLOAD_LIMIT + PAGE,
     KEEP_LIMIT = 8 << 10,
     HANDOVER_LIMIT = 8 << 20,
@@ -45,33 +45,6 @@ enum frame_type {
     WELCOME = 1, DIRECT, KEEP, OUT, ERR, SAY, ROOM, TAKEN, FINISH, FOLLOW, SETTLED = 13,
     HANDOVER = 65, STDIN, STDIN_BROKEN, SIGNAL, WRITTEN, BROKEN, SETTLED_REQUEST = 73,
 };
-
-/* text.c: what stdio would have done. */
-struct text {
-    size_t length;
-    char bytes[PATH_MAX + 256];
-};
-void text_begin(struct text *text, const char *first);
-void text_add(struct text *text, const char *more);
-void text_add_number(struct text *text, u64 number);
-void text_add_mode(struct text *text, unsigned mode);
-bool text_fits(const struct text *text);
-void say_at_once(const char *name, const char *one, const char *two, const char *three);
-
-/* ring.c: the bytes begin...end of a stream, counted from its start. */
-struct ring {
-    u8 *bytes;
-    u64 size;                /* a power of two */
-    u64 begin, end;
-};
-u64 ring_length(const struct ring *ring);
-u64 ring_room(const struct ring *ring);
-void ring_put(struct ring *ring, const u8 *bytes, size_t length);
-void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length);
-/* The first bytes that wait, or the first room, in one piece. */
-struct iovec ring_bytes(const struct ring *ring);
-struct iovec ring_space(const struct ring *ring);
-u64 ring_rest(struct ring *ring);
 
 /* aside.c: a thread that makes the calls which may take long whatever poll says. */
 struct aside {
@@ -127,7 +100,6 @@ bool input_tells_end(void);
 void signals_begin(void);
 const sigset_t *signals_mask(void);
 void signals_restore(void);
-void signals_default(void);
 u32 signals_count(void);
 const u8 *signals_all(void);
 void signals_hand_over(void);
@@ -136,24 +108,17 @@ void follow_begin(void);
 void follow_watch(i64 now, i64 *until);
 void follow_serve(i64 now, i64 grace);
 
-/* connection.c: the frames that come. */
+/* connection.c: the frames that come and go. */
 void connection_begin(int fd);
 void connection_end(void);
-bool connection_exists(void);
+bool connection_hand_over(void);
+bool connection_has_handed_over(void);
 void connection_watch(void);
 bool connection_serve(void);
 void connection_tell(void);
 
-/* telling.c: the frames that go, out of the agent's state. */
-void telling_begin(void);
-bool telling_hand_over(void);
-void telling_head(enum frame_type type, u32 length);
-bool telling_write(int fd);
-bool telling_is_held_up(void);
-bool telling_has_handed_over(void);
-
 /* handover.c: HANDOVER, piece by piece. */
-bool handover_begin(void);
+size_t handover_begin(void);
 size_t handover_next(u8 *to, size_t size);
 bool handover_is_over(void);
 

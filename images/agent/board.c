@@ -8,32 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 enum {
     LISTENER = 3, FIRST_OTHER,
     /* A pipe that somebody has put there is not waited for. */
     LOG_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 };
-
-static void close_others(void)
-{
-    if (syscall(SYS_close_range, (unsigned)FIRST_OTHER, ~0U, 0U) == 0)
-        return;
-    struct rlimit limit = {0};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    for (int number = FIRST_OTHER; number < 65536 && (rlim_t)number < limit.rlim_cur; number++)
-        close(number);
-}
 
 /* A number that none of the four is to have. */
 static int above(int fd)
@@ -51,11 +35,12 @@ static void set_descriptors(int folder, int listener)
     /* A full file system may have room for a socket and none for a log. */
     dup2(log >= 0 ? log : null, STDERR_FILENO);
     dup2(listener, LISTENER);
-    close_others();
+    close_descriptors(FIRST_OTHER);
 }
 
 static _Noreturn void become_board(const struct place *place, int listener)
 {
+    /* Not as the first agent was started. */
     signals_default();
     set_descriptors(place->fd, listener);
     /* Who connects from now on is told that this process listens, and no longer the agent, which may end. */

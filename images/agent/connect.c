@@ -1,18 +1,14 @@
 /*
  * The way to a switchboard: the first place where one listens, or where one can be started.
  *
- * A socket gets its name when it listens already. So one that refuses connections has lost its switchboard, and
- * who holds the lock may put another in its place.
+ * A socket that refuses connections has lost its switchboard: the agent that holds the lock puts another in its place.
  */
 #include "agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>           /* renameat, and nothing else of it */
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* Somebody holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
@@ -25,17 +21,6 @@ static struct text log_path;
 const char *last_log(void)
 {
     return log_path.bytes;
-}
-
-/* By the folder's descriptor: a path may be longer than a socket's address. */
-static void set_address(struct sockaddr_un *address, const char *name)
-{
-    static struct text path;
-    text_begin(&path, "/proc/self/fd/");
-    text_add_number(&path, (u64)place.fd);
-    text_add(&path, name);
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    memcpy(address->sun_path, path.bytes, path.length + 1);
 }
 
 static void note_errno(const char *name)
@@ -56,58 +41,27 @@ static void note_refusal(void)
         note_errno("/socket");
 }
 
-static int new_socket(void)
-{
-    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* NOWHERE and errno: ENOENT or ECONNREFUSED where nobody listens. */
+/* NOWHERE and errno: ENOENT or ECONNREFUSED where there is no listener. */
 static enum reached connect_here(int *fd)
 {
-    struct sockaddr_un address;
-    set_address(&address, "/socket");
-    *fd = new_socket();
-    if (*fd < 0)
-        return NOWHERE;
-    if (connect(*fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(*fd))
+    *fd = socket_connect(place.fd);
+    if (*fd >= 0)
         return REACHED;
-    int error = errno;
-    close(*fd);
-    errno = error;
-    /* Its backlog is full. */
-    return error == EAGAIN || error == EINTR ? LATER : NOWHERE;
+    return errno == EAGAIN || errno == EINTR ? LATER : NOWHERE;
 }
 
-static bool nobody_listens(void)
+static bool has_no_listener(void)
 {
     return errno == ENOENT || errno == ECONNREFUSED;
-}
-
-static int listen_here(void)
-{
-    struct sockaddr_un address;
-    set_address(&address, "/new");
-    unlinkat(place.fd, "new", 0);
-    int fd = new_socket();
-    if (fd < 0)
-        return -1;
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, BACKLOG) == 0
-        && renameat(place.fd, "new", place.fd, "socket") == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    unlinkat(place.fd, "new", 0);
-    errno = error;
-    return -1;
 }
 
 /* Under the lock. */
 static enum reached start_here(int *fd)
 {
     enum reached reached = connect_here(fd);
-    if (reached != NOWHERE || !nobody_listens())
+    if (reached != NOWHERE || !has_no_listener())
         return reached;
-    int listener = listen_here();
+    int listener = socket_listen(place.fd, BACKLOG);
     if (listener < 0) {
         note_errno("/socket");
         return NOWHERE;
@@ -137,7 +91,7 @@ static enum reached start_locked(int *fd)
     enum reached reached = LATER;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
         reached = start_here(fd);
-        if (reached == NOWHERE && nobody_listens())
+        if (reached == NOWHERE && has_no_listener())
             reached = LATER;
     } else if (errno != EWOULDBLOCK && errno != EINTR) {
         note_errno("/lock");
@@ -150,7 +104,7 @@ static enum reached start_locked(int *fd)
 static enum reached try_here(int *fd)
 {
     enum reached reached = connect_here(fd);
-    if (reached == NOWHERE && nobody_listens())
+    if (reached == NOWHERE && has_no_listener())
         reached = start_locked(fd);
     else if (reached == NOWHERE)
         note_refusal();

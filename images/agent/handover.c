@@ -41,8 +41,8 @@ static size_t head_length(void)
     return FIXED - 8 + 4 + signals_count() + 4 + session.keep_length + 4;
 }
 
-/* False: it is longer than it may be. */
-bool handover_begin(void)
+/* Its length. 0: it is longer than it may be. */
+size_t handover_begin(void)
 {
     /* A folder that was removed has no path. */
     if (!getcwd(handover.folder, sizeof handover.folder) || *handover.folder != '/')
@@ -52,11 +52,10 @@ bool handover_begin(void)
     for (size_t number = 0; number < strings_count(); number++)
         length += strlen(string_at(number)) + 1;
     if (length > HANDOVER_LIMIT)
-        return false;
-    telling_head(HANDOVER, (u32)length);
+        return 0;
     handover.part = HEAD;
     handover.at = handover.string = 0;
-    return true;
+    return length;
 }
 
 static size_t write_head(u8 *to)

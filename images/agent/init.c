@@ -103,14 +103,16 @@ static bool receive(int fd, u8 *to, size_t length, i64 until)
 /* Its answer says nothing but that everything is noted. */
 static void ask(int fd, i64 until)
 {
-    u8 frame[HEADER + WELCOME_LENGTH];
-    if (!receive(fd, frame, sizeof frame, until) || get32(frame) != WELCOME_LENGTH || frame[4] != WELCOME
-        || get32(frame + HEADER) != PROTOCOL)
+    static const struct frame_rule rules[] = {[WELCOME] = {WELCOME_LENGTH, WELCOME_LENGTH, .is_known = true}};
+    static const struct frame_rules welcome = {rules, sizeof rules / sizeof *rules};
+    u8 bytes[HEADER + WELCOME_LENGTH];
+    struct frame frame;
+    if (!receive(fd, bytes, sizeof bytes, until) || frame_parse(bytes, sizeof bytes, &welcome, &frame) != FRAME_WHOLE
+        || get32(frame.payload) != PROTOCOL)
         return;
-    put32(frame, 0);
-    frame[4] = SETTLED_REQUEST;
-    if (send(fd, frame, HEADER, MSG_NOSIGNAL) == HEADER)
-        receive(fd, frame, HEADER, until);
+    size_t length = frame_head(bytes, SETTLED_REQUEST, 0, 0, 0);
+    if (send(fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length)
+        receive(fd, bytes, HEADER, until);
 }
 
 static void end_now(int number)

@@ -78,17 +78,6 @@ void signals_restore(void)
     sigprocmask(SIG_SETMASK, &mask_at_start, NULL);
 }
 
-/* For a process that is nobody's: not what the first agent was started with. */
-void signals_default(void)
-{
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < _NSIG; number++)
-        sigaction(number, &action, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 u32 signals_count(void)
 {
     return count;

@@ -1,5 +1,5 @@
-/* The one place where a program waits. */
-#include "common.h"
+/* Owns: what one pass of the loop waits for. */
+#include "watch.h"
 
 #include <poll.h>
 #include <time.h>
@@ -15,7 +15,7 @@ void watch_clear(void)
     count = 0;
 }
 
-/* A ticket for seen. No events: errors and the peer's end all the same. */
+/* Returns a ticket for seen(). Without events, errors and the end of the peer are reported all the same. */
 int watch(int fd, short events)
 {
     if (fd < 0 || count == WATCHED_LIMIT)
@@ -33,7 +33,7 @@ void watch_wait(i64 now, i64 until, const sigset_t *mask)
 {
     i64 left = until > now ? until - now : 0;
     struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-    /* A signal must not hide what has come. */
+    /* A signal must not hide what is ready. */
     if (ppoll(watched, count, until == NEVER ? NULL : &limit, mask) < 0 && poll(watched, count, 0) < 0)
         for (nfds_t number = 0; number < count; number++)
             watched[number].revents = 0;

@@ -1,11 +1,13 @@
 /*
- * Bytes between the exec's stdin and stdout and the keeper's connection.
- *
- * Understands nothing of them. The exec's streams belong to others too, so they stay blocking: they are read when
+ * Owns: the bytes on their way, of which it understands nothing. The exec's streams belong to others too, so they stay blocking: they are read when
  * there is something; stdout, a pipe, is opened a second time to be written. Where it can't be, it is written when
  * there is room: as much as a pipe holds when it is empty, else a page.
  */
-#include "keeper.h"
+#include "bridge.h"
+
+#include "../common/process.h"
+#include "../common/watch.h"
+#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 
 enum {
     CARRIED = 65536,
-    PAGE = 4096,             /* PIPE_BUF: a pipe that polls writable takes so much at once */
+    ATOMIC = 4096,           /* PIPE_BUF: a pipe that polls writable takes so much at once */
     LAST_WRITES = 30000,
     ATTEMPTS = 100,
     BETWEEN_ATTEMPTS = 20,
@@ -32,20 +34,6 @@ struct lane {
     bool is_over;            /* nothing more comes */
     u8 bytes[CARRIED];
 };
-
-bool write_all(int fd, const char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t put = write(fd, bytes, length);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return false;
-        bytes += put;
-        length -= (size_t)put;
-    }
-    return true;
-}
 
 static bool is_empty(const struct lane *lane)
 {
@@ -72,12 +60,12 @@ static void load(struct lane *lane)
 static size_t room_in(int fd)
 {
     int waiting, holds = fcntl(fd, F_GETPIPE_SZ);
-    if (holds > PAGE && ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0)
+    if (holds > ATOMIC && ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0)
         return (size_t)holds;
-    return PAGE;
+    return ATOMIC;
 }
 
-/* False: nobody takes it any more. */
+/* False: there is no reader any more. */
 static bool unload(struct lane *lane)
 {
     size_t length = lane->end - lane->begin;
@@ -112,18 +100,29 @@ static bool carry_once(struct lane *inward, struct lane *outward, int limit)
     return !(watched[3].revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
-/* What a keeper leaves that was killed: its children are ours then, and nobody else would end them. */
+/* What a keeper leaves that was killed: its children are ours then, and no other process would end them. */
 static void end_what_is_left(void)
 {
-    for (int attempt = 0; attempt < ATTEMPTS && signal_descendants(SIGKILL, attempt == 0) > 0; attempt++) {
+    for (int attempt = 0; attempt < ATTEMPTS && signal_descendants(0, SIGKILL, attempt == 0) > 0; attempt++) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
         poll(NULL, 0, BETWEEN_ATTEMPTS);
     }
 }
 
+/* The exec's own streams end for this process. */
+void leave_streams(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        null = open("/", O_RDONLY | O_CLOEXEC);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    close(null);
+}
+
 /*
- * A keeper without a parent would stay as a zombie in a container whose first process reaps nobody's children. So the
+ * A keeper without a parent would stay as a zombie in a container whose first process reaps no children. So the
  * bridge lives as long as the keeper, if it has nothing more to carry, too; it lets go of the exec's streams.
  */
 static void reap(pid_t keeper)

@@ -1,9 +1,11 @@
-/*
- * Connections that have not said yet what they are: the agent's next one, or another keeper's fence.
- *
- * Their first frame is read and not a byte more, so that what follows ATTACH is left to the connection.
- */
-#include "keeper.h"
+/* Owns: their first frame. Not a byte more is read, so that what follows ATTACH is left to the connection. */
+#include "callers.h"
+
+#include "../common/sockets.h"
+#include "../common/watch.h"
+#include "connection.h"
+#include "fence.h"
+#include "session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,7 @@ struct caller {
 
 static struct caller callers[CALLERS];
 static int door = -1, door_ticket;
-/* There is no descriptor for another caller; who waits keeps the door ready, so the loop would spin. 0: it is open. */
+/* There is no descriptor for another caller, which keeps the door ready: the loop would spin. 0: it is open. */
 static i64 paused_until;
 
 static struct caller *free_slot(void)
@@ -40,7 +42,7 @@ static void take_in(struct caller *caller, int fd, i64 until)
     *caller = (struct caller){.fd = fd, .ticket = -1, .until = until};
 }
 
-/* The bridge that made this session may take its time: nobody else has its end. */
+/* The bridge that made this session may take its time: no other process has its end. */
 void callers_begin(int own_connection, int listener)
 {
     for (int number = 0; number < CALLERS; number++)
@@ -49,7 +51,7 @@ void callers_begin(int own_connection, int listener)
     door = listener;
 }
 
-/* While no slot is free, who calls waits. */
+/* While no slot is free, callers wait. */
 void callers_watch(void)
 {
     door_ticket = watch(free_slot() && !paused_until ? door : -1, POLLIN);
@@ -77,28 +79,21 @@ static void hear_out(struct caller *caller, const struct frame *frame, i64 now)
         caller->until = NEVER;
         session_fence(now);
     } else {
-        if (frame->type == FENCE && session.phase == WAITING)
+        if (frame->type == FENCE && session->phase == WAITING)
             fence_hear(frame);
         dismiss(caller);
     }
 }
 
-static size_t missing(const struct caller *caller)
-{
-    if (caller->length < HEADER)
-        return HEADER - caller->length;
-    return HEADER + (size_t)get16(caller->bytes + 2) - caller->length;
-}
-
 static bool is_hopeless(enum parsed parsed, const struct frame *frame, size_t length)
 {
-    return parsed == BROKEN || (length >= HEADER && frame->type != ATTACH && frame->type != FENCE);
+    return parsed == FRAME_BROKEN || (length >= HEADER && frame->type != ATTACH && frame->type != FENCE);
 }
 
 static void listen_to(struct caller *caller, i64 now)
 {
     struct frame frame = {0};
-    ssize_t got = read(caller->fd, caller->bytes + caller->length, missing(caller));
+    ssize_t got = read(caller->fd, caller->bytes + caller->length, frame_missing(caller->bytes, caller->length));
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
@@ -106,14 +101,14 @@ static void listen_to(struct caller *caller, i64 now)
         return;
     }
     caller->length += (size_t)got;
-    enum parsed parsed = frame_parse(caller->bytes, caller->length, &frame);
+    enum parsed parsed = frame_parse(caller->bytes, caller->length, &agent_rules, &frame);
     if (is_hopeless(parsed, &frame, caller->length))
         dismiss(caller);
-    else if (parsed == WHOLE)
+    else if (parsed == FRAME_WHOLE)
         hear_out(caller, &frame, now);
 }
 
-/* -1 where there are no descriptors for it, or for finding out whose it is: who is refused does not come again. */
+/* -1 where there are no descriptors for it, or for finding out whose it is: a refused peer does not come again. */
 static int next_caller(void)
 {
     int spare[2] = {fcntl(door, F_DUPFD_CLOEXEC, 0), fcntl(door, F_DUPFD_CLOEXEC, 0)};

@@ -1,24 +1,23 @@
 /*
- * The fence: before a command starts, what earlier launchers of its job have left in this container ends.
+ * Owns: the connections to other sessions, and which of two launchers is the later one.
  *
- * Every other session is told of the job, the attempt and the launcher. One that is fenced ends, and with it the
- * connection; any other closes the connection at once. Either way its end is what is waited for, without standing in
- * the loop's way: two keepers that fence each other must both be able to answer.
+ * Every other session gets the job, the attempt and the launcher. One that is fenced ends, and with it the connection;
+ * any other closes the connection at once. Either way this session waits for that end, without blocking the loop: two
+ * keepers that fence each other must both be able to answer.
  *
  * Of two launchers without attempts, the later is the one whose session was made later in this container. This is
  * known without a clock of another machine: START is sent only after the first line was read, so its launcher still
  * ran when the session was made.
  */
-#include "keeper.h"
+#include "fence.h"
 
-#include <dirent.h>
+#include "../common/watch.h"
+#include "place.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +28,9 @@ static struct {
 } others[SESSIONS];
 static size_t count;
 static i64 until;
-/* The last that others said before we had a job. */
+static u64 made;             /* when this session was, in nanoseconds of CLOCK_MONOTONIC: no two are the same */
+static const struct start *own;     /* NULL: START has not come yet */
+/* The last claims of others before that. */
 static struct heard {
     u64 made;
     size_t length;
@@ -42,69 +43,39 @@ void fence_stamp(void)
 {
     struct timespec now = {0};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    session.made = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+    made = (u64)now.tv_sec * 1000000000 + (u64)now.tv_nsec;
+}
+
+void fence_claim(const struct start *start)
+{
+    own = start;
 }
 
 /* Whether a session of our job, by its claim, is a later launcher's than ours. */
-static bool is_later(u64 made, const u8 *claim, size_t length)
+static bool is_later(u64 others_made, const u8 *claim, size_t length)
 {
     u64 attempt = get64(claim), launcher = get64(claim + 8);
-    if (!*session.job || length != CLAIM + strlen(session.job)
-        || memcmp(claim + CLAIM, session.job, length - CLAIM) != 0)
+    if (!own || !*own->job || length != CLAIM + strlen(own->job)
+        || memcmp(claim + CLAIM, own->job, length - CLAIM) != 0)
         return false;
-    if (!launcher && !session.launcher)
-        return attempt > session.attempt;
-    return launcher != session.launcher && made > session.made;
+    if (!launcher && !own->launcher)
+        return attempt > own->attempt;
+    return launcher != own->launcher && others_made > made;
 }
 
-static bool is_session(const char *name)
-{
-    return strncmp(name, "mpirt-", 6) == 0 && nonce_is_valid(name + 6) && strcmp(name, place_name()) != 0;
-}
-
-static bool is_ours(int folder, const char *name)
-{
-    struct stat status;
-    return fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode)
-        && status.st_uid == geteuid();
-}
-
-static void tell(const char *root, const char *name)
+static bool send_claim(int fd)
 {
     u8 frame[HEADER + CLAIM + JOB_LIMIT], *claim = frame + HEADER;
-    size_t job_length = strlen(session.job);
-    put64(claim, session.attempt);
-    put64(claim + 8, session.launcher);
-    memcpy(claim + CLAIM, session.job, job_length);
-    size_t length = frame_write(frame, FENCE, 0, session.made, claim, CLAIM + job_length);
-    int fd = place_connect(root, name);
-    if (fd < 0) {
-        if (errno == ECONNREFUSED)
-            place_remove_at(root, name);
-        return;
-    }
+    size_t job_length = strlen(own->job);
+    put64(claim, own->attempt);
+    put64(claim + 8, own->launcher);
+    memcpy(claim + CLAIM, own->job, job_length);
+    size_t length = frame_head(frame, FENCE, (u32)(CLAIM + job_length), 0, made);
     if (send(fd, frame, length, MSG_NOSIGNAL) == (ssize_t)length)
         others[count++].fd = fd;
     else
         close(fd);
-}
-
-static void tell_all_in(const char *root)
-{
-    static char entries[8192] __attribute__((aligned(8)));
-    int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
-        return;
-    long size;
-    /* Others may have put any number of folders there. */
-    while (clock_now() < until && (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
-        for (long at = 0; at < size && count < SESSIONS;) {
-            const struct dirent *entry = (const struct dirent *)(entries + at);
-            at += entry->d_reclen;
-            if (is_session(entry->d_name) && is_ours(folder, entry->d_name))
-                tell(root, entry->d_name);
-        }
-    close(folder);
+    return count < SESSIONS;
 }
 
 /* Of a job that may be ours: START has not come yet. */
@@ -132,11 +103,9 @@ bool fence_hits(const struct frame *fence)
 
 void fence_begin(i64 now)
 {
-    session.phase = FENCING;
     until = now + PATIENCE;
-    const char *root;
-    for (int number = 0; *session.job && (root = place_root(number)); number++)
-        tell_all_in(root);
+    if (*own->job)
+        place_visit_others(until, send_claim);
 }
 
 void fence_watch(void)

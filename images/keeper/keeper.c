@@ -1,72 +1,33 @@
 /*
- * The keeper's loop, and the session's course from START to DONE.
- *
- * Owns: the phases, the lease, the keeper's own signals. Each pass waits once for all there is, deals with what came
- * and then says what has changed; nothing else in the keeper waits.
+ * Owns: the lease and the keeper's own signals. Each pass waits once for all there is, deals with what came and then
+ * reports what has changed; nothing else in the keeper waits.
  */
 #include "keeper.h"
 
-#include <errno.h>
-#include <string.h>
+#include "../common/watch.h"
+#include "callers.h"
+#include "command.h"
+#include "connection.h"
+#include "fence.h"
+#include "session.h"
+#include "sessions.h"
+#include "streams.h"
+
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct session session = {.phase = WAITING, .lease = SILENCE};
-
-static struct start start;
-static volatile sig_atomic_t is_to_end;
-static sigset_t while_waiting;
-static i64 settled_at;
-static i64 doubted_at;
-
 enum { LAST_LISTEN = 1000 };
 
-_Noreturn void session_over(void)
-{
-    place_remove();
-    _exit(0);
-}
+static volatile sig_atomic_t is_to_end;
+static sigset_t while_waiting;
+static i64 doubted_at;
 
-void session_fail(int error, const char *problem, const char *what)
+/* When the agent, connected or not, counts as gone: not before the command's end and the lease. */
+static i64 abandoned_at(void)
 {
-    session.phase = UNSTARTED;
-    session.error = error;
-    text_add(&session.problem, problem);
-    text_add(&session.problem, what);
-}
-
-bool session_has_started(void)
-{
-    return session.phase == RUNNING || session.phase == ENDED;
-}
-
-/* START is here. */
-void session_begin(i64 now)
-{
-    int error = start_parse(&start);
-    if (error) {
-        session.lease = SILENCE;
-        session_fail(error, "malformed START", "");
-    } else if (fence_forbids()) {
-        session_fail(ECANCELED, "a later launcher of its job has begun", "");
-    } else {
-        fence_begin(now);
-    }
-}
-
-/* A later attempt wants to start. */
-void session_fence(i64 now)
-{
-    session.phase = FENCED;
-    ending_demand(BY_FENCE, SIGKILL, 0, now);
-}
-
-/* When whoever is connected, or nobody, counts as gone: not before `since` and the lease. */
-static i64 abandoned_at(i64 since)
-{
-    i64 heard = connection_heard_at();
-    i64 lease = session.lease;
+    i64 since = session->settled_at, heard = connection_heard_at();
+    i64 lease = session->start.lease;
     if (connection_exists() && lease < SILENCE)
         lease = SILENCE;
     return (since > heard ? since : heard) + lease;
@@ -76,9 +37,9 @@ static i64 abandoned_at(i64 since)
  * Whether that is so now; if not, `wake` is when to look again. A keeper that did not run for a while, because its
  * container was frozen, sees the time that has passed before what the agent has to say: so it listens once more.
  */
-static bool is_abandoned(i64 since, i64 now, i64 *wake)
+static bool is_abandoned(i64 now, i64 *wake)
 {
-    i64 at = abandoned_at(since);
+    i64 at = abandoned_at();
     if (now < at)
         doubted_at = 0;
     else if (!connection_exists())
@@ -91,64 +52,14 @@ static bool is_abandoned(i64 since, i64 now, i64 *wake)
     return doubted_at && now >= at;
 }
 
-/* Runs, or is about to, or its output isn't over. Returns when to look again. */
-static i64 go_on(i64 now)
-{
-    i64 wake = NEVER;
-    ending_step(now);
-    if (session.phase == RUNNING && !session.command_ended && ending_is_complete())
-        command_give_up(now);
-    bool is_left = !session.command_ended || (ending_is_on() && !ending_is_complete());
-    if (session.phase == STARTING || is_left) {
-        if (!ending_is_on() && is_abandoned(0, now, &wake))
-            ending_begin(BY_LEASE, SIGTERM, session.grace, now);
-        return sooner(wake, ending_deadline());
-    }
-    if (!settled_at)
-        settled_at = now;
-    if (streams_settle(now, &wake)) {
-        session.phase = ENDED;
-        settled_at = now;
-    }
-    if (is_abandoned(settled_at, now, &wake))
-        session_over();
-    return wake;
-}
-
 /* What time and children have changed. Returns when to look again. */
 static i64 advance(i64 now)
 {
-    i64 wake = NEVER;
-    switch (session.phase) {
-    case FENCING:
-        if (fence_is_over(now)) {
-            command_start(&start);
-            return now;
-        }
-        /* fall through */
-    case WAITING:
-    case UNSTARTED:
-    case ENDED:
-        if (is_abandoned(settled_at, now, &wake))
-            session_over();
-        return session.phase == FENCING ? sooner(wake, fence_deadline()) : wake;
-    case FENCED:
-        ending_step(now);
-        if (ending_is_complete())
-            session_over();
-        return ending_deadline();
-    default:
-        return go_on(now);
-    }
-}
-
-static void end_as_asked(i64 now)
-{
-    is_to_end = 0;
-    if (session.phase == WAITING || session.phase == FENCING || session.phase == UNSTARTED)
-        session_over();
-    if (session.phase == STARTING || session.phase == RUNNING)
-        ending_begin(BY_SIGNAL, SIGTERM, session.grace, now);
+    i64 wake = session_step(now);
+    if (session_is_ending() || !is_abandoned(now, &wake))
+        return wake;
+    session_abandon(now);
+    return now;
 }
 
 static void on_child(int number)
@@ -212,15 +123,17 @@ _Noreturn void keep(int own_connection, int listener)
         watch_clear();
         callers_watch();
         connection_watch();
-        command_watch();
+        command_watch(session->phase == STARTING);
         streams_watch();
         fence_watch();
         watch_wait(now, sooner(wake, callers_deadline()), &while_waiting);
         now = clock_now();
-        if (is_to_end)
-            end_as_asked(now);
-        command_reap(now);
-        command_serve();
+        if (is_to_end) {
+            is_to_end = 0;
+            session_end_by_signal(now);
+        }
+        command_reap();
+        session_serve();
         streams_serve();
         fence_serve();
         connection_serve(now);
@@ -228,6 +141,7 @@ _Noreturn void keep(int own_connection, int listener)
         wake = advance(now);
         connection_tell();
         /* Behind STARTED, which must not wait for it. */
-        strays_end();
+        if (session_has_started())
+            strays_end();
     }
 }

@@ -1,83 +1,70 @@
-/*
- * The folder of a session and the socket in it.
- *
- * A socket gets its name `socket` when it listens already. So a `socket` that refuses connections has lost its
- * keeper, and whoever finds it may remove it.
- */
-#include "keeper.h"
+/* Owns: the names of folders. A folder whose socket refuses connections has lost its keeper, and may be removed. */
+#include "place.h"
 
+#include "../common/sockets.h"
+#include "../common/text.h"
+#include "../common/watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>           /* rename, and nothing else of it */
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { SHORTEST_NONCE = 8, LONGEST_NONCE = 32, BACKLOG = 16 };
 
 #define PREFIX "mpirt-"
 
-static const char *own_root;
-static struct text own_name;
+static const char *own_root, *own_nonce;
 
 bool nonce_is_valid(const char *nonce)
 {
     size_t length = 0;
-    for (; nonce[length]; length++) {
-        char one = nonce[length];
-        if (!((one >= '0' && one <= '9') || (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z')))
-            return false;
-    }
-    return length >= SHORTEST_NONCE && length <= LONGEST_NONCE;
+    while (isalnum((unsigned char)nonce[length]))
+        length++;
+    return !nonce[length] && length >= SHORTEST_NONCE && length <= LONGEST_NONCE;
 }
 
-static struct text path_of(const char *root, const char *name, const char *file)
+static struct text path_of(const char *root, const char *nonce)
 {
-    struct text path = {0};
-    text_add(&path, root);
-    text_add(&path, "/");
-    text_add(&path, name);
-    text_add(&path, file);
+    struct text path;
+    text_begin(&path, root);
+    text_add(&path, "/" PREFIX);
+    text_add(&path, nonce);
     return path;
 }
 
-/* False: the path is longer than a socket's may be. */
-static bool set_address(struct sockaddr_un *address, const struct text *path)
+static int open_folder(const char *path)
 {
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (path->length >= sizeof address->sun_path)
-        return false;
-    memcpy(address->sun_path, path->bytes, path->length + 1);
-    return true;
+    return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int listen_in(const char *root, const char *name)
+/* By the folder's descriptor: others may put a link in its place meanwhile. */
+static void remove_folder(const char *root, const char *nonce)
 {
-    struct text first = path_of(root, name, "/new");
-    struct text last = path_of(root, name, "/socket");
-    struct sockaddr_un address;
-    if (!set_address(&address, &last) || !set_address(&address, &first))
-        return -1;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, BACKLOG) == 0
-        && rename(first.bytes, last.bytes) == 0)
-        return fd;
-    close(fd);
-    return -1;
+    struct text path = path_of(root, nonce);
+    int folder = open_folder(path.bytes);
+    if (folder < 0)
+        return;
+    socket_remove(folder);
+    close(folder);
+    rmdir(path.bytes);
 }
 
-static int make_in(const char *root)
+static int make_in(const char *root, const char *nonce)
 {
-    struct text folder = path_of(root, own_name.bytes, "");
-    if (!text_fits(&folder) || mkdir(folder.bytes, 0700) < 0)
+    struct text path = path_of(root, nonce);
+    if (!text_fits(&path) || mkdir(path.bytes, 0700) < 0)
         return -1;
-    int fd = listen_in(root, own_name.bytes);
+    int folder = open_folder(path.bytes);
+    int fd = folder < 0 ? -1 : socket_listen(folder, BACKLOG);
+    close(folder);
     if (fd < 0)
-        place_remove_at(root, own_name.bytes);
+        remove_folder(root, nonce);
     else
         own_root = root;
     return fd;
@@ -88,18 +75,17 @@ int place_make(const char *nonce)
 {
     int fd = -1;
     const char *root;
-    text_add(&own_name, PREFIX);
-    text_add(&own_name, nonce);
+    own_nonce = nonce;
     if (!peers_can_be_told())
         return -1;
     mode_t given = umask(0077);
     for (int number = 0; fd < 0 && (root = place_root(number)); number++)
-        fd = make_in(root);
+        fd = make_in(root, nonce);
     umask(given);
     return fd;
 }
 
-/* Who connects from now on is told that this process listens, and no longer the one that has made the socket. */
+/* From now on the peer of a connection is this process, no longer the one that has made the socket. */
 void place_serve(int listener)
 {
     listen(listener, BACKLOG);
@@ -110,51 +96,76 @@ bool place_exists(void)
     return own_root != NULL;
 }
 
-const char *place_name(void)
-{
-    return own_name.bytes;
-}
-
-/* By the folder's descriptor: others may put a link in its place meanwhile. */
-void place_remove_at(const char *root, const char *name)
-{
-    struct text path = path_of(root, name, "");
-    int folder = open(path.bytes, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0)
-        return;
-    unlinkat(folder, "new", 0);
-    unlinkat(folder, "socket", 0);
-    close(folder);
-    rmdir(path.bytes);
-}
-
 void place_remove(void)
 {
     if (own_root)
-        place_remove_at(own_root, own_name.bytes);
+        remove_folder(own_root, own_nonce);
     own_root = NULL;
 }
 
-/*
- * A connection that doesn't block; -1 and errno: ECONNREFUSED where nobody listens to a socket that is there, EPERM
- * where another user or container does.
- */
-int place_connect(const char *root, const char *name)
+/* As socket_connect; EACCES and EPERM where it is another user's. */
+static int connect_in(const char *root, const char *nonce)
 {
-    struct sockaddr_un address;
+    struct text path = path_of(root, nonce);
     struct stat status;
-    struct text path = path_of(root, name, "/socket");
-    if (!set_address(&address, &path) || lstat(path.bytes, &status) < 0 || !S_ISSOCK(status.st_mode)) {
-        errno = ENOENT;
+    int folder = open_folder(path.bytes);
+    if (folder < 0)
         return -1;
-    }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_ours(fd))
-        return fd;
+    errno = EPERM;
+    int fd = fstat(folder, &status) == 0 && status.st_uid == geteuid() ? socket_connect(folder) : -1;
     int error = errno;
-    close(fd);
+    close(folder);
     errno = error;
+    return fd;
+}
+
+/* -1 and EAGAIN: its keeper may be there, and be too busy now. */
+int place_connect(const char *nonce)
+{
+    bool is_busy = false;
+    const char *root;
+    for (int number = 0; (root = place_root(number)); number++) {
+        int fd = connect_in(root, nonce);
+        if (fd >= 0)
+            return fd;
+        is_busy |= errno == EAGAIN;
+    }
+    errno = is_busy ? EAGAIN : ENOENT;
     return -1;
+}
+
+/* False: `meet` wants no more. */
+static bool visit(const char *root, const char *name, bool (*meet)(int connection))
+{
+    const char *nonce = name + strlen(PREFIX);
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || !nonce_is_valid(nonce) || strcmp(nonce, own_nonce) == 0)
+        return true;
+    int fd = connect_in(root, nonce);
+    if (fd < 0 && errno == ECONNREFUSED)
+        remove_folder(root, nonce);
+    return fd < 0 || meet(fd);
+}
+
+static void visit_all_in(const char *root, i64 until, bool (*meet)(int connection))
+{
+    static char entries[8192] __attribute__((aligned(8)));
+    int folder = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool goes_on = folder >= 0;
+    long size;
+    while (goes_on && clock_now() < until && (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0)
+        for (long at = 0; at < size && goes_on;) {
+            const struct dirent *entry = (const struct dirent *)(entries + at);
+            at += entry->d_reclen;
+            goes_on = visit(root, entry->d_name, meet);
+        }
+    if (folder >= 0)
+        close(folder);
+}
+
+/* `meet` gets a connection to each other session of this user and container. There may be any number of folders. */
+void place_visit_others(i64 until, bool (*meet)(int connection))
+{
+    const char *root;
+    for (int number = 0; (root = place_root(number)); number++)
+        visit_all_in(root, until, meet);
 }

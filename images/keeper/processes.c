@@ -1,5 +1,11 @@
-/* /proc as a table, and what else it tells of a process. */
-#include "keeper.h"
+/*
+ * Owns: how /proc is read, and which processes in it belong to this container: with hostPID or shareProcessNamespace,
+ * others are there as well. /proc/PID/ns/mnt can't be read of another user's process; /proc/PID/mountinfo can. A
+ * mount's number is unique in the whole system, so two processes with a mount in common share the namespace.
+ */
+#include "processes.h"
+
+#include "../common/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +23,7 @@ enum {
     START_FIELD = 19,
 };
 
-/* Two, for what was so last time is compared. */
+/* Two: a table is compared with the one before. */
 static struct process storage[2][ROWS];
 static int present;
 
@@ -34,13 +40,20 @@ static u64 number_at(const char **at)
     return number;
 }
 
-struct text process_path(pid_t pid, const char *file)
+static struct text path_of(pid_t pid, const char *file)
 {
-    struct text path = {0};
-    text_add(&path, "/proc/");
+    struct text path;
+    text_begin(&path, "/proc/");
     text_add_number(&path, (u64)pid);
     text_add(&path, file);
     return path;
+}
+
+/* As read_file: a file of /proc/PID. */
+ssize_t process_file(pid_t pid, const char *file, char *to, size_t size)
+{
+    struct text path = path_of(pid, file);
+    return read_file(path.bytes, to, size);
 }
 
 /* False: it has ended (ENOENT, ESRCH), or can't be read; errno says which. */
@@ -48,8 +61,7 @@ static bool read_process(pid_t pid, struct process *process)
 {
     char stat[1024];
     errno = 0;
-    struct text path = process_path(pid, "/stat");
-    if (read_file(path.bytes, stat, sizeof stat) <= 0)
+    if (process_file(pid, "/stat", stat, sizeof stat) <= 0)
         return false;
     /* The name may hold anything; the last bracket ends it. */
     const char *at = strrchr(stat, ')');
@@ -76,16 +88,12 @@ static bool read_process(pid_t pid, struct process *process)
     return true;
 }
 
-/* False too where it is another pid namespace's. */
-bool processes_are_visible(void)
+/* False also where /proc is another pid namespace's. */
+static bool processes_are_visible(void)
 {
-    char own[24];
-    ssize_t length = readlink("/proc/self", own, sizeof own - 1);
-    if (length <= 0)
-        return false;
-    own[length] = 0;
+    char own[24] = {0};
     const char *at = own;
-    return number_at(&at) == (u64)getpid();
+    return readlink("/proc/self", own, sizeof own - 1) > 0 && number_at(&at) == (u64)getpid();
 }
 
 /*
@@ -157,55 +165,79 @@ struct process *process_find(const struct table *table, pid_t pid)
 bool process_handles(pid_t pid, int signal)
 {
     static char status[65536];
-    struct text path = process_path(pid, "/status");
-    if (read_file(path.bytes, status, sizeof status) <= 0)
+    if (process_file(pid, "/status", status, sizeof status) <= 0)
         return false;
     const char *caught = strstr(status, "\nSigCgt:");
     return caught && strtoull(caught + sizeof "\nSigCgt:", NULL, 16) >> (signal - 1) & 1;
 }
 
-static bool is_named_as_a_shell(const char *path, size_t length)
+static bool is_shell_name(const char *path)
 {
-    const char *name = path;
-    for (size_t at = 0; at < length; at++)
-        if (path[at] == '/')
-            name = path + at + 1;
-    length -= (size_t)(name - path);
-    if (length && *name == '-') {
-        name++;
-        length--;
-    }
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     for (size_t number = 0; number < sizeof shells / sizeof *shells; number++)
-        if (length == strlen(shells[number]) && memcmp(name, shells[number], length) == 0)
+        if (strcmp(name + (*name == '-'), shells[number]) == 0)
             return true;
     return false;
 }
 
 static bool is_shell(pid_t pid)
 {
-    char program[4096], words[512];
-    struct text path = process_path(pid, "/exe");
-    ssize_t length = readlink(path.bytes, program, sizeof program - 1);
-    if (length < 0)
+    char program[4096] = {0}, words[512];
+    struct text path = path_of(pid, "/exe");
+    if (readlink(path.bytes, program, sizeof program - 1) < 0)
         return false;
-    program[length] = 0;
     char *deleted = strstr(program, " (deleted)");
     if (deleted)
         *deleted = 0;
     if (!strstr(program, "box"))
-        return is_named_as_a_shell(program, strlen(program));
+        return is_shell_name(program);
     /* One program of many names: busybox sh, or sh. */
-    path = process_path(pid, "/cmdline");
-    ssize_t size = read_file(path.bytes, words, sizeof words);
+    ssize_t size = process_file(pid, "/cmdline", words, sizeof words);
     if (size <= 0)
         return false;
-    size_t first = strlen(words);
-    return is_named_as_a_shell(words, first)
-        || ((ssize_t)first + 1 < size && strstr(words, "box") && is_named_as_a_shell(words + first + 1, strlen(words + first + 1)));
+    const char *second = words + strlen(words) + 1;
+    return is_shell_name(words) || (second < words + size && strstr(words, "box") && is_shell_name(second));
 }
 
 /* It would be killed by the signal, and with it what it has to do once its child has dealt with that. */
 bool is_waiting_shell(const struct process *process, int signal)
 {
     return process->has_child && is_shell(process->pid) && !process_handles(process->pid, signal);
+}
+
+static char own_mounts[262144];
+static bool is_alone;
+
+/* Each line begins with the number of a mount. If the other's can't be read, the process counts as ours. */
+static bool has_mount_in_common(pid_t pid)
+{
+    char first[32] = "\n";
+    if (process_file(pid, "/mountinfo", first + 1, sizeof first - 1) <= 0)
+        return true;
+    char *end = strchr(first, ' ');
+    if (!end)
+        return true;
+    end[1] = 0;
+    return strstr(own_mounts, first) != NULL;
+}
+
+/* Before is_in_container. False: it can't be known, or /proc hides the processes of other users. */
+bool container_read(void)
+{
+    *own_mounts = '\n';
+    ssize_t length = read_file("/proc/self/mountinfo", own_mounts + 1, sizeof own_mounts - 1);
+    if (length <= 0 || (size_t)length >= sizeof own_mounts - 2 || strstr(own_mounts, "hidepid="))
+        return false;
+    is_alone = has_mount_in_common(1);
+    return true;
+}
+
+/*
+ * If pid 1 belongs to this container, the pid namespace is the container's own. Then every process in it belongs to
+ * the container, even one that has made a mount namespace of its own.
+ */
+bool is_in_container(pid_t pid)
+{
+    return is_alone || has_mount_in_common(pid);
 }

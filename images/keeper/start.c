@@ -1,16 +1,17 @@
-/* START: its parts, and what they say when they are put together. */
-#include "keeper.h"
+/* Owns: the parts of START, until the command has its words. */
+#include "start.h"
+
+#include "../common/process.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
     FIXED = 29,              /* lease, grace, stdin, attempt, launcher, two counts */
+    START_LIMIT = 2 << 20,
     WORDS_LIMIT = 65536,
     VARIABLES_LIMIT = 131072,
-    PAGE = 4096,
 };
 
 static u8 parts[START_LIMIT] __attribute__((aligned(PAGE)));
@@ -31,7 +32,7 @@ bool start_collect(const u8 *bytes, size_t length)
 /* Its memory goes back to the system. */
 void start_forget(void)
 {
-    madvise(parts, sizeof parts, MADV_DONTNEED);
+    memory_give_back(parts, sizeof parts);
     parts_length = 0;
 }
 
@@ -78,13 +79,13 @@ static bool add_own_environment(size_t set)
     return true;
 }
 
-static bool take_strings(size_t words_count, size_t set)
+static bool take_strings(struct start *start, size_t words_count, size_t set)
 {
     size_t at = FIXED;
     char *job = next_string(&at);
-    if (!job || strlen(job) >= sizeof session.job)
+    if (!job || strlen(job) >= sizeof start->job)
         return false;
-    memcpy(session.job, job, strlen(job) + 1);
+    memcpy(start->job, job, strlen(job) + 1);
     for (size_t number = 0; number < words_count; number++)
         if (!(words[number] = next_string(&at)))
             return false;
@@ -100,17 +101,18 @@ int start_parse(struct start *start)
 {
     if (parts_length < FIXED)
         return EINVAL;
-    session.lease = get32(parts);
-    session.grace = get32(parts + 4);
-    session.has_stdin = parts[8] == 1;
-    session.attempt = get64(parts + 9);
-    session.launcher = get64(parts + 17);
+    start->lease = get32(parts);
+    start->grace = get32(parts + 4);
+    start->has_stdin = parts[8] == 1;
+    start->attempt = get64(parts + 9);
+    start->launcher = get64(parts + 17);
     u16 words_count = get16(parts + 25);
     u16 set = get16(parts + 27);
-    if (parts[8] > 1 || words_count == 0 || !take_strings(words_count, set))
+    if (parts[8] > 1 || words_count == 0 || !take_strings(start, words_count, set))
         return EINVAL;
     if (!add_own_environment(set))
         return E2BIG;
-    *start = (struct start){words, variables};
+    start->argv = words;
+    start->environment = variables;
     return 0;
 }

@@ -1,10 +1,12 @@
 /*
- * stdin, stdout and stderr of the command: what is kept of them, and how far each side is.
- *
- * Owns: the pipes and the rings. A pipe of output isn't watched while its ring is full: the command then waits, as
- * it would for any slow reader.
+ * Owns: the pipes and the rings: what is kept of each stream, and how far each side is. A pipe of output isn't watched while its
+ * ring is full: the command then waits, as it would for any slow reader.
  */
-#include "keeper.h"
+#include "streams.h"
+
+#include "../common/ring.h"
+#include "../common/watch.h"
+#include "protocol.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 enum {
+    OUTPUT_KEPT = 2 << 20,   /* of each stream */
     QUIET = 1000,            /* after the last byte of a command that has ended */
     PATIENCE = 30000,        /* with all of its output */
 };
@@ -100,13 +103,22 @@ void streams_watch(void)
     }
 }
 
+static bool is_passing(ssize_t result)
+{
+    return result < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
 static void serve_stdin(void)
 {
     short events = seen(in.ticket);
     if (!events || in.fd < 0)
         return;
-    if (events & POLLERR || (ring_drain(&in.ring, in.fd) < 0 && errno != EAGAIN && errno != EINTR))
+    struct iovec bytes = ring_bytes(&in.ring);
+    ssize_t put = events & POLLERR ? 0 : write(in.fd, bytes.iov_base, bytes.iov_len);
+    if (events & POLLERR || (put < 0 && !is_passing(put)))
         close_stdin();
+    else if (put > 0)
+        in.ring.begin += (u64)put;
     close_stdin_if_all_is_written();
 }
 
@@ -114,11 +126,15 @@ static void serve_output(struct output *output)
 {
     if (!seen(output->ticket) || output->fd < 0)
         return;
-    ssize_t got = ring_fill(&output->ring, output->fd, settling.is_decided ? output->left : OUTPUT_KEPT);
+    struct iovec space = ring_space(&output->ring);
+    if (settling.is_decided && space.iov_len > output->left)
+        space.iov_len = output->left;
+    ssize_t got = read(output->fd, space.iov_base, space.iov_len);
     if (got > 0) {
+        output->ring.end += (u64)got;
         output->left -= settling.is_decided ? (u64)got : 0;
         settling.has_come = true;
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    } else if (!is_passing(got)) {
         close_output(output);
     }
 }
@@ -216,11 +232,16 @@ u64 output_length(int stream)
     return outputs[stream].ring.end;
 }
 
+/* Something still held it open at the end. */
+bool output_was_held(void)
+{
+    return settling.is_decided;
+}
+
 /* What is in the pipes now is the last that is read of them. */
 static void decide_the_end(void)
 {
     settling.is_decided = true;
-    session.output_was_held = true;
     for (int stream = 0; stream < OUTPUTS; stream++) {
         int waiting = 0;
         if (outputs[stream].fd >= 0)
@@ -245,6 +266,7 @@ static void count_time(i64 now)
     settling.at = now;
 }
 
+/* Once the command has ended: true when its output is over. */
 bool streams_settle(i64 now, i64 *wake)
 {
     count_time(now);

@@ -1,29 +1,25 @@
 /*
- * Signals to the command's processes, found in /proc. Where that shows nothing, to its process group.
+ * Owns: which processes get a signal. They are found in /proc; where that shows nothing, it goes to the group.
  *
- * Owns: who gets a signal. `command; more` in a shell has to go on with `more` when the command has handled the
+ * `command; more` in a shell has to go on with `more` when the command has handled the
  * signal, so a shell that waits for a process which gets it too is spared. What a handler starts, to save something
  * for one, is left to whose handler it is, as long as that one lives.
  *
  * A process that was just forked has its parent's handler until it executes its own program. A signal that comes
  * before that is lost. So one that was started after all had the signal, and has a handler no more, is given it again.
  */
-#include "keeper.h"
+#include "tree.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 static struct table last;
+static pid_t hidden;
 
-static bool is_in_group(const struct process *process)
+/* A child of the keeper that is none of the command's. */
+void hide_process(pid_t pid)
 {
-    return process->group == session.pid;
-}
-
-static void mark_group(struct table *table)
-{
-    for (size_t number = 0; number < table->count; number++)
-        table->rows[number].is_member = is_in_group(&table->rows[number]);
+    hidden = pid;
 }
 
 /* A child may have a lower pid than its parent, so this goes on until nothing changes. */
@@ -35,7 +31,7 @@ void mark_descendants(struct table *table)
         changes = false;
         for (size_t number = 0; number < table->count; number++) {
             struct process *process = &table->rows[number];
-            if (process->is_member)
+            if (process->is_member || process->pid == hidden)
                 continue;
             const struct process *parent = process_find(table, process->parent);
             process->is_member = process->parent == self || (parent && parent->is_member);
@@ -96,14 +92,15 @@ static bool is_to_be_spared(const struct process *process, int signal)
     return process->was_spared ? !process->has_new_child : is_waiting_shell(process, signal);
 }
 
-void signal_group(int signal)
+void signal_group(pid_t group, int signal)
 {
     struct table table;
     if (!processes_read(&table)) {
-        kill(-session.pid, signal);
+        kill(-group, signal);
         return;
     }
-    mark_group(&table);
+    for (size_t number = 0; number < table.count; number++)
+        table.rows[number].is_member = table.rows[number].group == group;
     mark_parents(&table);
     for (size_t number = 0; number < table.count; number++) {
         const struct process *process = &table.rows[number];
@@ -113,33 +110,33 @@ void signal_group(int signal)
     processes_forget();
 }
 
-static int signal_blindly(int signal)
+static int signal_blindly(pid_t group, int signal)
 {
-    if (session.pid <= 0 || kill(-session.pid, signal) < 0)
+    if (group <= 0 || kill(-group, signal) < 0)
         return 0;
-    kill(-session.pid, SIGCONT);
+    kill(-group, SIGCONT);
     return 1;
 }
 
 /*
- * Gives it to every descendant that has not had it yet; `anew` forgets who has. KILL is for all and as often as it
+ * Gives it to every descendant that has not had it yet; `anew` forgets which have. KILL is for all and as often as it
  * takes. Returns how many could be given a signal.
  */
-int signal_descendants(int signal, bool anew)
+int signal_descendants(pid_t group, int signal, bool anew)
 {
     struct table table;
     int reached = 0;
     if (anew)
         last.count = 0;
     if (!processes_read(&table))
-        return anew || signal == SIGKILL ? signal_blindly(signal) : 1;
+        return anew || signal == SIGKILL ? signal_blindly(group, signal) : 1;
     mark_descendants(&table);
     mark_known(&table, anew);
     mark_helpers(&table);
     mark_parents(&table);
     for (size_t number = 0; number < table.count; number++) {
         struct process *process = &table.rows[number];
-        if (!process->is_member || process->is_dead || process->pid == shares_helper())
+        if (!process->is_member || process->is_dead)
             continue;
         if (has_lost_it(process, signal))
             process->is_told = false;

@@ -15,6 +15,7 @@ from mpirt.boards import protocol
 from mpirt.boards.peers import is_ours
 from mpirt.boards.places import NotUsed, open_folder
 from mpirt.errors import PeerError
+from mpirt.framing import HEADER, read_header
 
 _READ = 256 * 1024
 _WELCOME_SIZE = 8
@@ -107,7 +108,7 @@ class Client:
         return payload
 
     def _frame(self, end: float) -> tuple[int, bytes]:
-        length, kind = protocol.read_header(self._read(protocol.HEADER_SIZE, end))
+        kind, length = read_header(self._read(HEADER, end))
         if length > protocol.LARGEST_ANSWER:
             raise PeerError(f"the switchboard sends a frame of {length} bytes")
         return kind, self._read(length, end)

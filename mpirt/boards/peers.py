@@ -1,5 +1,5 @@
 """
-Who is at the other end of a unix socket: as images/common/peer.c has it.
+Who is at the other end of a unix socket: as images/common/sockets.c has it.
 
 Owns: whether that is a process of this user and this container. The containers of a pod may share folders, network
 and even processes, and mostly run as the same user.

@@ -37,7 +37,7 @@ def places(environ: Mapping[str, str]) -> list[str]:
 
 
 def _roots(environ: Mapping[str, str]) -> list[str]:
-    """As images/common/roots.c has them: first those on the file system of "/", which no other container has."""
+    """As images/common/sockets.c has them: first those on the file system of "/", which no other container has."""
     wanted = ("/dev/shm", environ.get("TMPDIR", ""), "/tmp")  # noqa: S108  the folders in them are checked
     own = os.stat("/").st_dev
     return sorted((root for root in wanted if root.startswith("/")), key=lambda root: _device(root) != own)

@@ -1,7 +1,7 @@
 """
 The frames that a client which only asks, and the switchboard, both know. No I/O.
 
-Owns: their numbers, and PODS_REQUEST as bytes. The agents' frames belong to rsh/switchboard/frames.py.
+Owns: their types, and the payload of PODS_REQUEST. The agents' frames belong to rsh/switchboard/frames.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROTOCOL = 1
-HEADER_SIZE = 5
 # A longer answer comes in several frames.
 LARGEST_ANSWER = 1024 * 1024
 
@@ -44,21 +43,6 @@ class Question(Value):
     """Label selectors: a pod that one of them finds is asked for."""
     environ: Mapping[str, str]
     """The variables that identify the cluster and the credentials."""
-
-
-def frame(kind: int, payload: bytes = b"") -> bytes:
-    """A whole frame."""
-    return header(kind, len(payload)) + payload
-
-
-def header(kind: int, length: int) -> bytes:
-    """The beginning of a frame, for a payload of so many bytes that follows."""
-    return length.to_bytes(_U32, "little") + bytes([kind])
-
-
-def read_header(data: bytes | bytearray) -> tuple[int, int]:
-    """The length of the payload, and the type, of the frame that begins there."""
-    return int.from_bytes(data[:_U32], "little"), data[_U32]
 
 
 def write_question(question: Question) -> bytes:

@@ -15,6 +15,7 @@ from mpirt.boards.places import NotUsed, places
 from mpirt.boards.protocol import CLUSTER_VARIABLES, FORM, Question, write_question
 from mpirt.discover.pods import read_pod
 from mpirt.errors import PeerError, UsageError
+from mpirt.framing import frame
 from mpirt.kubeapi.jsontext import parse_json
 
 TYPE_CHECKING = False
@@ -99,7 +100,7 @@ class BoardPods:
         if client is None:
             return None
         try:
-            request = protocol.frame(protocol.PODS_REQUEST, question)
+            request = frame(protocol.PODS_REQUEST, question)
             return client.ask(request, protocol.PODS, end - time.monotonic())
         except TimeoutError:
             self._is_slow = True

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 SWITCHBOARD = "MPIRT_SWITCHBOARD"
-_WELCOME = struct.Struct("<IBII")
+_WELCOME = struct.Struct("<I12xII")
 
 
 class Form(Enum):
@@ -46,7 +46,7 @@ def connection(folder: Path) -> Iterator[int]:
     """A connection to the switchboard that listens there, which has accepted it; its process id."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(folder / "socket"))
-        _, _, _, pid = _WELCOME.unpack(client.recv(_WELCOME.size, socket.MSG_WAITALL))
+        _, _, pid = _WELCOME.unpack(client.recv(_WELCOME.size, socket.MSG_WAITALL))
         yield int(pid)
 
 

@@ -22,6 +22,7 @@ _BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
+    "framing": frozenset({"errors", "values"}),
     "names": frozenset(),
     "values": frozenset(),
     "hosts": frozenset({"errors", "values"}),
@@ -31,12 +32,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),
-    "boards": frozenset({"errors", "names", "objects", "podobjects", "values"}),
+    "boards": frozenset({"errors", "framing", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"account", "agent", "boards", "keeper", "kubeapi", "launchenv"},
-    "discover": _BASE | {"boards", "kubeapi"},
+    "rsh": _BASE | {"account", "agent", "boards", "framing", "keeper", "kubeapi", "launchenv"},
+    "discover": _BASE | {"boards", "framing", "kubeapi"},
     "controller": _BASE | {"account", "keeper", "kubeapi", "launchenv"},
-    "cli": _BASE | {"boards", "kubeapi", "launchenv", "rsh", "discover"},
+    "cli": _BASE | {"boards", "framing", "kubeapi", "launchenv", "rsh", "discover"},
 }
 
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are

@@ -125,15 +125,15 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import account, agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, "
-                "objects, podobjects, values of mpirt, but not discover",
+                "rsh may import account, agent, boards, errors, framing, hosts, keeper, kubeapi, launchenv, "
+                "names, objects, podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import boards, errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
-                "but not controller",
+                "discover may import boards, errors, framing, hosts, kubeapi, names, objects, podobjects, "
+                "values of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
@@ -146,8 +146,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import boards, discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
-                "rsh, values of mpirt, but not controller",
+                "cli may import boards, discover, errors, framing, hosts, kubeapi, launchenv, names, objects, "
+                "podobjects, rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),
             pytest.param(

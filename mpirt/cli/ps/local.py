@@ -16,12 +16,13 @@ from mpirt.boards.client import Client
 from mpirt.boards.places import NotUsed, places
 from mpirt.cli.ps.boards import Board, Row, Usage
 from mpirt.errors import PeerError, Unreachable
+from mpirt.framing import frame
 from mpirt.rsh.switchboard import processes
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
 
 # A switchboard that starts takes less than a second, and a busy one no longer.
 PATIENCE = 10.0
-_REQUEST = protocol.frame(protocol.STATUS_REQUEST)
+_REQUEST = frame(protocol.STATUS_REQUEST)
 
 
 class Local:

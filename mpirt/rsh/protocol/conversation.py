@@ -9,6 +9,7 @@ connections; `connect` begins a new one.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
+from mpirt.framing import HEADER, Frame
 from mpirt.kubeapi.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import Kind
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # How much of stdin may be under way: what the keeper has room for.
 STDIN_WINDOW = 1024 * 1024
 # A frame with so much of it is one message on the exec's channel, whose number takes a byte.
-STDIN_PIECE = LARGEST_MESSAGE - 1 - frames.HEADER
+STDIN_PIECE = LARGEST_MESSAGE - 1 - HEADER
 # How much output of each stream a keeper may send beyond what it knows to be written: what it has room for.
 OUTPUT_WINDOW = 2 * 1024 * 1024
 # Each word to it is a message that wakes everything on the
@@ -86,7 +87,7 @@ class Conversation:
         self._epoch = 0
         self._is_resumed = False
         self._is_connected = False
-        self._reader = frames.FrameReader()
+        self._reader = frames.reader()
         self._received = {STDOUT: 0, STDERR: 0}
         self._written = (0, 0)
         self._acked = (0, 0)
@@ -136,7 +137,7 @@ class Conversation:
         """
         self._epoch += 1
         self._is_connected = True
-        self._reader = frames.FrameReader()
+        self._reader = frames.reader()
         self._acked = self._written
         said = [self._frame(Kind.ATTACH, 0, frames.lengths(*self._written))]
         said += [
@@ -213,11 +214,11 @@ class Conversation:
             if found.epoch != self._epoch:
                 raise PeerError(f"the keeper speaks of connection {found.epoch}, this is {self._epoch}")
             if found.kind in (Kind.OUT, Kind.ERR):
-                yield from self._output(STDOUT if found.kind is Kind.OUT else STDERR, found)
+                yield from self._output(STDOUT if found.kind == Kind.OUT else STDERR, found)
             else:
                 yield from self._take(found)
 
-    def _take(self, found: frames.Frame) -> Iterator[Fact]:
+    def _take(self, found: Frame) -> Iterator[Fact]:
         match found.kind:
             case Kind.ATTACHED:
                 attached = frames.read_attached(found)
@@ -235,7 +236,7 @@ class Conversation:
                 yield from self._exit(frames.read_exit(found))
             case Kind.FAILED | Kind.FENCED:
                 why = found.payload.decode(errors="replace")
-                yield NotStartable(why) if found.kind is Kind.FAILED else Fenced()
+                yield NotStartable(why) if found.kind == Kind.FAILED else Fenced()
             case Kind.USED:
                 yield Used(frames.read_usage(found))
             case _:
@@ -245,7 +246,7 @@ class Conversation:
         for at in range(0, len(data), STDIN_PIECE):
             yield self._frame(Kind.STDIN, offset + at, data[at : at + STDIN_PIECE])
 
-    def _output(self, stream: int, found: frames.Frame) -> Iterator[Fact]:
+    def _output(self, stream: int, found: Frame) -> Iterator[Fact]:
         have = self._received[stream]
         if found.number > have:
             raise PeerError(f"the keeper skips output: byte {found.number} follows byte {have}")

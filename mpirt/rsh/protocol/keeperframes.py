@@ -1,16 +1,17 @@
 """
 The frames between the agent and a keeper in the pod, as bytes.
 
-Owns: their layout, which docs/keeper.md describes. No I/O, no state but an unfinished frame. Must not know: what
-follows from a frame.
+Owns: their types and payloads, which docs/keeper.md describes. No I/O, no state. Must not know: what follows from
+a frame.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
-from mpirt import keeper
+from mpirt import framing, keeper
 from mpirt.errors import PeerError
+from mpirt.framing import Frame, FrameReader
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -22,10 +23,9 @@ PROTOCOL = keeper.PROTOCOL
 LARGEST_PAYLOAD = 32768
 # Of a job's name, in bytes.
 LONGEST_JOB = 511
-HEADER = 16
 
 
-class Kind(Enum):
+class Kind(IntEnum):
     """What a frame is. The first nine are the agent's, the others the keeper's."""
 
     ATTACH = 1
@@ -50,21 +50,12 @@ class Kind(Enum):
     FENCED = 43
 
 
-_FROM_KEEPER = {kind.value: kind for kind in Kind if kind.value > Kind.USAGE.value}
+_FROM_KEEPER = frozenset(kind for kind in Kind if kind > Kind.USAGE)
 
 START = b"S"
 _PART = b"s"
 _SIGNAL = b"K"
 _END = b"E"
-
-
-class Frame(Value):
-    """One frame of the keeper's."""
-
-    kind: Kind
-    epoch: int
-    number: int
-    payload: bytes
 
 
 class Fence(Value):
@@ -125,8 +116,12 @@ def frame(kind: Kind, epoch: int, number: int = 0, payload: bytes = b"") -> byte
     """A frame."""
     if len(payload) > LARGEST_PAYLOAD:
         raise ValueError(f"a frame takes {LARGEST_PAYLOAD} bytes, not {len(payload)}")
-    head = bytes((kind.value, 0)) + len(payload).to_bytes(2, "little")
-    return head + epoch.to_bytes(4, "little") + number.to_bytes(8, "little") + payload
+    return framing.frame(kind, payload, epoch=epoch, number=number)
+
+
+def reader() -> FrameReader:
+    """For what comes from a keeper."""
+    return FrameReader("the keeper", kinds=_FROM_KEEPER, largest=LARGEST_PAYLOAD)
 
 
 def lengths(stdout: int, stderr: int) -> bytes:
@@ -175,34 +170,6 @@ def _milliseconds(seconds: float) -> bytes:
     return min(int(seconds * 1000), 2**32 - 1).to_bytes(4, "little")
 
 
-class FrameReader:
-    """Makes frames out of a stream of bytes."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self) -> None:
-        self._held = b""
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole by now. Raises PeerError where there can't be such a frame."""
-        data = self._held + data if self._held else data
-        at, end = 0, len(data)
-        while end - at >= HEADER:
-            size = data[at + 2] | data[at + 3] << 8
-            kind = _FROM_KEEPER.get(data[at])
-            if kind is None or data[at + 1] or size > LARGEST_PAYLOAD:
-                self._held = b""
-                raise PeerError(f"invalid frame header from the keeper: {data[at : at + HEADER]!r}")
-            after = at + HEADER + size
-            if after > end:
-                break
-            epoch = int.from_bytes(data[at + 4 : at + 8], "little")
-            number = int.from_bytes(data[at + 8 : at + 16], "little")
-            yield Frame(kind, epoch, number, data[at + HEADER : after])
-            at = after
-        self._held = data[at:]
-
-
 def read_attached(found: Frame) -> Attached:
     """What ATTACHED says. Raises PeerError."""
     _expect(found, 9)
@@ -236,4 +203,4 @@ def read_usage(found: Frame) -> Usage | None:
 
 def _expect(found: Frame, size: int) -> None:
     if len(found.payload) != size:
-        raise PeerError(f"the keeper's {found.kind.name} has {len(found.payload)} bytes, not {size}")
+        raise PeerError(f"the keeper's {Kind(found.kind).name} has {len(found.payload)} bytes, not {size}")

@@ -14,8 +14,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from mpirt.boards.peers import pid_of_peer
-from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
+from mpirt.framing import frame
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
@@ -67,7 +67,7 @@ class AgentLink:
         self._loop, self._socket, self._budget = loop, connection, budget
         self._handed_over, self._has_ended, self._signalled_early = handed_over, has_ended, signalled_early
         self._asked = asked
-        self._frames = frames.FrameReader()
+        self._frames = frames.reader()
         self._outbox = Outbox()
         self._running: SessionIO | None = None
         self._record: Record | None = None
@@ -237,9 +237,9 @@ class AgentLink:
             self._lose()
             return
         try:
-            for kind, payload in self._frames.feed(data):
+            for found in self._frames.feed(data):
                 if not self.is_gone:
-                    self._take_frame(kind, payload)
+                    self._take_frame(Kind(found.kind), found.payload)
         except PeerError:
             self._lose()
         self._feed()

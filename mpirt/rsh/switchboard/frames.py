@@ -1,19 +1,20 @@
 """
 The words between the switchboard and its agents, as bytes.
 
-Owns: the layout of docs/switchboard.md, which images/agent has in C. No I/O.
+Owns: the types and payloads of docs/switchboard.md, which images/agent has in C. No I/O.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 from mpirt.boards import protocol
-from mpirt.boards.protocol import HEADER_SIZE, PROTOCOL, frame, read_header
+from mpirt.boards.protocol import PROTOCOL
 from mpirt.errors import PeerError
+from mpirt.framing import FrameReader, frame
 
 LARGEST_HANDOVER = 8 * 1024 * 1024
 LARGEST = 64 * 1024
@@ -57,6 +58,9 @@ class Kind(IntEnum):
     SETTLED_REQUEST = 73
 
 
+_FROM_AGENT = frozenset(kind for kind in Kind if kind >= Kind.HANDOVER)
+
+
 @dataclass(frozen=True, slots=True)
 class Handover:
     """One command, as its agent hands it over."""
@@ -97,32 +101,9 @@ def answer(kind: Kind, document: bytes) -> bytes:
     return b"".join(frame(kind, piece) for piece in (*pieces, b""))
 
 
-class FrameReader:
-    """The frames in the bytes of an agent, cut anywhere."""
-
-    __slots__ = ("_bytes", "_limit")
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._limit = LARGEST_HANDOVER
-
-    def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
-        """What is whole now. Raises PeerError."""
-        held = self._bytes
-        held += data
-        while len(held) >= HEADER_SIZE:
-            length, number = read_header(held)
-            if length > self._limit:
-                raise PeerError(f"a frame of {length} bytes from an agent: {self._limit} are the most")
-            if len(held) < HEADER_SIZE + length:
-                return
-            payload = bytes(held[HEADER_SIZE : HEADER_SIZE + length])
-            del held[: HEADER_SIZE + length]
-            if not Kind.HANDOVER <= number <= Kind.SETTLED_REQUEST:
-                raise PeerError(f"a frame of type {number} from an agent")
-            # Only the first one is that large.
-            self._limit = LARGEST
-            yield Kind(number), payload
+def reader() -> FrameReader:
+    """For what comes from an agent: only its first frame, HANDOVER, is that large."""
+    return FrameReader("an agent", kinds=_FROM_AGENT, largest=LARGEST, first=LARGEST_HANDOVER)
 
 
 def read_written(payload: bytes) -> tuple[int, int, int]:

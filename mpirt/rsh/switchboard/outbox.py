@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 
 from mpirt import names
-from mpirt.boards.protocol import frame, header
 from mpirt.errors import PeerError
+from mpirt.framing import frame, header
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind

@@ -66,7 +66,7 @@ while sys.stdin not in ready:
         try:
             if one is listener:
                 callers.append(one.accept()[0])
-                callers[-1].sendall(struct.pack("<IBII", 8, 1, 1, 1))
+                callers[-1].sendall(struct.pack("<I12xII", 8 << 8 | 1, 1, 1))
             elif one in callers:
                 said += (more := one.recv(1 << 20))
                 if not more:

@@ -7,7 +7,7 @@ from tests.protocol.imports import imported_by_a_run
 from tests.support.imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
-    "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
+    "mpirt", "mpirt.errors", "mpirt.framing", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
     "mpirt.values",
     *(f"mpirt.boards{name}" for name in ("", ".client", ".peers", ".places", ".protocol")),
     *(f"mpirt.kubeapi{name}" for name in (

@@ -38,18 +38,18 @@ class Viewer:
 
     def say_at_once(self, *said: tuple[int, bytes]) -> None:
         """Frames that arrive together."""
-        self._socket.sendall(b"".join(struct.pack("<IB", len(each), kind) + each for kind, each in said))
+        self._socket.sendall(b"".join(struct.pack("<I12x", len(each) << 8 | kind) + each for kind, each in said))
 
     def frame(self) -> tuple[int, bytes]:
         """The next frame; (0, nothing) at the end."""
         try:
-            head = self._file.read(5)
+            head = self._file.read(16)
         except ConnectionResetError:
             head = b""
-        if len(head) < 5:
+        if len(head) < 16:
             return 0, b""
-        length, kind = struct.unpack("<IB", head)
-        return kind, self._file.read(length)
+        (first,) = struct.unpack("<I12x", head)
+        return first & 255, self._file.read(first >> 8)
 
     def pieces(self) -> list[bytes]:
         """The frames of an answer."""

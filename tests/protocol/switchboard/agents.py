@@ -139,7 +139,7 @@ class Agent:
 
     def say(self, kind: int, payload: bytes = b"") -> None:
         """Say a frame."""
-        self._socket.sendall(struct.pack("<IB", len(payload), kind) + payload)
+        self._socket.sendall(struct.pack("<I12x", len(payload) << 8 | kind) + payload)
 
     def say_bytes(self, data: bytes) -> None:
         """Say what may be no frame. The other side may hang up meanwhile."""
@@ -160,12 +160,13 @@ class Agent:
     def frame(self) -> tuple[int, bytes]:
         """The next frame; (0, nothing) at the end."""
         while True:
-            if len(self._unread) >= 5:
-                length, kind = struct.unpack_from("<IB", self._unread)
-                if len(self._unread) >= 5 + length:
-                    payload = bytes(self._unread[5 : 5 + length])
-                    del self._unread[: 5 + length]
-                    return kind, payload
+            if len(self._unread) >= 16:
+                (first,) = struct.unpack_from("<I12x", self._unread)
+                end = 16 + (first >> 8)
+                if len(self._unread) >= end:
+                    payload = bytes(self._unread[16:end])
+                    del self._unread[:end]
+                    return first & 255, payload
             try:
                 data = self._socket.recv(128 * 1024)
             except ConnectionResetError:

@@ -57,14 +57,14 @@ def cpu(board: Board) -> float:
 
 
 def framed(kind: int, payload: bytes = b"") -> bytes:
-    return struct.pack("<IB", len(payload), kind) + payload
+    return struct.pack("<I12x", len(payload) << 8 | kind) + payload
 
 
 @pytest.mark.parametrize(
     "said",
     [
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="another protocol"),
-        pytest.param(struct.pack("<IB", 9 * 1024 * 1024, HANDOVER), id="HANDOVER of 9 MiB"),
+        pytest.param(struct.pack("<I12x", 9 * 1024 * 1024 << 8 | HANDOVER), id="HANDOVER of 9 MiB"),
         pytest.param(framed(HANDOVER, b"short"), id="HANDOVER cut off"),
         pytest.param(framed(SIGNAL, b"\x0f"), id="SIGNAL before HANDOVER"),
         pytest.param(framed(WRITTEN, bytes(24)), id="WRITTEN before HANDOVER"),
@@ -94,7 +94,7 @@ def test_who_breaks_the_rules_at_the_beginning_is_hung_up_on(yard: Yard, said: b
         pytest.param(lambda _: framed(WRITTEN, struct.pack("<QQQ", 9, 0, 0)), id="more written than sent"),
         pytest.param(lambda _: framed(WRITTEN, b"few"), id="WRITTEN cut off"),
         pytest.param(lambda _: framed(SIGNAL), id="SIGNAL without a number"),
-        pytest.param(lambda _: struct.pack("<IB", 65537, STDIN), id="a frame that is too large"),
+        pytest.param(lambda _: struct.pack("<I12x", 65537 << 8 | STDIN), id="a frame that is too large"),
     ],
 )
 def test_who_breaks_the_rules_later_loses_the_command(yard: Yard, said: object) -> None:

@@ -25,7 +25,8 @@ from typing import Any
 DEADLINE = 30.0
 WINDOW = 256 * 1024
 STDIN_KEPT = 1024 * 1024
-HEADER = struct.Struct("<IB")
+# The type and the length; no frame here has an epoch or a number.
+HEADER = struct.Struct("<I12x")
 
 
 class Kind(IntEnum):
@@ -100,7 +101,7 @@ class Handover:
 
 
 def frame(kind: Kind | int, payload: bytes = b"") -> bytes:
-    return HEADER.pack(len(payload), kind) + payload
+    return HEADER.pack(len(payload) << 8 | kind) + payload
 
 
 def number(value: int) -> bytes:
@@ -138,12 +139,15 @@ class Connection:
 
     def receive(self) -> tuple[Kind, bytes]:
         """The next frame."""
-        while len(self._came) < HEADER.size or len(self._came) < HEADER.size + HEADER.unpack_from(self._came)[0]:
+        while len(self._came) < HEADER.size:
             self._some()
-        length, kind = HEADER.unpack_from(self._came)
-        payload = bytes(self._came[HEADER.size : HEADER.size + length])
-        del self._came[: HEADER.size + length]
-        return Kind(kind), payload
+        (first,) = HEADER.unpack_from(self._came)
+        end = HEADER.size + (first >> 8)
+        while len(self._came) < end:
+            self._some()
+        payload = bytes(self._came[HEADER.size : end])
+        del self._came[:end]
+        return Kind(first & 255), payload
 
     def expect(self, kind: Kind) -> bytes:
         """The next frame, which is of this kind."""
@@ -291,7 +295,7 @@ def main():
         os.write(fd, f"{line}\\n".encode())
         os.close(fd)
     def frame(kind, payload=b""):
-        return struct.pack("<IB", len(payload), kind) + payload
+        return struct.pack("<I12x", len(payload) << 8 | kind) + payload
     def receive(sock):
         def exactly(size):
             data = b""
@@ -301,8 +305,8 @@ def main():
                     raise EOFError
                 data += more
             return data
-        length, kind = struct.unpack("<IB", exactly(5))
-        return kind, exactly(length)
+        (first,) = struct.unpack("<I12x", exactly(16))
+        return first & 255, exactly(first >> 8)
     listener = socket.socket(fileno=3)
     listener.setblocking(True)
     with open(f"{root}/board.py") as file:

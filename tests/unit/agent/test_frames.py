@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.board import WINDOW, Ground, Kind, chunks, ended, number, read
+from tests.unit.agent.board import HEADER, WINDOW, Ground, Kind, chunks, ended, frame, number, read
 
 
 def welcome(protocol: int = 1) -> bytes:
@@ -344,7 +344,7 @@ class TestRules:
     def test_a_header_is_judged_before_the_payload_comes(self, board: Ground) -> None:
         _, connection = board.connected()
 
-        connection.send_bytes(struct.pack("<IB", 1 << 31, Kind.OUT))
+        connection.send_bytes(HEADER.pack(0xFFFFFF << 8 | Kind.OUT))
 
         assert connection.ends()
 
@@ -358,7 +358,7 @@ class TestRules:
 
     def test_frames_may_come_in_any_pieces(self, board: Ground) -> None:
         process, connection = board.connected()
-        both = struct.pack("<IB3s", 3, Kind.OUT, b"abc") + struct.pack("<IB3s", 3, Kind.OUT, b"def")
+        both = frame(Kind.OUT, b"abc") + frame(Kind.OUT, b"def")
 
         for byte in both:
             connection.send_bytes(bytes([byte]))

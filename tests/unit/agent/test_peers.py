@@ -31,7 +31,7 @@ while sys.stdin not in ready:
         if one is listener:
             agents.append(one.accept()[0])
             try:
-                agents[-1].sendall(struct.pack('<IBII', 8, 1, 1, 1))
+                agents[-1].sendall(struct.pack('<I12xII', 8 << 8 | 1, 1, 1))
             except BrokenPipeError:
                 pass
         elif one in agents:

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.agent.board import WINDOW, Connection, Ground, Kind, chunks, ended, number, read, until
+from tests.unit.agent.board import HEADER, WINDOW, Connection, Ground, Kind, chunks, ended, number, read, until
 
 
 def next_board(board: Ground, keep: bytes = b"kept") -> tuple[Connection, int]:
@@ -38,7 +38,7 @@ def test_what_was_sent_before_it_ended_is_taken(board: Ground) -> None:
     process, connection = board.connected()
     connection.send(Kind.OUT, b"a" * 60_000)
     connection.send(Kind.KEEP, b"last")
-    connection.send_bytes(struct.pack("<IB", 100, Kind.OUT) + b"half of a frame")
+    connection.send_bytes(HEADER.pack(100 << 8 | Kind.OUT) + b"half of a frame")
     connection.sock.close()
 
     told = board.accept().begin()
@@ -178,7 +178,7 @@ def test_each_byte_arrives_once_whatever_ends_in_between(board: Ground) -> None:
             connection.send(Kind.OUT, data[sent : sent + 20_000])
             sent += len(data[sent : sent + 20_000])
         # In the middle of a frame.
-        connection.send_bytes(struct.pack("<IB", 5000, Kind.OUT) + data[sent : sent + 1000])
+        connection.send_bytes(HEADER.pack(5000 << 8 | Kind.OUT) + data[sent : sent + 1000])
         if turn < 3:
             connection.sock.close()
 

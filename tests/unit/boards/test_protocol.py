@@ -1,19 +1,14 @@
-"""PODS_REQUEST and frames, byte by byte."""
+"""PODS_REQUEST, byte by byte."""
 
 from __future__ import annotations
 
 import pytest
 
-from mpirt.boards.protocol import Question, frame, read_header, read_question, write_question
+from mpirt.boards.protocol import Question, read_question, write_question
 from mpirt.errors import PeerError
 
 PAYLOAD = b"\x02\0\0\0\x01\0\0\0ml\0a=b\0c=d,e\0HOME=/r=\xff\0"
 QUESTION = Question("ml", ("a=b", "c=d,e"), {"HOME": "/r=\udcff"})
-
-
-def test_a_frame_has_a_length_and_a_type() -> None:
-    assert frame(72, b"abc") == b"\x03\0\0\0\x48abc"
-    assert read_header(b"\x03\x01\0\0\x48") == (259, 72)
 
 
 def test_a_question_is_written_as_the_contract_has_it() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.boards.protocol import frame
 from mpirt.cli.main import main
 from mpirt.cli.ps import local, remote
 from mpirt.discover.pods import Pod, read_pod
 from mpirt.errors import NoPod
+from mpirt.framing import frame
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.status import document
@@ -176,7 +176,7 @@ class TestASwitchboard:
                 id="another document",
             ),
             pytest.param(frame(Kind.OUT, b"x"), "answers with a frame of type 4", id="another frame"),
-            pytest.param(struct.pack("<IB", 2**31, 11), "sends a frame of 2147483648 bytes", id="huge frame"),
+            pytest.param(struct.pack("<I12x", 11 | 0xFFFFFF << 8), "a frame of 16777215 bytes", id="huge frame"),
         ],
     )
     def test_that_says_something_else_is_not_believed(

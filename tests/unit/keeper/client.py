@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-HEADER = struct.Struct("<BBHIQ")
+HEADER = struct.Struct("<IIQ")
 LONGEST = 32768
 DEADLINE = 20.0
 
@@ -72,7 +72,7 @@ class Frame:
     payload: bytes = b""
 
     def __bytes__(self) -> bytes:
-        return HEADER.pack(self.kind, 0, len(self.payload), self.epoch, self.number) + self.payload
+        return HEADER.pack(len(self.payload) << 8 | self.kind, self.epoch, self.number) + self.payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,8 @@ class Link:
     def _frame(self) -> Frame | None:
         if len(self._came) < HEADER.size:
             return None
-        kind, nothing, length, epoch, number = HEADER.unpack_from(self._came)
-        assert nothing == 0
+        first, epoch, number = HEADER.unpack_from(self._came)
+        kind, length = first & 255, first >> 8
         assert length <= LONGEST
         end = HEADER.size + length
         if len(self._came) < end:

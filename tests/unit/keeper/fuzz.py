@@ -108,7 +108,8 @@ class Inputs:
         """Up to the first frame that would end the command, or take the last epochs."""
         at = 0
         while at + HEADER.size <= len(data):
-            kind, _, length, epoch, number = HEADER.unpack_from(data, at)
+            first, epoch, number = HEADER.unpack_from(data, at)
+            kind, length = first & 255, first >> 8
             payload = data[at + HEADER.size : at + HEADER.size + length]
             if kind == Kind.ATTACH and epoch > self.epoch:
                 return data[:at]

@@ -26,7 +26,7 @@ _BECOMES = re.compile(rb'exec "\$mpirt_x" (bridge|attach) (\w+);')
 
 
 def frame(kind: int, epoch: int, number: int = 0, payload: bytes = b"") -> bytes:
-    head = bytes([kind, 0]) + len(payload).to_bytes(2, "little") + epoch.to_bytes(4, "little")
+    head = bytes([kind]) + len(payload).to_bytes(3, "little") + epoch.to_bytes(4, "little")
     return head + number.to_bytes(8, "little") + payload
 
 
@@ -93,7 +93,7 @@ class Keeper:
         """The agent's bytes, cut anywhere."""
         self._unread += data
         while len(self._unread) >= 16:
-            size = int.from_bytes(self._unread[2:4], "little")
+            size = int.from_bytes(self._unread[1:4], "little")
             if len(self._unread) < 16 + size:
                 return
             kind, epoch = self._unread[0], int.from_bytes(self._unread[4:8], "little")

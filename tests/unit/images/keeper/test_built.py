@@ -11,8 +11,9 @@ import pytest
 
 from images import build
 from mpirt import keeper
+from mpirt.framing import Frame
 from mpirt.rsh.protocol import keeperframes
-from mpirt.rsh.protocol.keeperframes import Frame, FrameReader, Kind
+from mpirt.rsh.protocol.keeperframes import Kind
 from tests.unit.images.programs import (
     EXECUTABLE,
     MACHINES,
@@ -72,7 +73,7 @@ class TestTheProgram:
     def test_holds_a_command_from_its_start_to_its_end(self, architecture: str) -> None:
         frames = session(architecture, "echo said; exit 7")
 
-        written = b"".join(one.payload for one in frames if one.kind is Kind.OUT)
+        written = b"".join(one.payload for one in frames if one.kind == Kind.OUT)
         assert written == b"said\n"
         assert keeperframes.read_exit(frames[-1]).code == 7
 
@@ -103,7 +104,7 @@ def session(architecture: str, command: str) -> list[Frame]:
         for number, control in enumerate(keeperframes.start_controls(order), 1):
             process.stdin.write(keeperframes.frame(Kind.CONTROL, 1, number, control))
         process.stdin.flush()
-        reader = FrameReader()
+        reader = keeperframes.reader()
         while not frames or frames[-1].kind not in (Kind.EXIT, Kind.FAILED):
             data = os.read(process.stdout.fileno(), 65536)
             assert data, "the connection ended before the command's end was told"

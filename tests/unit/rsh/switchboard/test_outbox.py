@@ -20,9 +20,10 @@ def sent(outbox: Outbox) -> list[tuple[int, bytes]]:
     """Everything that can be sent now, sent."""
     data, found = bytes(outbox.unsent), []
     while data:
-        length, kind = struct.unpack_from("<IB", data)
-        found.append((kind, data[5 : 5 + length]))
-        data = data[5 + length :]
+        (first,) = struct.unpack_from("<I12x", data)
+        end = 16 + (first >> 8)
+        found.append((first & 255, data[16:end]))
+        data = data[end:]
     outbox.sent(len(outbox.unsent))
     return found
 
@@ -79,8 +80,8 @@ class TestOutput:
         outbox = Outbox()
         outbox.write(1, b"12345")
 
-        assert outbox.held == 10
-        assert not outbox.sent(7)
+        assert outbox.held == 16 + 5
+        assert not outbox.sent(18)
         assert bytes(outbox.unsent) == b"345"
 
     def test_never_gets_less(self) -> None:

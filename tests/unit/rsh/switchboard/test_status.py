@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from mpirt.boards.protocol import LARGEST_ANSWER, frame
+from mpirt.boards.protocol import LARGEST_ANSWER
 from mpirt.errors import PeerError
+from mpirt.framing import frame
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.switchboard.frames import Kind, answer

@@ -1,7 +1,10 @@
-/* Short texts: what stdio would have done in ten times the size. */
-#include "agent.h"
+/* Owns: how a text that is too long is cut. */
+#include "text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 void text_begin(struct text *text, const char *first)
@@ -10,7 +13,7 @@ void text_begin(struct text *text, const char *first)
     text_add(text, first);
 }
 
-/* What doesn't fit is cut; text_fits tells. */
+/* What doesn't fit is cut; text_fits() reports that. */
 void text_add(struct text *text, const char *more)
 {
     size_t room = sizeof text->bytes - 1 - text->length;
@@ -49,7 +52,42 @@ bool text_fits(const struct text *text)
     return text->length < sizeof text->bytes - 1;
 }
 
-/* Before there is a loop, or where there is none. Nobody may be there to read it. */
+/* As much as fits, ended by a zero. -1: there is no such file, or it can't be read. */
+ssize_t read_file(const char *path, char *to, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    size_t length = 0;
+    ssize_t got = 0;
+    while (length < size - 1) {
+        got = read(fd, to + length, size - 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    close(fd);
+    to[length] = 0;
+    return got < 0 ? -1 : (ssize_t)length;
+}
+
+bool write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t put = write(fd, bytes, length);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return false;
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return true;
+}
+
+/* A line on stderr, where there is no loop. Whether it can be written makes no difference. */
 void say_at_once(const char *name, const char *one, const char *two, const char *three)
 {
     struct iovec pieces[] = {

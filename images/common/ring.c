@@ -1,8 +1,9 @@
-/* A window of a stream in a buffer whose size is a power of two. */
-#include "agent.h"
+/* Owns: where in the buffer each byte of a window lies. */
+#include "ring.h"
+
+#include "process.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 u64 ring_length(const struct ring *ring)
 {
@@ -54,7 +55,7 @@ void ring_copy(const struct ring *ring, u64 from, u8 *to, size_t length)
 }
 
 /*
- * An empty ring begins anew, in the pages that it has touched already, and gives back those beyond the first.
+ * An empty ring begins anew, in the page that it has touched already, and gives back those beyond the first.
  * Returns by how much its offsets have become smaller.
  */
 u64 ring_rest(struct ring *ring)
@@ -62,7 +63,7 @@ u64 ring_rest(struct ring *ring)
     u64 shift = ring->begin;
     u64 touched = ring->end < ring->size ? ring->end : ring->size;
     if (touched > PAGE)
-        madvise(ring->bytes + PAGE, (touched - 1) & ~(u64)(PAGE - 1), MADV_DONTNEED);
+        memory_give_back(ring->bytes + PAGE, touched - PAGE);
     ring->begin = ring->end = 0;
     return shift;
 }

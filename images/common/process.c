@@ -1,0 +1,45 @@
+/* Owns: the system calls that musl has no function for, or only one that leaves something out. */
+#include "process.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+enum { MOST_DESCRIPTORS = 65536 };
+
+/* Closes that one and all above it. */
+void close_descriptors(int first)
+{
+    if (syscall(SYS_close_range, (unsigned)first, ~0U, 0U) == 0)
+        return;
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    for (int number = first; number < MOST_DESCRIPTORS && (rlim_t)number < limit.rlim_cur; number++)
+        close(number);
+}
+
+/* Every disposition, in the kernel's own form: musl's signal() leaves out the numbers that it keeps for itself. */
+void signals_default(void)
+{
+    static const unsigned long by_default[4];
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++)
+        syscall(SYS_rt_sigaction, number, by_default, NULL, sizeof(unsigned long));
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Whole pages of the kernel only: it would round a length up, beyond the buffer. */
+void memory_give_back(void *from, size_t length)
+{
+    uintptr_t mask = (uintptr_t)getpagesize() - 1;
+    uintptr_t begin = ((uintptr_t)from + mask) & ~mask, end = ((uintptr_t)from + length) & ~mask;
+    if (end > begin)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}

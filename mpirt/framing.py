@@ -1,0 +1,83 @@
+"""
+Frames as bytes: one layout for a switchboard with its agents and clients, and for an agent with its keeper.
+
+Owns: the header, which docs/keeper.md describes and images/common/frames.c has in C, and the bytes of a frame that
+is not whole yet. No I/O. Must not know: what a type means.
+"""
+
+from __future__ import annotations
+
+from mpirt.errors import PeerError
+from mpirt.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["HEADER", "Frame", "FrameReader", "frame", "header", "read_header"]
+
+# type u8, length u24, epoch u32, number u64: little endian.
+HEADER = 16
+
+
+class Frame(Value):
+    """One frame."""
+
+    kind: int
+    epoch: int
+    number: int
+    payload: bytes
+
+
+def header(kind: int, length: int, *, epoch: int = 0, number: int = 0) -> bytes:
+    """The beginning of a frame, for a payload of that many bytes that follows."""
+    head = kind.to_bytes(1, "little") + length.to_bytes(3, "little")
+    return head + epoch.to_bytes(4, "little") + number.to_bytes(8, "little")
+
+
+def frame(kind: int, payload: bytes = b"", *, epoch: int = 0, number: int = 0) -> bytes:
+    """A whole frame."""
+    return header(kind, len(payload), epoch=epoch, number=number) + payload
+
+
+def read_header(data: bytes | bytearray, at: int = 0) -> tuple[int, int]:
+    """The type, and the length of the payload, of the frame that begins there."""
+    return data[at], data[at + 1] | data[at + 2] << 8 | data[at + 3] << 16
+
+
+class FrameReader:
+    """Makes frames out of a stream of bytes that may be cut anywhere."""
+
+    __slots__ = ("_held", "_kinds", "_largest", "_limit", "_sender")
+
+    def __init__(self, sender: str, *, kinds: Collection[int], largest: int, first: int = 0) -> None:
+        """`sender`: for errors. `first`: the limit of the first frame's payload, if it may be longer."""
+        self._sender, self._kinds, self._largest = sender, kinds, largest
+        self._limit = first or largest
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are whole by now; take all of them. Raises PeerError for an invalid header."""
+        held = self._held
+        held_before = len(held)
+        if held_before:
+            held += data
+        found, at = held if held_before else data, 0
+        while len(found) - at >= HEADER:
+            kind, length = read_header(found, at)
+            if kind not in self._kinds or length > self._limit:
+                raise PeerError(
+                    f"invalid frame from {self._sender}: type {kind}, {length} bytes (at most {self._limit})"
+                )
+            after = at + HEADER + length
+            if after > len(found):
+                break
+            self._limit = self._largest
+            epoch = int.from_bytes(found[at + 4 : at + 8], "little")
+            number = int.from_bytes(found[at + 8 : at + HEADER], "little")
+            yield Frame(kind, epoch, number, bytes(found[at + HEADER : after]))
+            at = after
+        if held_before:
+            del held[:at]
+        else:
+            held += data[at:]
