@@ -12,7 +12,7 @@ from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["HEADER", "Frame", "FrameReader", "frame", "header", "read_header"]
 
@@ -48,12 +48,11 @@ def read_header(data: bytes | bytearray, at: int = 0) -> tuple[int, int]:
 class FrameReader:
     """Makes frames out of a stream of bytes that may be cut anywhere."""
 
-    __slots__ = ("_held", "_kinds", "_largest", "_limit", "_sender")
+    __slots__ = ("_held", "_limits", "_sender")
 
-    def __init__(self, sender: str, *, kinds: Collection[int], largest: int, first: int = 0) -> None:
-        """`sender`: for errors. `first`: the limit of the first frame's payload, if it may be longer."""
-        self._sender, self._kinds, self._largest = sender, kinds, largest
-        self._limit = first or largest
+    def __init__(self, sender: str, limits: Mapping[int, int]) -> None:
+        """`sender`: for errors. `limits`: the types that it may send, and how long their payloads may be."""
+        self._sender, self._limits = sender, limits
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
@@ -65,14 +64,11 @@ class FrameReader:
         found, at = held if held_before else data, 0
         while len(found) - at >= HEADER:
             kind, length = read_header(found, at)
-            if kind not in self._kinds or length > self._limit:
-                raise PeerError(
-                    f"invalid frame from {self._sender}: type {kind}, {length} bytes (at most {self._limit})"
-                )
+            if length > self._limits.get(kind, -1):
+                raise PeerError(f"invalid frame from {self._sender}: type {kind}, {length} bytes")
             after = at + HEADER + length
             if after > len(found):
                 break
-            self._limit = self._largest
             epoch = int.from_bytes(found[at + 4 : at + 8], "little")
             number = int.from_bytes(found[at + 8 : at + HEADER], "little")
             yield Frame(kind, epoch, number, bytes(found[at + HEADER : after]))

@@ -44,11 +44,6 @@ u64 get64(const u8 *at)
     return get(at, 8);
 }
 
-void put16(u8 *at, u16 value)
-{
-    put(at, 2, value);
-}
-
 void put32(u8 *at, u32 value)
 {
     put(at, 4, value);

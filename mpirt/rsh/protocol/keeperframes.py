@@ -50,7 +50,7 @@ class Kind(IntEnum):
     FENCED = 43
 
 
-_FROM_KEEPER = frozenset(kind for kind in Kind if kind > Kind.USAGE)
+_FROM_KEEPER: dict[int, int] = {kind: LARGEST_PAYLOAD for kind in Kind if kind > Kind.USAGE}
 
 START = b"S"
 _PART = b"s"
@@ -121,7 +121,7 @@ def frame(kind: Kind, epoch: int, number: int = 0, payload: bytes = b"") -> byte
 
 def reader() -> FrameReader:
     """For what comes from a keeper."""
-    return FrameReader("the keeper", kinds=_FROM_KEEPER, largest=LARGEST_PAYLOAD)
+    return FrameReader("the keeper", _FROM_KEEPER)
 
 
 def lengths(stdout: int, stderr: int) -> bytes:

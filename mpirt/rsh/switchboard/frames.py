@@ -58,7 +58,8 @@ class Kind(IntEnum):
     SETTLED_REQUEST = 73
 
 
-_FROM_AGENT = frozenset(kind for kind in Kind if kind >= Kind.HANDOVER)
+_FROM_AGENT: dict[int, int] = {kind: LARGEST for kind in Kind if kind > Kind.HANDOVER}
+_FROM_AGENT[Kind.HANDOVER] = LARGEST_HANDOVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ def answer(kind: Kind, document: bytes) -> bytes:
 
 
 def reader() -> FrameReader:
-    """For what comes from an agent: only its first frame, HANDOVER, is that large."""
-    return FrameReader("an agent", kinds=_FROM_AGENT, largest=LARGEST, first=LARGEST_HANDOVER)
+    """For what comes from an agent or a client."""
+    return FrameReader("an agent", _FROM_AGENT)
 
 
 def read_written(payload: bytes) -> tuple[int, int, int]:
