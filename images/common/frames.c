@@ -75,7 +75,7 @@ enum parsed frame_parse(const u8 *bytes, size_t size, const struct frame_rules *
     return size < HEADER + (size_t)frame->length ? FRAME_PARTIAL : FRAME_WHOLE;
 }
 
-/* How many bytes the first frame lacks, as far as can be told. */
+/* How many bytes the first frame lacks, as far as is known. */
 size_t frame_missing(const u8 *bytes, size_t size)
 {
     return size < HEADER ? HEADER - size : HEADER + (size_t)get(bytes + 1, 3) - size;

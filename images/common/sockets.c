@@ -80,7 +80,7 @@ static u64 first_mount(pid_t pid)
 }
 
 /* Not where /proc is missing or belongs to another pid namespace: its numbers are those of other processes. */
-bool peers_can_be_told(void)
+bool peers_are_visible(void)
 {
     char own[24] = {0};
     return readlink("/proc/self", own, sizeof own - 1) > 0 && strtoull(own, NULL, 10) == (u64)getpid()
@@ -102,7 +102,7 @@ static bool refuse(int error)
 
 static bool is_of_container(pid_t pid)
 {
-    if (!peers_can_be_told())
+    if (!peers_are_visible())
         return refuse(EPERM);
     u64 mount = first_mount(pid);
     return mount ? mount == first_mount(getpid()) || refuse(EPERM) : refuse(errno);

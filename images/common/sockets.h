@@ -11,6 +11,6 @@ int socket_connect(int folder);
 int socket_listen(int folder, int backlog);
 void socket_remove(int folder);
 bool peer_is_ours(int fd);
-bool peers_can_be_told(void);
+bool peers_are_visible(void);
 
 #endif

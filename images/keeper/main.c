@@ -118,7 +118,7 @@ int main(int argc, char **argv)
         return OK;
     if (argc == 2 && strcmp(argv[1], "sessions") == 0) {
         tidy_descriptors();
-        return sessions_tell() ? OK : NOT_KNOWN;
+        return sessions_report() ? OK : NOT_KNOWN;
     }
     if (argc != 3 || !nonce_is_valid(argv[2]))
         return MISUSED;

@@ -76,7 +76,7 @@ int place_make(const char *nonce)
     int fd = -1;
     const char *root;
     own_nonce = nonce;
-    if (!peers_can_be_told())
+    if (!peers_are_visible())
         return -1;
     mode_t given = umask(0077);
     for (int number = 0; fd < 0 && (root = place_root(number)); number++)

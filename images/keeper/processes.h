@@ -10,12 +10,12 @@ struct process {
     u64 ticks;               /* of CPU time, with that of the children that it has reaped */
     bool is_dead;            /* and not reaped */
     bool is_stuck;           /* waits for something that no signal interrupts */
-    bool is_member, is_known, is_told;
+    bool is_member, is_known, is_signalled;
     bool is_spared, was_spared;     /* as a shell that waits */
     bool has_child, has_new_child;
     bool minds;              /* had the signal, and has a handler for it */
     bool is_late;            /* was started after all had it */
-    bool is_helper;          /* of one that minds: started by its handler, as far as can be told */
+    bool is_helper;          /* of one that minds: started by its handler, as far as is known */
 };
 struct table {
     struct process *rows;

@@ -7,7 +7,7 @@
  * properties, and the command would see it.
  *
  * If there are no sessions, nothing that mpirt-rsh started is lost with the pod. So the answer is never 0 by mistake:
- * if a process can't be read, the number is unknown; if it can't be told whose a process is, it counts.
+ * if a process can't be read, the number is unknown; if it is unknown whose a process is, it counts.
  *
  * A shell is abandoned if the connection of its exec ended before its first line, and the runtime keeps its stdin open
  * (containerd 2.4 does, if it is killed meanwhile).
@@ -227,7 +227,7 @@ static bool sessions_count(u64 *count)
     return look.is_whole;
 }
 
-bool sessions_tell(void)
+bool sessions_report(void)
 {
     struct text line;
     u64 count;

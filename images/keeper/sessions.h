@@ -6,7 +6,7 @@
 
 u64 tag_for(const char *nonce);
 void tag_self(u64 tag);
-bool sessions_tell(void);
+bool sessions_report(void);
 void strays_end(void);
 
 #endif

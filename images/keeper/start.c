@@ -47,19 +47,11 @@ static char *next_string(size_t *at)
     return string;
 }
 
-static bool is_same_name(const char *one, const char *other)
-{
-    while (*one && *one != '=' && *one == *other) {
-        one++;
-        other++;
-    }
-    return *one == '=' && *other == '=';
-}
-
 static bool is_set(const char *variable, size_t set)
 {
+    size_t name = strcspn(variable, "=");
     for (size_t number = 0; number < set; number++)
-        if (is_same_name(variables[number], variable))
+        if (variable[name] && strncmp(variables[number], variable, name + 1) == 0)
             return true;
     return false;
 }

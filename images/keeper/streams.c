@@ -49,7 +49,7 @@ static struct {
     i64 at, quiet, patience;
 } settling;
 
-static int last_told = STDERR;
+static int last_sent = STDERR;
 
 static void close_output(struct output *output)
 {
@@ -211,7 +211,7 @@ void output_rewind(void)
 size_t output_next(int *stream, u64 *offset, u8 *to)
 {
     for (int turn = 1; turn <= OUTPUTS; turn++) {
-        int number = (last_told + turn) % OUTPUTS;
+        int number = (last_sent + turn) % OUTPUTS;
         struct output *output = &outputs[number];
         u64 length = output->ring.end - output->sent;
         if (!length)
@@ -219,7 +219,7 @@ size_t output_next(int *stream, u64 *offset, u8 *to)
         if (length > OUT_LIMIT)
             length = OUT_LIMIT;
         ring_copy(&output->ring, output->sent, to, length);
-        *stream = last_told = number;
+        *stream = last_sent = number;
         *offset = output->sent;
         output->sent += length;
         return length;

@@ -16,7 +16,7 @@
 static struct table last;
 static pid_t hidden;
 
-/* A child of the keeper that is none of the command's. */
+/* A child of the keeper that does not belong to the command. */
 void hide_process(pid_t pid)
 {
     hidden = pid;
@@ -46,7 +46,7 @@ static void mark_known(struct table *table, bool anew)
         struct process *process = &table->rows[number];
         const struct process *earlier = process_find(&last, process->pid);
         process->is_known = earlier && earlier->is_member && earlier->start == process->start;
-        process->is_told = process->is_known && earlier->is_told;
+        process->is_signalled = process->is_known && earlier->is_signalled;
         process->was_spared = process->is_known && earlier->is_spared;
         process->minds = process->is_known && earlier->minds;
         process->is_late = process->is_known ? earlier->is_late : !anew;
@@ -83,7 +83,7 @@ static void mark_parents(struct table *table)
 
 static bool has_lost_it(const struct process *process, int signal)
 {
-    return process->is_told && process->is_late && process->minds && !process_handles(process->pid, signal);
+    return process->is_signalled && process->is_late && process->minds && !process_handles(process->pid, signal);
 }
 
 /* A shell that was spared goes on being so, unless it goes on with something new. */
@@ -139,11 +139,11 @@ int signal_descendants(pid_t group, int signal, bool anew)
         if (!process->is_member || process->is_dead)
             continue;
         if (has_lost_it(process, signal))
-            process->is_told = false;
-        process->is_spared = !process->is_told && !process->is_helper && is_to_be_spared(process, signal);
-        bool is_due = signal == SIGKILL || !(process->is_told || process->is_helper || process->is_spared);
+            process->is_signalled = false;
+        process->is_spared = !process->is_signalled && !process->is_helper && is_to_be_spared(process, signal);
+        bool is_due = signal == SIGKILL || !(process->is_signalled || process->is_helper || process->is_spared);
         if (is_due) {
-            process->is_told = true;
+            process->is_signalled = true;
             process->minds = process_handles(process->pid, signal);
         }
         if (kill(process->pid, is_due ? signal : 0) == 0)

@@ -147,7 +147,7 @@ def test_a_shell_that_goes_on_with_something_new_is_ended_within_the_grace(agent
     assert agent.out == b"again\n"
 
 
-def test_what_a_handler_starts_is_left_to_it(agent: Agent) -> None:
+def test_a_process_that_a_handler_starts_is_left_to_the_handler(agent: Agent) -> None:
     saves = 'sh -c "sh -c \\"sleep 0.5; echo saved\\""; exit 3'
     agent.start("/bin/sh", "-c", f"trap '{saves}' TERM; echo ready; while :; do sleep 0.05; done")
     agent.until(Kind.OUT)
@@ -159,17 +159,14 @@ def test_what_a_handler_starts_is_left_to_it(agent: Agent) -> None:
     assert agent.out == b"ready\nsaved\n"
 
 
-def test_what_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent) -> None:
-    agent.start("/bin/sh", "-c", "trap 'sleep 1000 & exit 3' TERM; echo ready; while :; do sleep 0.05; done")
-    agent.until(Kind.OUT)
-
-    agent.end(grace=600_000)
-
-    assert agent.until_exit().code == 3
-
-
-def test_what_a_handler_leaves_behind_is_ended_although_it_was_spared_while_the_handler_ran(agent: Agent) -> None:
-    handler = "sleep 1000 & sleep 0.5; exit 3"
+@pytest.mark.parametrize(
+    "handler",
+    [
+        pytest.param("sleep 1000 & exit 3", id="at once"),
+        pytest.param("sleep 1000 & sleep 0.5; exit 3", id="after it was spared while the handler ran"),
+    ],
+)
+def test_a_process_that_a_handler_leaves_behind_is_ended_within_the_grace(agent: Agent, handler: str) -> None:
     agent.start("/bin/sh", "-c", f"trap '{handler}' TERM; echo ready; while :; do sleep 0.05; done")
     agent.until(Kind.OUT)
 
@@ -198,7 +195,7 @@ def until_child(agent: Agent) -> None:
         agent.until(Kind.BEAT_BACK)
 
 
-def test_what_outlives_the_grace_is_killed(agent: Agent) -> None:
+def test_a_process_that_outlives_the_grace_is_killed(agent: Agent) -> None:
     agent.start("/bin/sh", "-c", 'trap "echo no" TERM; echo ready; while :; do sleep 0.05; done')
     agent.until(Kind.OUT)
 
@@ -345,7 +342,7 @@ def test_end_after_exit_does_nothing(agent: Agent) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_a_keeper_waits_without_work_for_what_is_slow_to_die(agent: Agent) -> None:
+def test_a_keeper_waits_without_work_for_a_process_that_is_slow_to_die(agent: Agent) -> None:
     agent.start("/usr/bin/unshare", "--pid", "--fork", "/bin/sh", "-c", "echo ready; exec sleep 1000")
     agent.until_true(lambda: agent.out == b"ready\n")
     (first,) = Path(f"/proc/{agent.seen_pid()}/task/{agent.seen_pid()}/children").read_text().split()
@@ -392,7 +389,7 @@ def test_a_command_that_has_become_another_users_is_given_up_and_never_a_success
         assert (ended.was_killed, ended.code, ended.was_held) == (True, signal.SIGKILL, True)
 
 
-def test_a_signal_that_means_nothing_does_nothing_to_the_keeper(agent: Agent) -> None:
+def test_other_signals_do_nothing_to_the_keeper(agent: Agent) -> None:
     agent.start("/bin/cat", has_stdin=True)
 
     for number in (signal.SIGUSR1, signal.SIGWINCH, 32, 33, 34, 64):

@@ -29,7 +29,6 @@ from tests.unit.keeper.client import (
     stat_fields,
 )
 from tests.unit.keeper.container import Container
-from tests.unit.rsh.remote import within
 
 
 def test_a_start_may_come_in_parts_over_two_connections(agent: Agent) -> None:
@@ -47,7 +46,7 @@ def test_a_start_may_come_in_parts_over_two_connections(agent: Agent) -> None:
     assert agent.out == b"100000 " + b"x" * 40_000 + b" y\n"
 
 
-def test_the_command_is_the_one_whose_pid_is_told_and_has_a_session_of_its_own(agent: Agent) -> None:
+def test_started_has_the_pid_of_the_command_which_has_a_session_of_its_own(agent: Agent) -> None:
     started = agent.start("/bin/sh", "-c", "cat /proc/$$/stat")
     agent.until_exit()
     pid, _, _, parent, group, session = agent.out.split()[:6]
@@ -174,7 +173,7 @@ def test_a_start_longer_than_two_mebibytes_breaks_the_rules(agent: Agent) -> Non
     agent.until_broken()
 
 
-def test_a_failed_start_is_told_to_each_connection_until_it_is_acknowledged(agent: Agent) -> None:
+def test_a_failed_start_is_reported_to_each_connection_until_it_is_acknowledged(agent: Agent) -> None:
     agent.start("/nowhere")
     for _ in range(2):
         agent.link.cut()
@@ -186,7 +185,7 @@ def test_a_failed_start_is_told_to_each_connection_until_it_is_acknowledged(agen
     assert folders(agent.nonce) == []
 
 
-def test_a_failed_start_that_nobody_heard_of_is_told_to_the_next_connection(agent: Agent) -> None:
+def test_a_failed_start_that_was_never_received_is_reported_to_the_next_connection(agent: Agent) -> None:
     lost = socket.socket(socket.AF_UNIX)
     lost.connect(socket_of(agent.nonce))
     os.kill(agent.keeper_pid, signal.SIGSTOP)
@@ -260,10 +259,10 @@ def test_nothing_outlives_a_keeper_that_was_stopped_before_it_was_killed(agent: 
 
 def until_state(pid: int, state: str) -> None:
     """Wait until /proc shows that of it."""
-    assert within(DEADLINE, lambda: stat_fields(pid)[0] == state)
+    until(lambda: stat_fields(pid)[0] == state, within=DEADLINE, what=f"state {state}")
 
 
-def test_a_bridge_whose_socket_nobody_reads_any_more_lets_go_of_it_and_waits_for_its_keeper(keeper: Path) -> None:
+def test_a_bridge_whose_socket_has_no_reader_any_more_lets_go_of_it_and_waits_for_its_keeper(keeper: Path) -> None:
     ours, theirs = socket.socketpair()
     words = [str(keeper), "bridge", new_nonce()]
     with ours, subprocess.Popen(words, stdin=subprocess.PIPE, stdout=theirs.fileno()) as bridge:
@@ -272,7 +271,8 @@ def test_a_bridge_whose_socket_nobody_reads_any_more_lets_go_of_it_and_waits_for
         (child,) = Path(f"/proc/{bridge.pid}/task/{bridge.pid}/children").read_text().split()
 
         ours.close()
-        assert within(DEADLINE, lambda: Path(f"/proc/{bridge.pid}/fd/1").readlink() == Path("/dev/null"))
+        null = Path("/dev/null")
+        until(lambda: Path(f"/proc/{bridge.pid}/fd/1").readlink() == null, within=DEADLINE, what="its end")
         assert bridge.poll() is None
         os.kill(int(child), signal.SIGTERM)
 
@@ -280,7 +280,7 @@ def test_a_bridge_whose_socket_nobody_reads_any_more_lets_go_of_it_and_waits_for
 
 
 @pytest.mark.usefixtures("root")
-class TestBelowAFirstProcessThatReapsNobody:
+class TestBelowAFirstProcessThatReapsNoChildren:
     """As a container's `sleep infinity` does: whatever has no parent stays there as a zombie when it ends."""
 
     def test_a_command_whose_connection_is_lost_leaves_no_zombie(self, container: Container, keeper: Path) -> None:
