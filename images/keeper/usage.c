@@ -21,18 +21,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The kernel shows times in 1/100 s on all architectures. */
-enum { TICK = 10000, SHARES = 64 };
-/* It reads each page's entry for a share: some 50 ms for so much. */
+enum {
+    TICK = 10000,            /* microseconds: /proc has times in 1/100 s on all architectures */
+    SHARES = 64,
+    MILLISECONDS = 50,       /* the helper has this long */
+    DESCRIPTORS = 256,       /* its own are below this limit */
+};
+/* The helper reads each page's entry for a share: some 50 ms for so much. */
 #define LARGE ((u64)4 << 30)
-
-static u64 highest;
-/* The helper has this long. Its descriptors are below the limit. */
-enum { MILLISECONDS = 50, DESCRIPTORS = 256 };
 #define UNKNOWN UINT64_MAX
 
 static pid_t helper;
-static u64 helper_cost;    /* the kernel counts it among the children of the keeper */
+static u64 helper_cost;      /* the kernel counts it among the children of the keeper */
+static u64 highest;          /* CPU time that was reported */
 
 static u64 cpu_of(const struct rusage *usage)
 {
