@@ -55,8 +55,10 @@ _NOT_FOR_LAUNCHERS = frozenset({"mpirt-controller"})
 _AGENTS = ("ssh", "kubexec.sh")
 # What pip's script becomes the agent by is no use where the agent itself is called.
 _DIRECT = "mpirt.rsh.direct:main"
-# What agents start, and nobody else.
-_SWITCHBOARD = ("mpirt-switchboard", "mpirt.rsh.switchboard.main:main")
+# The same of the one that asks the switchboard.
+_DISCOVER = "mpirt.discover.main:main"
+# What only agents start.
+_SWITCHBOARD = ("mpirt-switchboard", "mpirt.cli.switchboard:main")
 # The agent's file by itself, without Python.
 _INIT = "mpirt-init"
 _INSTALLER = "mpirt-runtime-install"
@@ -114,7 +116,8 @@ def add_mpirt(folder: Path, project: Path) -> None:
 def programs_of(scripts: Mapping[str, str]) -> Mapping[str, str]:
     """Names in bin/ and the function of each: those that pip would install, and those that launchers want."""
     own = {name: entry for name, entry in scripts.items() if name not in _NOT_FOR_LAUNCHERS}
-    return {**own, **dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT), _INSTALLER: "mpirt_install:main"}
+    agents = dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT)
+    return {**own, **agents, "mpirt-discover": _DISCOVER, _INSTALLER: "mpirt_install:main"}
 
 
 def compile_tree(source: Path, target: Path, *, leave_out: Callable[[Path], bool] | None = None) -> None:

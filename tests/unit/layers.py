@@ -32,12 +32,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),
-    "boards": frozenset({"errors", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"account", "agent", "boards", "keeper", "kubeapi", "launchenv"},
-    "discover": _BASE | {"boards", "kubeapi"},
+    "rsh": _BASE | {"account", "agent", "keeper", "kubeapi", "launchenv"},
+    "discover": _BASE | {"agent", "kubeapi"},
     "controller": _BASE | {"account", "keeper", "kubeapi", "launchenv"},
-    "cli": _BASE | {"boards", "kubeapi", "launchenv", "rsh", "discover"},
+    "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
 }
 
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are

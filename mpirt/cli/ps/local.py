@@ -11,17 +11,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from mpirt.boards import client, protocol
-from mpirt.boards.client import Client
-from mpirt.boards.places import NotUsed, places
 from mpirt.cli.ps.boards import Board, Row, Usage
 from mpirt.errors import PeerError, Unreachable
-from mpirt.rsh.switchboard import processes
+from mpirt.rsh.switchboard import client, processes
+from mpirt.rsh.switchboard.client import Client, NotUsed, places
+from mpirt.rsh.switchboard.frames import Kind, frame
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
 
 # A switchboard that starts takes less than a second, and a busy one no longer.
 PATIENCE = 10.0
-_REQUEST = protocol.frame(protocol.STATUS_REQUEST)
+_REQUEST = frame(Kind.STATUS_REQUEST)
 
 
 class Local:
@@ -50,7 +49,7 @@ class Local:
             if asked is None:
                 return None
             try:
-                board = _board(place, asked.ask(_REQUEST, protocol.STATUS, PATIENCE))
+                board = _board(place, asked.ask(_REQUEST, Kind.STATUS, PATIENCE))
             except (EOFError, ConnectionError):
                 if is_last and asked.was_welcome:
                     raise PeerError(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.cli.ps.boards import Board, read
-from mpirt.discover.selection import by_job
-from mpirt.discover.source import ApiPods
+from mpirt.discover.job import ApiPods
+from mpirt.discover.options import by_job
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
@@ -31,7 +31,7 @@ from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
 from mpirt.rsh.watches.podwatch import OwnWatch
 
 if TYPE_CHECKING:
-    from mpirt.discover.pods import Pod
+    from mpirt.discover.discovery import Pod
     from mpirt.rsh.session.record import Record
 
 _FIND_SECONDS = 20.0
@@ -95,7 +95,7 @@ class Remote:
 
     def _run(self) -> tuple[int, _Collected]:
         pod = self._pod.name
-        asked = Invocation(pod, (_SCRIPT,), container=self._pod.container)
+        asked = Invocation(pod, (_SCRIPT,), container=self._pod.container().name)
         # It is over in a second: without a keeper it leaves nothing in the pod.
         task = make_task(
             asked,

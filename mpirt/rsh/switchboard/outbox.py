@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import deque
 
 from mpirt import names
-from mpirt.boards.protocol import frame, header
 from mpirt.errors import PeerError
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Kind
+from mpirt.rsh.switchboard.frames import Kind, frame, header
 from mpirt.rsh.switchboard.records import write_record
 
 _KINDS = {1: Kind.OUT, 2: Kind.ERR}

@@ -155,7 +155,7 @@ class TestInputThatIsWrong:
     def test_a_word_that_is_no_option(self, program: Program) -> None:
         ended = program.run("train")
 
-        assert (ended.code, ended.line) == (240, "'train' is no option of mpirt-discover; see --help")
+        assert (ended.code, ended.line) == (240, "'train' is not an option of mpirt-discover; see --help")
         assert program.server.connections == 0
 
 

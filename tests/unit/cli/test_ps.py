@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.boards.protocol import frame
 from mpirt.cli.main import main
 from mpirt.cli.ps import local, remote
-from mpirt.discover.pods import Pod, read_pod
+from mpirt.discover.discovery import Pod, read_pod
 from mpirt.errors import NoPod
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Kind
+from mpirt.rsh.switchboard.frames import Kind, frame
 from mpirt.rsh.switchboard.status import document
 from tests.unit.cli.boards import COMMAND, STATUS
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.discover.discovery import Criteria, Found, LeftOut, check_older_have_ended, discover
-from mpirt.discover.pods import Pod
+from mpirt.discover.discovery import Criteria, Found, LeftOut, Pod, check_older_have_ended, discover
 from mpirt.errors import NotReady, SpecError
 from mpirt.hosts import Host
 from tests.unit.discover.pods import WORKERS, condition, labelled, owned, pod

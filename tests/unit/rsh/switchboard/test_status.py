@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from mpirt.boards.protocol import LARGEST_ANSWER, frame
 from mpirt.errors import PeerError
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.switchboard.frames import Kind, answer
+from mpirt.rsh.switchboard.frames import LARGEST_ANSWER, Kind, answer, frame
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus, document, read_document
