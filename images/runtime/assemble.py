@@ -46,7 +46,7 @@ _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 # The packages of which something is in the folder.
 _DISTRIBUTED = (
     "libc6", "libexpat1", "libffi8", "libgcc-s1", "libpython3.11-stdlib", "libssl3", "libyaml-0-2",
-    "python3-click", "python3-yaml", "python3.11-minimal", "zlib1g",
+    "python3-click", "python3-psutil", "python3-yaml", "python3.11-minimal", "zlib1g",
 )  # fmt: skip
 
 # Programs that are of no use without packages which the folder doesn't have.
@@ -73,16 +73,16 @@ sys.exit({function}())
 
 
 def add_python(folder: Path) -> None:
-    """Python, its libraries and its loader, click and PyYAML."""
+    """Python, its libraries and its loader, and the packages that mpirt uses."""
     lib = folder / "lib"
     lib.mkdir(parents=True)
     _copy(Path(f"/usr/bin/{_VERSION}"), lib / "python")
     compile_tree(_STDLIB, lib / _VERSION, leave_out=is_left_out)
     _add_extensions(_STDLIB / "lib-dynload", lib / _VERSION / "lib-dynload")
-    for package in ("click", "yaml"):
-        compile_tree(_PACKAGES / package, lib / "site-packages" / package)
-    for extension in sorted((_PACKAGES / "yaml").glob("*.so")):
-        _copy(extension, lib / "site-packages/yaml" / extension.name)
+    for package in ("click", "psutil", "yaml"):
+        compile_tree(_PACKAGES / package, lib / "site-packages" / package, leave_out=is_left_out)
+        for extension in sorted((_PACKAGES / package).glob("*.so")):
+            _copy(extension, lib / "site-packages" / package / extension.name)
     _add_libraries([lib / "python", *sorted(lib.rglob("*.so"))], lib)
     _add_licences(folder)
 

@@ -119,7 +119,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/kubeapi/http.py",
                 "from mpirt.rsh import session",
-                "kubeapi may import backoff, errors, hosts, names, objects, podobjects, values of mpirt, but not rsh",
+                "kubeapi may import backoff, errors, hosts, names, objects, podobjects, values of mpirt, "
+                "but not rsh",
                 id="upwards",
             ),
             pytest.param(
@@ -132,15 +133,15 @@ class TestImportRules:
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import agent, backoff, errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
-                "but not controller",
+                "discover may import agent, backoff, errors, hosts, kubeapi, names, objects, podobjects, values "
+                "of mpirt, but not controller",
                 id="discover and controller",
             ),
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import account, backoff, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
-                "podobjects, values of mpirt, but not rsh",
+                "controller may import account, backoff, errors, hosts, keeper, kubeapi, launchenv, names, "
+                "objects, podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(

@@ -1,4 +1,4 @@
-"""What horovodrun pays for every second: the modules that are imported, all of them."""
+"""What a call without a switchboard costs: the modules that are imported, all of them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,22 @@ from tests.protocol.imports import imported_by_a_run
 from tests.support.imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
-    "mpirt", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
+    "mpirt", "mpirt.backoff", "mpirt.errors", "mpirt.hosts", "mpirt.names", "mpirt.objects", "mpirt.podobjects",
     "mpirt.values",
-    *(f"mpirt.boards{name}" for name in ("", ".client", ".peers", ".places", ".protocol")),
     *(f"mpirt.kubeapi{name}" for name in (
-        "", ".answers", ".asks", ".credentials", ".deadline", ".endpoint", ".jsontext", ".wire",
+        "", ".answers", ".asks", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange", ".http",
+        ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".wire",
     )),
     *(f"mpirt.discover{name}" for name in (
-        "", ".alarm", ".boardpods", ".discovery", ".drivers", ".main", ".options", ".ownjob", ".patience", ".pods",
-        ".progress", ".selection",
+        "", ".answer", ".discovery", ".drivers", ".job", ".main", ".options", ".output", ".patience",
     )),
 }  # fmt: skip
-# Where no switchboard has the answer: TLS, and a list.
-REQUEST = {
-    "_ssl", "mpirt.discover.source",
-    *(f"mpirt.kubeapi.{name}" for name in (
-        "dial", "exchange", "http", "listing", "resolve", "stream", "tls", "tlslib",
-    )),
-}  # fmt: skip
+# Where there is something to list.
+REQUEST = {"mpirt.kubeapi.listing"}
 DEAR = {
     "asyncio", "click", "contextlib", "dataclasses", "email", "hashlib", "http", "inspect", "json",
-    "logging", "pathlib", "random", "re", "socket", "ssl", "subprocess", "tempfile", "threading", "traceback",
-    "typing", "urllib", "websocket", "yaml",
+    "logging", "pathlib", "psutil", "random", "re", "socket", "ssl", "subprocess", "tempfile", "threading",
+    "traceback", "typing", "urllib", "websocket", "yaml",
 }  # fmt: skip
 
 

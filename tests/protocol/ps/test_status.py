@@ -226,7 +226,9 @@ class TestAViewer:
         assert pods == b"\0" + NO_COMMAND.encode()
         assert launcher.viewer.status()["sessions"] == 0
 
-    @pytest.mark.parametrize("payload", [b"", b"\0" * 8, b"\xff" * 40], ids=["nothing", "no words", "huge"])
+    @pytest.mark.parametrize(
+        "payload", [b"", b"\1" + b"\0" * 7, b"\xff" * 40], ids=["nothing", "a word is missing", "huge"]
+    )
     def test_that_asks_for_pods_in_another_form_is_left(self, launcher: Launcher, payload: bytes) -> None:
         strange = Viewer(launcher.board.folder)
         strange.say(DISCOVER_REQUEST, payload)

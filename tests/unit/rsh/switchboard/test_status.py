@@ -20,7 +20,7 @@ from tests.unit.rsh.sessions import Run
 COMMAND = CommandStatus(
     pod="w-0", node="", namespace="ml", container="", command="a\udcff\n", agent=None, state="queued",
     started=1.5, age=2.5, stdout=1, stderr=2, stdin=3, silence=None, held=False, generation=0, waiting=0,
-    cpu=1.5, memory=None, processes=2,
+    cpu=1.5, memory=None, processes=2, measured=(7.0, 7.5),
 )  # fmt: skip
 BOARD = BoardStatus(
     pid=1, started=0.5, version="1", sessions=2, queued=1, watches=(WatchStatus("ml", "", "idle", 0),),

@@ -1,18 +1,21 @@
 """
-`mpirt ps` of another launcher: it is run there, by mpirt-rsh's own session.
+Where `mpirt ps` gets its answer: the switchboards of this container and this user, or the launcher of a job, in
+which it is run by mpirt-rsh's own session.
 
-Owns: which pod the launcher of a job is, what is run in it, and reading what that prints.
+Owns: asking all switchboards here, and what is said of those that can't be asked; which pod the launcher of a job
+is, what is run in it, and reading what that prints.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from mpirt import names
-from mpirt.cli.ps.boards import Board, read
+from mpirt.cli.ps.boards import Board, Row, Usage, read
 from mpirt.discover.job import ApiPods
 from mpirt.discover.options import by_job
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
@@ -27,6 +30,10 @@ from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
+from mpirt.rsh.switchboard.frames import Kind, frame
+from mpirt.rsh.switchboard.processes import cpu_seconds, memory, owner
+from mpirt.rsh.switchboard.status import CommandStatus, read_document
 from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
 from mpirt.rsh.watches.podwatch import OwnWatch
 
@@ -34,6 +41,9 @@ if TYPE_CHECKING:
     from mpirt.discover.discovery import Pod
     from mpirt.rsh.session.record import Record
 
+# A switchboard that starts takes less than a second, and a busy one no longer.
+PATIENCE = 10.0
+_REQUEST = frame(Kind.STATUS_REQUEST)
 _FIND_SECONDS = 20.0
 _NOT_FOUND = 127
 # The folder that an init container has filled comes first: it has no other Python than its own to depend on.
@@ -52,6 +62,77 @@ _ERRORS: Mapping[int, type[MpirtError]] = {
     ExitCode.UNREACHABLE: Unreachable,
     ExitCode.NO_SHELL: NoShell,
 }
+
+
+class Local:
+    """All of them, with a connection to each that is kept for the next question."""
+
+    def __init__(self, environ: Mapping[str, str], warn: Callable[[str], None]) -> None:
+        """`warn` takes why a folder is not used."""
+        self._places = places(environ)
+        self._warn = warn
+        self._warned: set[str] = set()
+        self._clients: dict[str, Client] = {}
+
+    def ask(self) -> list[Board]:
+        """How they are. Raises Unreachable and PeerError."""
+        return [board for place in self._places if (board := self._ask(place)) is not None]
+
+    def close(self) -> None:
+        """Leave them."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
+    def _ask(self, place: str) -> Board | None:
+        # One that has ended since may have a successor. One that ends a second connection, too, can't be asked.
+        for is_last in (False, True):
+            asked = self._clients.pop(place, None) or self._connect(place)
+            if asked is None:
+                return None
+            try:
+                board = _board(place, asked.ask(_REQUEST, Kind.STATUS, PATIENCE))
+            except (EOFError, ConnectionError):
+                if is_last and asked.was_welcome:
+                    raise PeerError(
+                        f"the switchboard in {place} ends the connection instead of answering; it belongs to"
+                        " a version of mpirt that has no status"
+                    ) from None
+            except TimeoutError:
+                raise Unreachable(
+                    f"the switchboard in {place} does not answer within {PATIENCE:.0f} s; it may be stopped or"
+                    f" overloaded, see {place}/log"
+                ) from None
+            else:
+                self._clients[place] = asked
+                return board
+            finally:
+                if place not in self._clients:
+                    asked.close()
+        return None
+
+    def _connect(self, place: str) -> Client | None:
+        try:
+            return connect(place, seconds=PATIENCE)
+        except NotUsed as error:
+            why = f"{place} {error}; it is not used"
+            if why not in self._warned:
+                self._warned.add(why)
+                self._warn(why)
+            return None
+
+
+def _board(place: str, document: bytes) -> Board:
+    status, commands = read_document(document)
+    return Board(place, status, _usage(status.pid), tuple(Row(one, _usage(_agent(one))) for one in commands))
+
+
+def _agent(command: CommandStatus) -> int | None:
+    """Its pid, as long as it lives: the number may be another program's by now."""
+    return command.agent if owner(command.agent) == os.geteuid() else None
+
+
+def _usage(pid: int | None) -> Usage:
+    return Usage(cpu_seconds(pid), memory(pid))
 
 
 class Remote:
