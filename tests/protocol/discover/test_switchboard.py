@@ -27,6 +27,9 @@ from tests.protocol.ps.launchers import Launcher
 # what is refused, and with which words, is in tests/unit/rsh/switchboard/test_clusters.py.
 WHY = pytest.mark.one_in(3)
 
+# The shell stays the parent of what it calls.
+RUN = "import subprocess, sys; sys.exit(subprocess.run(['sh', sys.argv[1]]).returncode)"
+
 HOSTS = "w-0:1\nw-2:4\nw-10:1\n"
 
 
@@ -181,6 +184,28 @@ class TestTheAnswer:
         ended = boarded.run(MPIRT_POD_LABELS=str(file))
 
         assert (ended.output, ended.errors) == (HOSTS, FROM_THE_SWITCHBOARD)
+
+
+class TestACallOfHorovodrun:
+    def test_is_the_first_one_once(self, boarded: Boarded) -> None:
+        """The mark that the switchboard leaves is the one that Python looks for, and the other way round."""
+        boarded.warm()
+        program, place = boarded.program, {"MPIRT_SWITCHBOARD": str(boarded.launcher.board.folder)}
+        script = program.folder / "horovodrun"
+        call = "mpirt-discover --selector mpirt.dev/job=train"
+        script.write_text(
+            f"#!/bin/sh\n{call}\n{call} --revision other; MPIRT_SWITCHBOARD=off {call} --revision x\n"
+        )
+        script.chmod(0o755)
+        lists = boarded.lists()
+
+        ended = program.start(["python3", "-c", RUN, str(script)], env={**place, "MPIRT_LOG": "debug"})
+
+        # Neither of the later calls waits for a host.
+        assert (ended.code, ended.output) == (0, HOSTS)
+        assert ended.errors.count(FROM_THE_SWITCHBOARD) == 2
+        assert "waiting" not in ended.errors
+        assert boarded.lists() == lists + 1
 
 
 class TestTheApiServerIsAsked:
