@@ -1,6 +1,6 @@
 """
 Where `mpirt ps` gets its answer: the switchboards of this container and this user, or the launcher of a job, in
-which it is run by mpirt-rsh's own session.
+which it is run by mpirt-rsh.
 
 Owns: asking all switchboards here, and what is said of those that can't be asked; which pod the launcher of a job
 is, what is run in it, and reading what that prints.
@@ -9,37 +9,28 @@ is, what is run in it, and reading what that prints.
 from __future__ import annotations
 
 import os
-import time
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from mpirt import names
 from mpirt.cli.ps.boards import Board, Row, Usage, read
+from mpirt.discover.discovery import Pod
 from mpirt.discover.job import ApiPods
 from mpirt.discover.options import by_job
-from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
+from mpirt.errors import ConfigError, ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.execs import ExecApi
 from mpirt.kubeapi.http import Api
-from mpirt.rsh.invocation.argv import Invocation
-from mpirt.rsh.ports.chance import jitter, nonce
-from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.ports.sessionio import SessionIO
-from mpirt.rsh.session import events
-from mpirt.rsh.session.session import Session
 from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.frames import Kind, frame
 from mpirt.rsh.switchboard.processes import cpu_seconds, memory, owner
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
-from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
-from mpirt.rsh.watches.podwatch import OwnWatch
-
-if TYPE_CHECKING:
-    from mpirt.discover.discovery import Pod
-    from mpirt.rsh.session.record import Record
+from mpirt.rsh.tasks.task import CONNECT_TIMEOUT
 
 # A switchboard that starts takes less than a second, and a busy one no longer.
 PATIENCE = 10.0
@@ -52,10 +43,12 @@ _SCRIPT = (
     f'if [ -x "$d/bin/{names.MPIRT}" ]; then exec "$d/bin/{names.MPIRT}" ps --json; fi; '
     f"command -v {names.MPIRT} >/dev/null || exit {_NOT_FOUND}; exec {names.MPIRT} ps --json"
 )
-# Of our own environment: what is about the way to the cluster. The rest is about workers.
-_PASSED = (CONNECT_TIMEOUT, names.PROTOCOL_VARIABLE)
-_STDOUT, _STDERR = 1, 2
-# What the session ends with where it could not run the program.
+# Of our own variables: what is about the way to the cluster. The others are about workers.
+_PASSED = (CONNECT_TIMEOUT, names.PROTOCOL_VARIABLE, "MPIRT_CONTEXT")
+_SAID = f"{names.RSH}: "
+# What a pod prints is held in memory.
+_MOST = 64 * 1024 * 1024
+# What mpirt-rsh ends with where it could not run the program.
 _ERRORS: Mapping[int, type[MpirtError]] = {
     ExitCode.REFUSED: Refused,
     ExitCode.NO_POD: NoPod,
@@ -140,71 +133,71 @@ class Remote:
 
     def __init__(self, job: str, environ: Mapping[str, str], *, namespace: str, context: str) -> None:
         """Raises MpirtError where there is no such launcher."""
-        self._dialer = Dialer(find_endpoint(environ, context=context))
-        self._namespace = namespace or self._dialer.endpoint.namespace
-        self._environ = {name: environ[name] for name in _PASSED if name in environ}
-        self._pod = self._launcher(job)
+        dialer = Dialer(find_endpoint(environ, context=context))
+        namespace = namespace or dialer.endpoint.namespace
+        self._pod = _launcher(Api(dialer), job, namespace)
+        options = {"namespace": namespace, "container": self._pod.container().name, "context": context}
+        words = [f"--{name}={given}" for name, given in options.items() if given]
+        self._command = [_program(environ), "--direct", *words, self._pod.name, _SCRIPT]
+        self._environ = {
+            name: given for name, given in environ.items() if not name.startswith("MPIRT_") or name in _PASSED
+        }
 
     def ask(self) -> list[Board]:
         """The switchboards there. Raises MpirtError."""
-        code, output = self._run()
+        code, output, errors = self._run()
         if code == _NOT_FOUND:
             raise NoShell(
                 f"the launcher pod {self._pod.name} has no program {names.MPIRT}, neither in"
                 f" {names.RUNTIME_PATH}/bin nor on PATH; mount that folder there, or install mpirt in the image"
             )
         try:
-            return read(output.output(_STDOUT))
+            return read(output)
         except PeerError as error:
-            if output.said and not output.last_line:
-                raise _ERRORS.get(code, PeerError)(output.said[-1]) from error
-            why = output.last_line or str(error)
+            lines = [line.strip() for line in errors.splitlines() if line.strip()]
+            last = lines[-1] if lines else str(error)
+            if last.startswith(_SAID):
+                raise _ERRORS.get(code, PeerError)(last.removeprefix(_SAID)) from error
             raise PeerError(
-                f"{names.MPIRT} ps in the launcher pod {self._pod.name} ended with {code}: {why}"
+                f"{names.MPIRT} ps in the launcher pod {self._pod.name} ended with {code}: {last}"
             ) from error
+
+    def _run(self) -> tuple[int, str, str]:
+        """Its code, stdout and stderr."""
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(
+                self._command, env=self._environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            ) as process,
+        ):
+            assert process.stdout is not None  # it is a pipe
+            output = process.stdout.read(_MOST + 1)
+            if len(output) > _MOST:
+                process.kill()
+                raise PeerError(f"the program in the launcher pod prints more than {_MOST} bytes")
+            code = process.wait()
+            errors.seek(0)
+            return code, output.decode(errors="replace"), errors.read().decode(errors="replace")
 
     def close(self) -> None:
         """There is no connection between two questions."""
 
-    def _launcher(self, job: str) -> Pod:
-        api = Api(self._dialer)
-        try:
-            pods = ApiPods(api, self._namespace).select(by_job(job, origin="JOB"), Deadline(_FIND_SECONDS))
-        finally:
-            api.close()
-        return choose(pods, job, self._namespace)
 
-    def _run(self) -> tuple[int, _Collected]:
-        pod = self._pod.name
-        asked = Invocation(pod, (_SCRIPT,), container=self._pod.container().name)
-        # It is over in a second: without a keeper it leaves nothing in the pod.
-        task = make_task(
-            asked,
-            asked.words,
-            self._environ,
-            pod=pod,
-            nonce=nonce(),
-            has_stdin=False,
-            encoding="utf-8",
-            holding=None,
-        )
-        loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
-        running = SessionIO(
-            Session(task, now=time.monotonic(), jitter=jitter),
-            loop,
-            api,
-            output,
-            namespace=self._namespace,
-            pod=pod,
-            follow=partial(OwnWatch, loop, self._dialer, self._namespace),
-        )
-        running.begin()
-        try:
-            while (code := running.code) is None:
-                loop.turn()
-        finally:
-            api.close()
-        return code, output
+def _program(environ: Mapping[str, str]) -> str:
+    """mpirt-rsh, as it is installed beside this program. Raises ConfigError."""
+    beside = [str(path.parent) for path in (Path(sys.argv[0]), Path(sys.executable)) if path.is_absolute()]
+    found = shutil.which(names.RSH, path=os.pathsep.join([*beside, environ.get("PATH", os.defpath)]))
+    if found is None:
+        raise ConfigError(f"there is no {names.RSH} beside {sys.argv[0]} nor on PATH; install mpirt again")
+    return found
+
+
+def _launcher(api: Api, job: str, namespace: str) -> Pod:
+    try:
+        pods = ApiPods(api, namespace).select(by_job(job, origin="JOB"), Deadline(_FIND_SECONDS))
+    finally:
+        api.close()
+    return choose(pods, job, namespace)
 
 
 def choose(pods: Sequence[Pod], job: str, namespace: str) -> Pod:
@@ -219,61 +212,3 @@ def choose(pods: Sequence[Pod], job: str, namespace: str) -> Pod:
     if pods:
         raise NoPod(f"job {job} in {where} has no launcher pod, only {len(pods)} others; it may not have started")
     raise NoPod(f"there is no pod of a job {job} in {where}; name another one by -n or --context")
-
-
-class _Collected:
-    """The command's streams, as far as there is room. A session's client."""
-
-    _MOST = 64 * 1024 * 1024
-
-    def __init__(self) -> None:
-        self._bytes = {_STDOUT: bytearray(), _STDERR: bytearray()}
-        self._running: SessionIO | None = None
-        self.said: list[str] = []
-        """What the session itself has told."""
-
-    def output(self, stream: int) -> str:
-        return self._bytes[stream].decode(errors="replace")
-
-    @property
-    def last_line(self) -> str:
-        """Of stderr: what the program there says is wrong."""
-        lines = self.output(_STDERR).split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
-
-    def serve(self, running: SessionIO) -> None:
-        self._running = running
-
-    def write(self, stream: int, data: bytes) -> None:
-        if len(self._bytes[stream]) + len(data) > self._MOST:
-            raise PeerError(f"the program in the launcher pod prints more than {self._MOST} bytes")
-        self._bytes[stream] += data
-
-    def say(self, line: str) -> None:
-        self.said.append(line)
-
-    @property
-    def waiting(self) -> int:
-        return 0
-
-    @property
-    def is_crowded(self) -> bool:
-        return False
-
-    @property
-    def done(self) -> tuple[int, int]:
-        return len(self._bytes[_STDOUT]), len(self._bytes[_STDERR])
-
-    def broken_by(self, stream: int) -> int:  # noqa: ARG002  memory is never broken
-        return 0
-
-    def keep(self, record: Record | None) -> None:
-        """Nobody would go on with it."""
-        if self._running is not None:
-            self._running.hear(events.Kept(record))
-
-    def settle(self, stdin_room: int, stdin_taken: int) -> None:
-        """There is no stdin, and nobody to send the output to."""
-
-    def read_no_more(self) -> None:
-        """There is none."""
