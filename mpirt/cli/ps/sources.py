@@ -9,19 +9,18 @@ is, what is run in it, and reading what that prints.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from mpirt import names
+from mpirt.cli.launchers import find_agent
 from mpirt.cli.ps.boards import Board, Row, Usage, read
 from mpirt.discover.discovery import Pod
 from mpirt.discover.job import ApiPods
 from mpirt.discover.options import by_job
-from mpirt.errors import ConfigError, ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
+from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
@@ -138,7 +137,7 @@ class Remote:
         self._pod = _launcher(Api(dialer), job, namespace)
         options = {"namespace": namespace, "container": self._pod.container().name, "context": context}
         words = [f"--{name}={given}" for name, given in options.items() if given]
-        self._command = [_program(environ), "--direct", *words, self._pod.name, _SCRIPT]
+        self._command = [str(find_agent(sys.argv[0])), "--direct", *words, self._pod.name, _SCRIPT]
         self._environ = {
             name: given for name, given in environ.items() if not name.startswith("MPIRT_") or name in _PASSED
         }
@@ -181,15 +180,6 @@ class Remote:
 
     def close(self) -> None:
         """There is no connection between two questions."""
-
-
-def _program(environ: Mapping[str, str]) -> str:
-    """mpirt-rsh, as it is installed beside this program. Raises ConfigError."""
-    beside = [str(path.parent) for path in (Path(sys.argv[0]), Path(sys.executable)) if path.is_absolute()]
-    found = shutil.which(names.RSH, path=os.pathsep.join([*beside, environ.get("PATH", os.defpath)]))
-    if found is None:
-        raise ConfigError(f"there is no {names.RSH} beside {sys.argv[0]} nor on PATH; install mpirt again")
-    return found
 
 
 def _launcher(api: Api, job: str, namespace: str) -> Pod:

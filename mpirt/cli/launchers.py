@@ -1,9 +1,10 @@
 """
-`mpirt shims`: mpirt-rsh under the names that launchers start without asking.
+What launchers are given: `mpirt hosts`, `mpirt env` and `mpirt shims`.
 
-Owns: which names, what may be replaced, and what is said about it. A shim is a link to mpirt-rsh, which knows by
-the name under which it was started what dialect is spoken to it. Whatever else stands in its place is someone
-else's.
+Owns: where a list of hosts comes from (mpirt.hosts has its forms); which launcher wants which variables
+(mpirt.launchenv has these); and mpirt-rsh under the names that launchers start without asking: which names, what
+may be replaced, and what is said about it. A shim is a link to mpirt-rsh, which knows by the name under which it
+was started what dialect is spoken to it. Whatever else stands in its place is not from mpirt.
 """
 
 from __future__ import annotations
@@ -14,16 +15,102 @@ import secrets
 import shlex
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
 
-from mpirt import names
-from mpirt.cli.env import LAUNCHERS, WORKERS, export_lines
-from mpirt.errors import ConfigError
+from mpirt import launchenv, names
+from mpirt.errors import ConfigError, SpecError, UsageError
+from mpirt.hosts import Form, parse_hosts, render
 
 _SSH = "ssh"
 _REMEDY = "run it as root, while the image is built for example, or mount one there"
+
+Variables = Mapping[str, str]
+
+LAUNCHERS: Mapping[str, Callable[[int], Variables]] = {
+    "openmpi4": lambda workers: launchenv.open_mpi_4(names.RSH, workers),
+    "openmpi5": lambda workers: launchenv.open_mpi_5(names.RSH, workers),
+    "mpich": lambda _workers: launchenv.mpich(names.RSH),
+    "intel": lambda _workers: launchenv.intel(names.RSH),
+    # horovodrun compares the agent with this path, letter by letter, and takes ssh otherwise.
+    "horovod": lambda workers: launchenv.open_mpi_4(names.KUBEXEC_PATH, workers),
+}
+
+WORKERS = click.option(
+    "--workers", type=click.IntRange(min=1), default=128, show_default=True, help="How many there will be at most."
+)
+
+
+def export_lines(variables: Variables) -> str:
+    """Lines of a POSIX shell that set them."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
+@click.command()
+@WORKERS
+@click.argument("launcher", type=click.Choice(list(LAUNCHERS)))
+def env(workers: int, launcher: str) -> None:
+    """Print the variables that make a launcher start its commands through mpirt-rsh.
+
+    They are lines of a POSIX shell. Workers need nothing of mpirt, but for horovodrun, which takes the agent only
+    from /etc/mpi/kubexec.sh: `mpirt shims` puts mpirt-rsh there under that name, in the launcher.
+
+    \b
+    Examples:
+      eval "$(mpirt env openmpi4)" && mpirun --hostfile hosts hostname
+      mpirt env openmpi5 --workers 300
+    """
+    click.echo(export_lines(LAUNCHERS[launcher](workers)), nl=False)
+
+
+@click.command()
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form.value for form in Form]),
+    default=Form.HOROVOD.value,
+    show_default=True,
+    help="Who is going to read the list.",
+)
+@click.argument("file", metavar="FILE|-")
+def hosts(form: str, file: str) -> None:
+    """Write a list of hosts in the form that another launcher reads.
+
+    FILE is such a list, or - for standard input: one host a line as Open MPI, Hydra or Horovod write it, with
+    comments and blank lines where you like. A host that is listed again gets the sum of its slots.
+
+    \b
+    horovod   NAME:SLOTS, what a discovery script of horovodrun prints
+    hostfile  NAME slots=SLOTS, what mpirun and horovodrun take as --hostfile
+    hydra     NAME:SLOTS, what MPICH's and Intel MPI's mpiexec take as -f
+    json      one array of {"name": ..., "slots": ...}
+
+    \b
+    Examples:
+      mpirt hosts --format hydra /etc/mpi/hostfile > machines
+      sort "$PBS_NODEFILE" | mpirt hosts --format hostfile -
+    """
+    source = "standard input" if file == "-" else file
+    text = _read(file, source)
+    try:
+        found = parse_hosts(text)
+    except SpecError as error:
+        raise SpecError(f"{source}, {error.field}", error.problem) from error
+    click.echo(render(found, Form(form)), nl=False)
+
+
+def _read(file: str, source: str) -> str:
+    try:
+        # Descriptor 0 and not sys.stdin, which is None for a program that was started without one.
+        with open(0, "rb", closefd=False) if file == "-" else Path(file).open("rb") as stream:
+            # Editors on other systems put a byte order mark in front.
+            return stream.read().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {source}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SpecError(source, f"is not a text file: byte {error.start} is not UTF-8") from error
 
 
 class _NotPlaced(Exception):
