@@ -247,7 +247,7 @@ class Connected(Running):
 
     def _drop_connection(self) -> None:
         self._talk.disconnect()
-        self._channels = self._entrance = self._usage = None
+        self._channels = self._entrance = self._usage = self._usage_measured = None
         self._awaits_usage = False
         self._actions.append(events.HangUp())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,11 @@ BOARD = BoardStatus(
 class TestTheDocument:
     def test_is_read_back_as_it_was(self) -> None:
         assert read_document(document(BOARD, [COMMAND, COMMAND])) == (BOARD, [COMMAND, COMMAND])
+
+    def test_may_have_no_measurement(self) -> None:
+        unknown = replace(COMMAND, measured=None)
+
+        assert read_document(document(BOARD, [unknown])) == (BOARD, [unknown])
 
     def test_of_a_later_version_has_more(self) -> None:
         later = json.loads(document(BOARD, [COMMAND]))
