@@ -72,7 +72,7 @@ def env(workers: int, launcher: str) -> None:
     type=click.Choice([form.value for form in Form]),
     default=Form.HOROVOD.value,
     show_default=True,
-    help="Who is going to read the list.",
+    help="The launcher that reads the list.",
 )
 @click.argument("file", metavar="FILE|-")
 def hosts(form: str, file: str) -> None:
@@ -131,7 +131,7 @@ class _NotPlaced(Exception):
 def shims(*, kubexec: Path, force: bool, workers: int, folder: Path) -> None:
     """Put mpirt-rsh into DIR as `ssh`, and to /etc/mpi/kubexec.sh where that can be written.
 
-    For a launcher image with `pip install mpirt` in it. horovodrun starts ssh, or, when it is told to, kubexec.sh,
+    For a launcher image with `pip install mpirt` in it. horovodrun starts ssh, or, if configured, kubexec.sh,
     and no other agent. Nothing that is not from mpirt is replaced without --force. Printed are lines of a POSIX
     shell that make horovodrun and Open MPI 4 use it; `mpirt env` has those for other launchers.
 
@@ -200,7 +200,7 @@ def _is_free(shim: Path) -> bool:
 
 
 def _link(shim: Path, agent: Path) -> None:
-    """In one step, so that whoever starts it meanwhile finds the former or the new one."""
+    """In one step, so that a launcher that starts it meanwhile finds the former or the new one."""
     shim.parent.mkdir(parents=True, exist_ok=True)
     fresh = shim.with_name(f".{shim.name}-{secrets.token_hex(4)}")
     fresh.symlink_to(agent)

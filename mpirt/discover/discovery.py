@@ -50,7 +50,7 @@ class Container(Value):
 
 
 class Pod(Value):
-    """A pod at one moment. Slots are kept as they are written: they need be valid only where the pod is used."""
+    """A pod at one moment. Slots are kept as text: they need be valid only where the pod is used."""
 
     name: str
     labels: Mapping[str, str]
@@ -65,12 +65,12 @@ class Pod(Value):
     waits_for: str
     """Why it isn't Ready, in a few words."""
     slots: str | None
-    """The annotation, as it is written."""
+    """The annotation's text."""
     containers: tuple[Container, ...]
     main_container: str
     """The one that `kubectl exec` takes, where an annotation names it."""
     created: str
-    """When it was made, as it is written: later is greater."""
+    """When it was made, as the API server writes it: later is greater."""
     ended: bool
     """Whether nothing of it will run any more."""
 
@@ -277,4 +277,4 @@ def _check_one_job(workers: Sequence[Pod], asked: str) -> None:
 
 
 def _with_owner(pod: Pod) -> str:
-    return f"{pod.owner or 'nobody'}'s pod {pod.name}"
+    return f"pod {pod.name} of {pod.owner or 'no owner'}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mpirt.discover.discovery import Pod
 
-# Who labels pods with their job's name: our controller; mpi-operator v2beta1, training-operator; mpi-operator v1.
+# Which controllers label pods with their job's name: ours; mpi-operator v2beta1, training-operator; mpi-operator v1.
 JOB_LABELS = (names.JOB_LABEL, names.KUBEFLOW_JOB_LABEL, names.KUBEFLOW_V1_JOB_LABEL)
 
 _IN_A_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
@@ -29,7 +29,7 @@ class Selection(Value):
     """Pods, as they are asked for: one request for each of the label selectors."""
 
     asked: str
-    """Who asked for what, for messages: `--job train`."""
+    """What was asked for, and by what, for messages: `--job train`."""
     selectors: tuple[str, ...]
     stateful_set: str = ""
     """Only pods that this one controls; no label says so."""
@@ -77,7 +77,7 @@ def _name(name: str, origin: str) -> str:
 
 DEFAULT_SECONDS = 4.0
 DEFAULT_FIRST_SECONDS = 60.0
-# kubectl-delivery waited for ever; a person who is asked to wait longer than this has gone home.
+# kubectl-delivery waited for ever; no user waits longer than this.
 DEFAULT_WAIT_SECONDS = 600.0
 _LONGEST_SECONDS = 7 * 86400.0
 

@@ -188,9 +188,7 @@ def look_at_job(cluster: Cluster, job: Job, wanted: int) -> Look:
         raise NoPod(f"{job.kind.word} {job.name} is {end}")
     now = cluster.scale(job).workers
     if now != wanted:
-        raise NoPod(
-            f"{job.kind.word} {job.name} is to have {now} workers now: somebody has changed the number again"
-        )
+        raise NoPod(f"{job.kind.word} {job.name} is to have {now} workers now: the number was changed again")
     is_done = has_workers(cluster.workers(job), wanted)
     outcome = Outcome(succeeded=True, message=f"{wanted} of {wanted} workers are Ready") if is_done else None
     return Look(job.kind is MPI_JOB or aims_at(body, wanted), outcome)
@@ -235,7 +233,7 @@ class Following:
         return found.outcome
 
     def _mind_silence(self, found: Look) -> None:
-        """Say once that nobody has taken the change up."""
+        """Say once that no controller has taken the change up."""
         if found.taken_up:
             self._heard_by = None
         elif self._heard_by is not None and time.monotonic() > self._heard_by:

@@ -78,7 +78,7 @@ def open_folder(place: str) -> int | None:
 
 def connect(place: str, *, seconds: float) -> Client | None:
     """
-    Connect to the switchboard in a folder; None where nobody listens. Raises NotUsed.
+    Connect to the switchboard in a folder; None where no switchboard listens. Raises NotUsed.
 
     A switchboard whose queue is full for so many seconds is one that can't be asked.
     """

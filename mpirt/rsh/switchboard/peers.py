@@ -31,7 +31,7 @@ def pid_of_peer(connection: socket.socket) -> int:
 
 def is_ours(connection: socket.socket) -> bool:
     """
-    Whether it is a process of this user and this container. Where that can't be told, it is not.
+    Whether it is a process of this user and this container. Where that can't be known, it is not.
 
     Raises ConnectionRefusedError if it has ended: one that was killed may end before its socket is closed.
     """

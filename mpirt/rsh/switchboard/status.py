@@ -103,7 +103,7 @@ def read_document(text: str | bytes) -> tuple[BoardStatus, list[CommandStatus]]:
 
 
 def read_board(found: object) -> tuple[BoardStatus, list[CommandStatus]]:
-    """The document as it is within another one. Raises PeerError."""
+    """The document, as a part of another one. Raises PeerError."""
     if not isinstance(found, Mapping):
         raise PeerError("the switchboard's status is not an object")
     watches = tuple(_made(WatchStatus, row) for row in _rows(found, "watches"))
