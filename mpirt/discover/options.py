@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from mpirt.discover.discovery import Pod
 
-# Which controllers label pods with their job's name: ours; mpi-operator v2beta1, training-operator; mpi-operator v1.
+# Which controllers label pods with their job's name: ours; mpi-operator v2beta1, training-operator; mpi-operator
+# v1.
 JOB_LABELS = (names.JOB_LABEL, names.KUBEFLOW_JOB_LABEL, names.KUBEFLOW_V1_JOB_LABEL)
 
 _IN_A_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."

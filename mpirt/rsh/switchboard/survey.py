@@ -1,8 +1,8 @@
 """
 What the commands use in their pods, for `mpirt ps`.
 
-Owns: asking the keepers, a few at a time, and when the viewers get their answer: once every keeper has answered, or
-after half a second. Without a viewer no keeper is asked.
+Owns: asking the keepers, a few at a time, and when the viewers get their answer: once every keeper has answered,
+or after half a second. Without a viewer no keeper is asked.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from images import build
 from mpirt import agent
 from testbed.kube.wait import until
 from tests.apiserver.faults import Chunked, Silence, Status, Then
-from tests.apiserver.pods import Pod, pod
+from tests.apiserver.pods import pod
 from tests.protocol.discover.launcher import FROM_THE_API_SERVER, FROM_THE_SWITCHBOARD, Boarded
 from tests.protocol.discover.program import DISCOVER, JOB, PATIENCE, Program, worker
 from tests.protocol.ps.launchers import Launcher
@@ -49,36 +48,6 @@ def boarded(program: Program, launcher: Launcher) -> Boarded:
     return Boarded(program, launcher)
 
 
-def changed(one: Pod, *, metadata: dict[str, Any] | None = None, **status: Any) -> Pod:
-    return {**one, "metadata": {**one["metadata"], **(metadata or {})}, "status": {**one["status"], **status}}
-
-
-def owned(name: str, owner: str) -> Pod:
-    reference = {"kind": "StatefulSet", "name": owner, "uid": owner, "controller": True}
-    return changed(pod(name, labels=JOB), metadata={"ownerReferences": [reference]})
-
-
-MANY_KINDS = (
-    worker(1, ready=False),
-    worker(3, draining="since noon"),
-    changed(worker(4), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
-    changed(
-        worker(5), conditions=[{"type": "Ready", "status": "True"}, {"type": "DisruptionTarget", "status": "True"}]
-    ),
-    changed(worker(6), phase="Failed", reason="Evicted", conditions=[]),
-    changed(
-        worker(7, ready=False),
-        containerStatuses=[{"name": "worker", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}],
-    ),
-    changed(
-        worker(8),
-        conditions=[{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}],
-    ),
-    pod("l-0", labels={**JOB, "mpirt.dev/role": "launcher"}),
-    worker(11, slots="2"),
-)
-
-
 class TestTheAnswer:
     def test_of_a_first_call_is_the_api_servers(self, boarded: Boarded) -> None:
         ended = boarded.job()
@@ -101,39 +70,6 @@ class TestTheAnswer:
         ended = boarded.job(MPIRT_LOG="")
 
         assert (ended.output, ended.errors) == (HOSTS, "")
-
-    @pytest.mark.sample(1)
-    @pytest.mark.parametrize("form", ["horovod", "hostfile", "json"])
-    def test_has_the_same_words_for_pods_of_all_kinds(self, boarded: Boarded, form: str) -> None:
-        boarded.server.world.put(*MANY_KINDS)
-        expected = boarded.directly("--format", form)
-        boarded.warm()
-
-        ended = boarded.job("--format", form)
-
-        assert (ended.code, ended.output) == (0, expected.output)
-        assert ended.errors == FROM_THE_SWITCHBOARD + expected.errors
-        assert expected.errors.count("left out") == 7
-
-    @pytest.mark.sample(1)
-    @pytest.mark.parametrize(
-        ("pods", "code"),
-        [
-            pytest.param([worker(2, slots="x")], 241, id="slots"),
-            pytest.param([owned("w-1", "a"), owned("w-3", "b")], 241, id="two jobs"),
-        ],
-    )
-    def test_has_the_same_words_for_what_is_wrong(self, boarded: Boarded, pods: list[Pod], code: int) -> None:
-        boarded.server.world.put(*pods)
-        expected = boarded.directly()
-        until(
-            lambda: boarded.job().errors.startswith(FROM_THE_SWITCHBOARD), within=PATIENCE, what="the switchboard"
-        )
-
-        ended = boarded.job()
-
-        assert (expected.code, ended.code, ended.output) == (code, code, "")
-        assert ended.errors == FROM_THE_SWITCHBOARD + expected.errors
 
     def test_has_the_same_words_for_no_pods(self, boarded: Boarded) -> None:
         boarded.warm()
