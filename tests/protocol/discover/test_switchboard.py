@@ -232,6 +232,19 @@ class TestTheApiServerIsAsked:
         finally:
             os.kill(boarded.launcher.board.process.pid, signal.SIGCONT)
 
+    def test_when_the_switchboard_is_stopped_within_the_time_of_the_call(self, boarded: Boarded) -> None:
+        boarded.server.always("list", Silence())
+        os.kill(boarded.launcher.board.process.pid, signal.SIGSTOP)
+        try:
+            ended = boarded.job("--timeout", "1")
+        finally:
+            os.kill(boarded.launcher.board.process.pid, signal.SIGCONT)
+
+        assert (ended.code, ended.output) == (244, "")
+        assert "does not answer in time" in ended.errors.splitlines()[0]
+        # A loaded machine takes a while to start Python.
+        assert ended.seconds < 15
+
     def test_when_the_folder_is_open_to_others(self, boarded: Boarded) -> None:
         boarded.launcher.board.folder.chmod(0o755)
 
