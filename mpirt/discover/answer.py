@@ -6,18 +6,14 @@ Owns: which pods are too few to be believed, and the lines about workers that ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from mpirt import names
-from mpirt.discover.discovery import Criteria, discover
+from mpirt.discover.discovery import Criteria, Found, Pod, discover
+from mpirt.discover.drivers import Call
+from mpirt.discover.options import Options, Selection
 from mpirt.discover.patience import missing
 from mpirt.errors import NoPod
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from mpirt.discover.discovery import Found, Pod
-    from mpirt.discover.drivers import Call
-    from mpirt.discover.options import Options, Selection
 
 
 def criteria_of(options: Options, environ: Mapping[str, str], own_pod: str) -> Criteria:

@@ -7,17 +7,15 @@ with how many slots; and why each of the others is not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 from mpirt import names, podobjects
 from mpirt.errors import NotReady, PeerError, SpecError
 from mpirt.hosts import Host, parse_count
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    Object = Mapping[str, object]
+Object = Mapping[str, object]
 
 _ROLE_LABELS = (
     names.ROLE_LABEL,

@@ -14,15 +14,11 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator, Mapping, Sequence
 
+from mpirt.discover.options import Options
 from mpirt.discover.patience import Patience
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from mpirt.discover.options import Options
 
 # For how long a refusal by the API server may be one that passes.
 _REFUSALS_PASS = 10.0

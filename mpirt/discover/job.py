@@ -8,21 +8,15 @@ the downward API has put into a file, what mpi-operator leaves in its launchers,
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from mpirt import names
-from mpirt.discover.discovery import read_pod
-from mpirt.discover.options import JOB_LABELS, by_job, by_own_labels
+from mpirt.discover.discovery import Pod, read_pod
+from mpirt.discover.options import JOB_LABELS, Selection, by_job, by_own_labels
 from mpirt.errors import UsageError
 from mpirt.kubeapi.answers import NotFound, Rejected
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mpirt.discover.discovery import Pod
-    from mpirt.discover.options import Selection
-    from mpirt.kubeapi.deadline import Deadline
-    from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.http import Api
 
 # What the API server says to a selector that it can't read.
 _BAD_REQUEST = 400

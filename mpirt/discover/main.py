@@ -13,29 +13,22 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from mpirt import names
 from mpirt.discover.answer import criteria_of, hosts_among, is_verbose, remarks
-from mpirt.discover.discovery import check_older_have_ended
-from mpirt.discover.drivers import call_by
+from mpirt.discover.discovery import Found, check_older_have_ended
+from mpirt.discover.drivers import Call, call_by
 from mpirt.discover.job import ApiPods, job_at_hand, job_of_pod, own_pod
-from mpirt.discover.options import read_options, wants_text
+from mpirt.discover.options import Options, read_options, wants_text
 from mpirt.discover.output import Alarm, Progress, say
 from mpirt.discover.patience import ask
 from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.hosts import render
+from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.http import Api
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
-
-    from mpirt.discover.discovery import Found
-    from mpirt.discover.drivers import Call
-    from mpirt.discover.options import Options
-    from mpirt.kubeapi.deadline import Deadline
 
 _INTERRUPTED = 130
 _STDOUT = 1

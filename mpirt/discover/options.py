@@ -7,16 +7,13 @@ label selectors for each way to name a job, so that the API server does the filt
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from mpirt import names
+from mpirt.discover.discovery import Pod
 from mpirt.errors import SpecError, UsageError
 from mpirt.hosts import Form, parse_count
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from mpirt.discover.discovery import Pod
 
 # Which controllers label pods with their job's name: ours; mpi-operator v2beta1, training-operator; mpi-operator
 # v1.

@@ -12,14 +12,11 @@ from __future__ import annotations
 import os
 import select
 import signal
+from types import FrameType, TracebackType
 
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import TimedOut
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType, TracebackType
 
 _STDERR = 2
 _NARROWEST = 40

@@ -10,19 +10,16 @@ after which the hosts stay what they were.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mpirt.backoff import Backoff
+from mpirt.discover.discovery import Found
 from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
 from mpirt.kubeapi.answers import Overloaded, TimedOut
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mpirt.discover.discovery import Found
-
-    Clock = Callable[[], float]
+Clock = Callable[[], float]
 
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 1.0
