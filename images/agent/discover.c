@@ -21,6 +21,7 @@ enum {
     PATIENCE = 1000,             /* a busy switchboard takes a tenth of it */
     STDERR_PATIENCE = 1000,      /* for a reader that stands still */
     STEP = 4096,                 /* a pipe that is reported as writable has room for so many bytes */
+    WELCOME_SIZE = 8,
     PIECE_LIMIT = 1 << 20,
     ANSWER_LIMIT = 8 << 20,
     NO_ANSWER = 0,               /* the first byte of an answer that is a refusal */
@@ -105,6 +106,22 @@ static bool receive_all(int fd, u8 *bytes, size_t length)
     return true;
 }
 
+static void write_head(u8 *to, u8 type, u32 length)
+{
+    put32(to, length);
+    to[4] = type;
+}
+
+static bool receive_head(int fd, u8 *type, u32 *length)
+{
+    u8 head[HEADER];
+    if (!receive_all(fd, head, sizeof head))
+        return false;
+    *length = get32(head);
+    *type = head[4];
+    return true;
+}
+
 static u8 *add_string(u8 *at, const char *string)
 {
     size_t length = strlen(string) + 1;
@@ -127,8 +144,7 @@ static bool send_request(int fd)
     if (length > HANDOVER_LIMIT)
         return refuse("the words and variables are longer than 8 MiB");
     u8 *request = launch_memory(HEADER + length), *at = request + HEADER + 8;
-    put32(request, (u32)length);
-    request[4] = DISCOVER_REQUEST;
+    write_head(request, DISCOVER_REQUEST, (u32)length);
     put32(request + HEADER, (u32)session.word_count);
     put32(request + HEADER + 4, variables);
     for (size_t number = 0; number < session.word_count; number++)
@@ -141,23 +157,26 @@ static bool send_request(int fd)
 
 static bool receive_welcome(int fd)
 {
-    u8 frame[HEADER + 8];
-    if (!receive_all(fd, frame, sizeof frame))
+    u8 type, welcome[WELCOME_SIZE];
+    u32 length;
+    if (!receive_head(fd, &type, &length))
         return false;
-    if (get32(frame) != 8 || frame[4] != WELCOME || get32(frame + HEADER) != PROTOCOL)
+    if (type != WELCOME || length != sizeof welcome)
         return refuse("the switchboard is of another version of mpirt");
-    return true;
+    if (!receive_all(fd, welcome, sizeof welcome))
+        return false;
+    return get32(welcome) == PROTOCOL || refuse("the switchboard is of another version of mpirt");
 }
 
 /* All pieces, and a zero behind them. */
 static bool receive_answer(int fd, u8 *answer, size_t *length)
 {
     for (*length = 0;;) {
-        u8 head[HEADER];
-        if (!receive_all(fd, head, sizeof head))
+        u8 type;
+        u32 piece;
+        if (!receive_head(fd, &type, &piece))
             return false;
-        u32 piece = get32(head);
-        if (head[4] != DISCOVERED || piece > PIECE_LIMIT || *length + piece >= ANSWER_LIMIT)
+        if (type != DISCOVERED || piece > PIECE_LIMIT || *length + piece >= ANSWER_LIMIT)
             return refuse("the switchboard's answer can't be read");
         if (!piece)
             break;
