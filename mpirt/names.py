@@ -106,6 +106,9 @@ POD_VARIABLE = "MPIRT_POD"
 # How long it may take for an answer, and for the first answer to horovodrun.
 TIMEOUT_VARIABLE = "MPIRT_DISCOVER_TIMEOUT"
 FIRST_VARIABLE = "MPIRT_DISCOVER_FIRST_TIMEOUT"
+# From the program that asks the switchboard to the one that asks the API server: when it began, in milliseconds of
+# CLOCK_MONOTONIC, a space, and why the switchboard has no answer.
+ASKED_VARIABLE = "MPIRT_DISCOVER_ASKED"
 
 # Where a launcher has the runtime folder, and the variable that says so if it has it elsewhere: kubexec.sh alone,
 # mounted at its path, has to find the rest of it. images/agent/launch.c is of the same opinion.

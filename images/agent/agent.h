@@ -150,6 +150,7 @@ bool place_open(int number, bool makes, struct place *place);
 void problem_note(int weight, const char *path, const char *what);
 const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
+bool problem_is_worth_telling(void);
 bool connect_if_there(int number, int *fd);
 const char *last_log(void);
 bool board_start(const struct place *place, int listener);
@@ -159,12 +160,17 @@ void launch_find(int argc, char **argv, char **environment);
 bool launch_is_init(void);
 bool launch_may_use_switchboard(void);
 bool launch_wants_log(void);
+bool launch_is_discover(void);
+_Noreturn void launch_program(char *variable);
 _Noreturn void launch_direct(void);
 _Noreturn void launch_switchboard(const char *folder);
 void *launch_memory(size_t size);
 char *launch_joined(const char *one, const char *two, const char *three);
-char **environment_for_python(bool is_pip);
+char **environment_for_python(bool is_pip, char *more);
 char **environment_for_board(bool is_pip, char *own);
+
+/* discover.c: mpirt-discover. */
+_Noreturn void discover_run(void);
 
 /* init.c: the first process of a launcher's container. */
 _Noreturn void init_run(char **words);

@@ -117,6 +117,8 @@ bool connect_if_there(int number, int *fd)
     if (!place_open(number, false, &place))
         return false;
     enum reached reached = connect_here(fd);
+    if (reached == LATER || (reached == NOWHERE && !has_no_listener()))
+        note_refusal();
     close(place.fd);
     return reached == REACHED;
 }

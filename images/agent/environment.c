@@ -47,9 +47,9 @@ static char **environment(bool is_pip, bool is_board, char *own)
     return made;
 }
 
-char **environment_for_python(bool is_pip)
+char **environment_for_python(bool is_pip, char *more)
 {
-    return environment(is_pip, false, NULL);
+    return environment(is_pip, false, more);
 }
 
 /* It serves others too: nothing in it is this command's. */

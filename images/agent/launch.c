@@ -10,7 +10,7 @@
  *     DIR/.runtime-.../lib/ld.so, *.so, python   what it starts
  *     DIR/.runtime-.../lib/programs/NAME.pyc     with that
  *
- * pip's console script hands over the words: --python PYTHON ROOT CALLED WORDS...
+ * pip's console scripts hand over the words: --python PYTHON ROOT CALLED WORDS..., and --discover for --python
  */
 #include "agent.h"
 
@@ -27,11 +27,13 @@
 
 #define BOARD "mpirt-switchboard"
 #define INIT "mpirt-init"
+#define DISCOVER "mpirt-discover"
 
 /* Not the folder that the command runs in: a module of Python's name may lie there. */
 #define BEGIN "import sys;sys.path=[sys.argv[1]]+[p for p in sys.path if p];sys.argv[:]=sys.argv[2:];"
 #define CODE_DIRECT BEGIN "from mpirt.rsh.direct import main;sys.exit(main())"
-#define CODE_BOARD BEGIN "from mpirt.rsh.switchboard.main import main;sys.exit(main())"
+#define CODE_DISCOVER BEGIN "from mpirt.discover.main import main;sys.exit(main())"
+#define CODE_BOARD BEGIN "from mpirt.cli.switchboard import main;sys.exit(main())"
 
 enum { OWN_WORDS = 16 };
 
@@ -109,6 +111,17 @@ bool launch_is_init(void)
     return strcmp(launch.name, INIT) == 0;
 }
 
+bool launch_is_discover(void)
+{
+    return strcmp(launch.name, DISCOVER) == 0;
+}
+
+static bool is_of_pip(int argc, char **argv, const char *own_name)
+{
+    return argc > 4 && strncmp(own_name, "agent-", 6) == 0
+        && (strcmp(argv[1], "--python") == 0 || strcmp(argv[1], "--discover") == 0);
+}
+
 /* What the program is called, where it is, and its words, which may come from pip's console script. */
 void launch_find(int argc, char **argv, char **environment)
 {
@@ -123,8 +136,8 @@ void launch_find(int argc, char **argv, char **environment)
     session.words = argv + (argc > 0 ? 1 : 0);
     session.environment = environment;
     session.variable_count = count_of(environment);
-    if (argc > 4 && strcmp(argv[1], "--python") == 0 && strncmp(own_name, "agent-", 6) == 0) {
-        launch.name = "mpirt-rsh";
+    if (is_of_pip(argc, argv, own_name)) {
+        launch.name = strcmp(argv[1], "--discover") == 0 ? DISCOVER : "mpirt-rsh";
         launch.python = argv[2];
         session.called = argv[4];
         session.words = argv + 5;
@@ -208,16 +221,22 @@ static _Noreturn void execute(char **words, char **environment)
     fail("can't start ", words[0], launch_joined(": ", strerror(errno), ""));
 }
 
-/* The command in a Python process of its own, which takes the agent's place. */
-_Noreturn void launch_direct(void)
+/* The program in Python, which takes this process's place, with one more variable or NULL. */
+_Noreturn void launch_program(char *variable)
 {
     char **words = launch_memory((OWN_WORDS + session.word_count) * sizeof *words);
-    size_t count = add_python(words, CODE_DIRECT, launch.name);
+    size_t count = add_python(words, launch_is_discover() ? CODE_DISCOVER : CODE_DIRECT, launch.name);
     words[count++] = (char *)session.called;
     memcpy(words + count, session.words, session.word_count * sizeof *words);
-    char **environment = environment_for_python(launch.python != NULL);
-    signals_restore();
+    char **environment = environment_for_python(launch.python != NULL, variable);
     execute(words, environment);
+}
+
+/* The command in a Python process of its own. */
+_Noreturn void launch_direct(void)
+{
+    signals_restore();
+    launch_program(NULL);
 }
 
 _Noreturn void launch_switchboard(const char *folder)

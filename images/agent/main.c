@@ -1,6 +1,6 @@
 /*
- * The agent: one remote command, which a switchboard runs; every program in the runtime folder's bin/, which it
- * starts in Python; and the first process of a launcher's container.
+ * The agent: one remote command, which a switchboard runs; mpirt-discover, which a switchboard answers; every other
+ * program in the runtime folder's bin/, which it starts in Python; and the first process of a launcher's container.
  */
 #include "agent.h"
 
@@ -9,6 +9,8 @@ int main(int argc, char **argv, char **environment)
     launch_find(argc, argv, environment);
     if (launch_is_init())
         init_run(session.words);
+    if (launch_is_discover())
+        discover_run();
     signals_begin();
     if (!launch_may_use_switchboard())
         launch_direct();

@@ -34,6 +34,12 @@ const char *problem_text(void)
     return problem.bytes;
 }
 
+/* There may just be no folder. */
+bool problem_is_worth_telling(void)
+{
+    return problem_weight > 0;
+}
+
 static void note_error(const char *path)
 {
     int error = errno;

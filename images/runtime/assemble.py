@@ -46,7 +46,7 @@ _ARCHITECTURES = {"aarch64": "arm64", "x86_64": "amd64"}
 # The packages of which something is in the folder.
 _DISTRIBUTED = (
     "libc6", "libexpat1", "libffi8", "libgcc-s1", "libpython3.11-stdlib", "libssl3", "libyaml-0-2",
-    "python3-click", "python3-yaml", "python3.11-minimal", "zlib1g",
+    "python3-click", "python3-psutil", "python3-yaml", "python3.11-minimal", "zlib1g",
 )  # fmt: skip
 
 # Programs that are of no use without packages which the folder doesn't have.
@@ -55,8 +55,10 @@ _NOT_FOR_LAUNCHERS = frozenset({"mpirt-controller"})
 _AGENTS = ("ssh", "kubexec.sh")
 # What pip's script becomes the agent by is no use where the agent itself is called.
 _DIRECT = "mpirt.rsh.direct:main"
-# What agents start, and nobody else.
-_SWITCHBOARD = ("mpirt-switchboard", "mpirt.rsh.switchboard.main:main")
+# The same of the one that asks the switchboard.
+_DISCOVER = "mpirt.discover.main:main"
+# What only agents start.
+_SWITCHBOARD = ("mpirt-switchboard", "mpirt.cli.switchboard:main")
 # The agent's file by itself, without Python.
 _INIT = "mpirt-init"
 _INSTALLER = "mpirt-runtime-install"
@@ -71,16 +73,16 @@ sys.exit({function}())
 
 
 def add_python(folder: Path) -> None:
-    """Python, its libraries and its loader, click and PyYAML."""
+    """Python, its libraries and its loader, and the packages that mpirt uses."""
     lib = folder / "lib"
     lib.mkdir(parents=True)
     _copy(Path(f"/usr/bin/{_VERSION}"), lib / "python")
     compile_tree(_STDLIB, lib / _VERSION, leave_out=is_left_out)
     _add_extensions(_STDLIB / "lib-dynload", lib / _VERSION / "lib-dynload")
-    for package in ("click", "yaml"):
-        compile_tree(_PACKAGES / package, lib / "site-packages" / package)
-    for extension in sorted((_PACKAGES / "yaml").glob("*.so")):
-        _copy(extension, lib / "site-packages/yaml" / extension.name)
+    for package in ("click", "psutil", "yaml"):
+        compile_tree(_PACKAGES / package, lib / "site-packages" / package, leave_out=is_left_out)
+        for extension in sorted((_PACKAGES / package).glob("*.so")):
+            _copy(extension, lib / "site-packages" / package / extension.name)
     _add_libraries([lib / "python", *sorted(lib.rglob("*.so"))], lib)
     _add_licences(folder)
 
@@ -114,7 +116,8 @@ def add_mpirt(folder: Path, project: Path) -> None:
 def programs_of(scripts: Mapping[str, str]) -> Mapping[str, str]:
     """Names in bin/ and the function of each: those that pip would install, and those that launchers want."""
     own = {name: entry for name, entry in scripts.items() if name not in _NOT_FOR_LAUNCHERS}
-    return {**own, **dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT), _INSTALLER: "mpirt_install:main"}
+    agents = dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT)
+    return {**own, **agents, "mpirt-discover": _DISCOVER, _INSTALLER: "mpirt_install:main"}
 
 
 def compile_tree(source: Path, target: Path, *, leave_out: Callable[[Path], bool] | None = None) -> None:

@@ -14,11 +14,9 @@ from collections.abc import Sequence
 import click
 
 from mpirt import names
-from mpirt.cli.env import env
-from mpirt.cli.hosts import hosts
+from mpirt.cli.launchers import env, hosts, shims
 from mpirt.cli.ps.command import ps
 from mpirt.cli.scale.command import scale
-from mpirt.cli.shims import shims
 from mpirt.errors import ExitCode, MpirtError
 
 # As the shell reports a program that SIGINT or SIGPIPE ended.

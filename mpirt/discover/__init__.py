@@ -1,6 +1,6 @@
 """
 mpirt-discover: the hosts that a job may use at this moment, read from live pods.
 
-main.py is the program. pods.py, discovery.py, selection.py, options.py and patience.py only compute; source.py is
-where pods come from, drivers.py and ownjob.py look at the surroundings.
+main.py is the program. discovery.py, options.py, patience.py and answer.py only compute; job.py asks for pods,
+drivers.py looks at the processes around the call, output.py is what the user sees while it takes longer.
 """

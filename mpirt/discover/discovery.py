@@ -1,22 +1,149 @@
 """
-From pods to hosts.
+From pod objects to hosts, without I/O.
 
-Owns: the decision which pods are hosts, in which order, with how many slots, and why each of the others is not. No
-I/O, no clock: what it is told is all it knows.
+Owns: reading a pod once, into the few values that a decision is made of; which pods are hosts, in which order,
+with how many slots; and why each of the others is not.
 """
 
 from __future__ import annotations
 
-from mpirt import names
-from mpirt.errors import NotReady, SpecError
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from mpirt import names, podobjects
+from mpirt.errors import NotReady, PeerError, SpecError
 from mpirt.hosts import Host, parse_count
+from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+Object = Mapping[str, object]
 
-    from mpirt.discover.pods import Pod
+_ROLE_LABELS = (
+    names.ROLE_LABEL,
+    names.KUBEFLOW_ROLE_LABEL,
+    names.KUBEFLOW_REPLICA_LABEL,
+    names.KUBEFLOW_V1_ROLE_LABEL,
+)
+# What every container says before it runs, and so nothing about why it doesn't.
+_ON_ITS_WAY = ("ContainerCreating", "PodInitializing")
+_ENDED = ("Succeeded", "Failed")
+
+
+class Owner(Value):
+    """The one object that made a pod and looks after it."""
+
+    kind: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class Container(Value):
+    """What matters of a container."""
+
+    name: str
+    gpus: tuple[tuple[str, str], ...]
+    """Names and limits of its GPUs, as they are written."""
+
+
+class Pod(Value):
+    """A pod at one moment. Slots are kept as text: they need be valid only where the pod is used."""
+
+    name: str
+    labels: Mapping[str, str]
+    owner: Owner | None
+    generated: bool
+    """Whether a controller made it and gave it its name, which shows when that is gone, too."""
+    deleting: bool
+    draining: bool
+    disruption: str
+    """Why it is to be disrupted, as EvictionByEvictionAPI; empty when it isn't."""
+    ready: bool
+    waits_for: str
+    """Why it isn't Ready, in a few words."""
+    slots: str | None
+    """The annotation's text."""
+    containers: tuple[Container, ...]
+    main_container: str
+    """The one that `kubectl exec` takes, where an annotation names it."""
+    created: str
+    """When it was made, as the API server writes it: later is greater."""
+    ended: bool
+    """Whether nothing of it will run any more."""
+
+    @property
+    def role(self) -> str:
+        """What its labels call it, in lower case: worker, launcher, or nothing."""
+        return next((self.labels[label].lower() for label in _ROLE_LABELS if label in self.labels), "")
+
+    def container(self, wanted: str = "") -> Container:
+        """The container of that name, else the main one, else the first."""
+        by_name = {each.name: each for each in reversed(self.containers)}
+        first = self.containers[0] if self.containers else Container("", ())
+        return by_name.get(wanted or self.main_container, first)
+
+
+def read_pod(body: Object) -> Pod:
+    """A pod as the API server has it. Raises PeerError."""
+    metadata, spec, status = table(body, "metadata"), table(body, "spec"), table(body, "status")
+    name = text(metadata, "name")
+    if not name:
+        raise PeerError("a pod in the API server's list has no name")
+    annotations = table(metadata, "annotations")
+    conditions = podobjects.conditions(status)
+    ready = podobjects.holds(conditions, "Ready")
+    return Pod(
+        name=name,
+        labels={label: found for label, found in table(metadata, "labels").items() if isinstance(found, str)},
+        owner=_owner(metadata),
+        generated=bool(text(metadata, "generateName")),
+        deleting=bool(text(metadata, "deletionTimestamp")),
+        draining=annotations.get(names.DRAINING_ANNOTATION, "false") != "false",
+        disruption=podobjects.disruption(conditions),
+        ready=ready,
+        waits_for="" if ready else _waits_for(spec, status, conditions),
+        slots=text(annotations, names.SLOTS_ANNOTATION) if names.SLOTS_ANNOTATION in annotations else None,
+        containers=tuple(Container(text(row, "name"), tuple(_gpus(row))) for row in rows(spec, "containers")),
+        main_container=text(annotations, names.DEFAULT_CONTAINER_ANNOTATION),
+        created=text(metadata, "creationTimestamp"),
+        ended=text(status, "phase") in _ENDED,
+    )
+
+
+def _owner(metadata: Object) -> Owner | None:
+    row = podobjects.controller(metadata)
+    return Owner(text(row, "kind"), text(row, "name"), text(row, "uid")) if row else None
+
+
+def _gpus(container: Object) -> Iterator[tuple[str, str]]:
+    for name, limit in table(table(container, "resources"), "limits").items():
+        if name.endswith(podobjects.GPU_SUFFIX):
+            yield name, str(limit)
+
+
+def _waits_for(spec: Object, status: Object, conditions: Mapping[str, Object]) -> str:
+    phase = text(status, "phase") or "no phase yet"
+    scheduled = conditions.get("PodScheduled", {})
+    if text(scheduled, "status") == "False":
+        return text(scheduled, "reason") or "not scheduled"
+    if phase in _ENDED:
+        reason = text(status, "reason")
+        return f"{phase}: {reason}" if reason else phase
+    containers = [*rows(status, "initContainerStatuses"), *rows(status, "containerStatuses")]
+    reasons = [reason for row in containers if (reason := _reason(row))]
+    if reasons:
+        return next((reason for reason in reasons if reason not in _ON_ITS_WAY), reasons[0])
+    if phase != "Running":
+        return phase
+    return "its node is not heard of" if podobjects.is_cut_off(conditions, spec) else "not Ready"
+
+
+def _reason(container: Object) -> str:
+    state = table(container, "state")
+    return text(table(state, "waiting"), "reason") or (
+        "" if container.get("ready") is True else text(table(state, "terminated"), "reason")
+    )
 
 
 # An annotation may hold 256 KB.
@@ -32,10 +159,12 @@ class Criteria(Value):
     """The controller revision that pods must have; empty for any."""
     own_pod: str = ""
     """The pod that the launcher runs in; it is a host only if it is called a worker."""
+    container: str = ""
+    """The container that runs the commands, where the user names it."""
 
 
 class LeftOut(Value):
-    """A pod that is no host, and why."""
+    """A worker that is not a host, and why."""
 
     pod: str
     reason: str
@@ -110,8 +239,9 @@ def slots_of(pod: Pod, criteria: Criteria) -> int:
         return criteria.slots
     if pod.slots is not None:
         return _number(f"pod {pod.name}: annotation {names.SLOTS_ANNOTATION}", pod.slots, least=1)
-    place = f"pod {pod.name}: container {pod.container}: limit of"
-    return sum(_number(f"{place} {name}", limit, least=0) for name, limit in pod.gpus) or 1
+    used = pod.container(criteria.container)
+    place = f"pod {pod.name}: container {used.name}: limit of"
+    return sum(_number(f"{place} {name}", limit, least=0) for name, limit in used.gpus) or 1
 
 
 def _number(field: str, text: str, *, least: int) -> int:
@@ -145,4 +275,4 @@ def _check_one_job(workers: Sequence[Pod], asked: str) -> None:
 
 
 def _with_owner(pod: Pod) -> str:
-    return f"{pod.owner or 'nobody'}'s pod {pod.name}"
+    return f"pod {pod.name} of {pod.owner or 'no owner'}"

@@ -1,12 +1,12 @@
 """
-Is this the first call of a job?
+Whether a call is the first one of its horovodrun, and how patient it is therefore.
 
-Owns: finding the horovodrun that calls us, by its place among our ancestors, and the mark that its first call
+Owns: finding the horovodrun, by its place among the ancestors of the call, and the mark that its first call
 leaves.
 
-horovodrun calls us by a shell below a process of its own, so it is looked for upwards in /proc. The mark is an
-empty file named by its process id and start, in a folder that only we may enter. Where no folder can be written,
-the age of horovodrun decides. Where there is no horovodrun at all, nobody knows.
+horovodrun calls mpirt-discover by a shell below a process of its own, so it is looked for upwards in /proc. The
+mark is an empty file named by its process id and start, in a folder that only this user may enter. Where no folder
+can be written, the age of horovodrun decides. Where there is no horovodrun at all, it is not known.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator, Mapping, Sequence
 
+from mpirt.discover.options import Options
+from mpirt.discover.patience import Patience
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
+# For how long a refusal by the API server may be one that passes.
+_REFUSALS_PASS = 10.0
 _PROGRAM = b"horovodrun"
 _MODULE = b"horovod.runner"
-# Interpreter, its options, and then the program: nobody names a job's own file so far in front.
+# Interpreter, its options, and then the program. The words of a job's own program come later.
 _WORDS = 4
 # A shell, a supervisor, a shell: four or so.
 _MOST_ANCESTORS = 64
@@ -40,9 +41,9 @@ class Driver(Value):
     age: float
 
 
-def find_driver(proc: str = "/proc") -> Driver | None:
-    """The nearest horovodrun among our ancestors."""
-    for pid, fields in _ancestors(proc):
+def find_driver(parent: int, proc: str = "/proc") -> Driver | None:
+    """The nearest horovodrun: this process, or one of its ancestors."""
+    for pid, fields in _ancestors(parent, proc):
         words = _read(f"{proc}/{pid}/cmdline").split(b"\0")[:_WORDS]
         if any(word.rpartition(b"/")[2] == _PROGRAM or word.startswith(_MODULE) for word in words):
             started = int(fields[_START])
@@ -51,8 +52,7 @@ def find_driver(proc: str = "/proc") -> Driver | None:
     return None
 
 
-def _ancestors(proc: str) -> Iterator[tuple[int, list[bytes]]]:
-    pid = os.getppid()
+def _ancestors(pid: int, proc: str) -> Iterator[tuple[int, list[bytes]]]:
     for _ in range(_MOST_ANCESTORS):
         fields = _read(f"{proc}/{pid}/stat").rpartition(b")")[2].split()
         if pid <= 0 or len(fields) <= _START:
@@ -117,9 +117,55 @@ class Mark:
 
 
 def _is_ours(place: str) -> bool:
-    """Whether it is a folder of our own that nobody else can enter: anybody can make one in /tmp."""
+    """Whether it is a folder of our own that no other user can enter: every user can make one in /tmp."""
     try:
         found = os.lstat(place)
     except OSError:
         return False
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+class Call(Value):
+    """How a call is to be answered."""
+
+    patience: Patience
+    mark: Mark | None = None
+    """What to leave for the calls after it, if it is the first."""
+    has_hosts: bool = False
+    """Whether the job has been found before, so that no pods at all means no hosts."""
+
+    def is_over(self) -> None:
+        """The calls after it are not the first."""
+        if self.mark is not None:
+            self.mark.make()
+
+
+def call_by(parent: int, options: Options, environ: Mapping[str, str]) -> Call:
+    """
+    The call that the process `parent` makes.
+
+    horovodrun ends the job when its first call fails, and only warns about later failures.
+    """
+    seconds, first = options.seconds, options.first_seconds
+    if options.waits:
+        return Call(
+            Patience(
+                options.wait_seconds, seconds, enough=options.wait, insists=True, retries=True,
+                refusals_pass=_REFUSALS_PASS,
+            )
+        )  # fmt: skip
+    if not first:
+        return Call(Patience(seconds, seconds))
+    driver = find_driver(parent)
+    if driver is None:
+        # It may be the first call or not. So it waits for a host, but within the deadline of a later one.
+        return Call(Patience(seconds, seconds, enough=1, retries=True))
+    mark = Mark(driver, folders(environ))
+    if mark.is_there():
+        return Call(Patience(seconds, seconds), has_hosts=True)
+    if not mark.can_be_made():
+        first -= driver.age
+        if first <= 0:
+            return Call(Patience(seconds, seconds))
+    patience = Patience(max(seconds, first), seconds, enough=1, retries=True, refusals_pass=_REFUSALS_PASS)
+    return Call(patience, mark=mark)

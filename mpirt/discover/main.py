@@ -1,8 +1,9 @@
 """
-mpirt-discover: prints the hosts that a job may use at this moment.
+mpirt-discover: prints the hosts that a job may use at this moment, by a request to the API server.
 
 Owns: the assembly, the one place where an error becomes a line and a code, and the help. What is imported here
-horovodrun pays for every second; a test pins it.
+horovodrun pays for every second while no switchboard answers; a test pins it. images/agent/discover.c asks the
+switchboard first, and starts this program where that has no answer.
 
 Nothing is printed until everything is known, and then all of it at once.
 """
@@ -12,35 +13,27 @@ from __future__ import annotations
 import os
 import sys
 import time
-from functools import cache
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from mpirt import names
-from mpirt.discover.alarm import Alarm
-from mpirt.discover.boardpods import BoardPods
-from mpirt.discover.discovery import Criteria, check_older_have_ended, discover
-from mpirt.discover.drivers import Mark, find_driver, folders
-from mpirt.discover.options import read_options, wants_text
-from mpirt.discover.ownjob import job_at_hand, job_of_pod, own_pod
-from mpirt.discover.patience import Patience, ask, missing
-from mpirt.discover.progress import Progress, say
-from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
+from mpirt.discover.answer import criteria_of, hosts_among, is_verbose, remarks
+from mpirt.discover.discovery import Found, check_older_have_ended
+from mpirt.discover.drivers import Call, call_by
+from mpirt.discover.job import ApiPods, job_at_hand, job_of_pod, own_pod
+from mpirt.discover.options import Options, read_options, wants_text
+from mpirt.discover.output import Alarm, Progress, say
+from mpirt.discover.patience import ask
+from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.hosts import render
+from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mpirt.discover.discovery import Found
-    from mpirt.discover.options import Options
-    from mpirt.discover.source import Pods
-    from mpirt.kubeapi.deadline import Deadline
-    from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.http import Api
 
 _INTERRUPTED = 130
 _STDOUT = 1
-_REFUSALS_PASS = 10.0
+# More than the switchboard is asked for.
+_LONGEST_QUESTION = 2.0
 
 _HELP = """\
 Usage: mpirt-discover [options]
@@ -127,11 +120,12 @@ def _main(words: Sequence[str]) -> int:
         alarm.off()
 
 
-def _answer(words: Sequence[str], environ: Mapping[str, str], alarm: Alarm) -> bytes:
+def _answer(words: Sequence[str], environ: MutableMapping[str, str], alarm: Alarm) -> bytes:
     """What is to be printed."""
+    spent, why = _asked_before(environ)
     match wants_text(words):
         case "":
-            return _hosts(read_options(words, environ), environ, alarm)
+            return _hosts(read_options(words, environ), environ, alarm, spent=spent, why=why)
         case "--help":
             return _HELP.encode()
         case _:
@@ -141,73 +135,39 @@ def _answer(words: Sequence[str], environ: Mapping[str, str], alarm: Alarm) -> b
             return f"{names.DISCOVER} {version('mpirt')}\n".encode()
 
 
-class Call(Value):
-    """How this call is to be answered."""
-
-    patience: Patience
-    mark: Mark | None = None
-    """What to leave for the calls after it, if it is the first."""
-    has_hosts: bool = False
-    """Whether the job has been found before, so that no pods at all means no hosts."""
+def _asked_before(environ: MutableMapping[str, str]) -> tuple[float, str]:
+    """How many seconds the question to the switchboard has taken, and why that has no answer, if there is one."""
+    begun, _, why = environ.pop(names.ASKED_VARIABLE, "").partition(" ")
+    spent = time.monotonic() - int(begun) / 1000 if begun.isdecimal() else 0.0
+    return min(max(spent, 0.0), _LONGEST_QUESTION), why
 
 
-def _hosts(options: Options, environ: Mapping[str, str], alarm: Alarm) -> bytes:
-    call = _call(options, environ)
-    alarm.set(call.patience.seconds)
-    verbose = options.verbose or environ.get(names.LOG_VARIABLE) == "debug"
+def _hosts(
+    options: Options, environ: Mapping[str, str], alarm: Alarm, *, spent: float = 0.0, why: str = ""
+) -> bytes:
+    call = call_by(os.getppid(), options, environ)
+    alarm.set(call.patience.seconds, spent=spent)
+    verbose = is_verbose(options, environ)
+    if verbose and why:
+        say(f"pods from the API server: {why}")
     progress = Progress(every=verbose)
     try:
-        found = _find(options, environ, call, progress, tell=say if verbose else _say_nothing)
+        found = _find(options, environ, call, progress, spent=spent)
     finally:
         progress.clear()
-        if call.mark is not None:
-            call.mark.make()
-    if verbose:
-        for each in found.left_out:
-            say(f"left out: {each}")
-    elif not found.hosts and call.patience.enough:
-        say(f"no hosts: {missing(found, call.patience.enough)}")
+        call.is_over()
+    for line in remarks(found, call, verbose=verbose):
+        say(line)
     return render(found.hosts, options.form).encode()
 
 
-def _call(options: Options, environ: Mapping[str, str]) -> Call:
-    """Know whether horovodrun calls for the first time: it ends the job when that fails."""
-    seconds, first = options.seconds, options.first_seconds
-    if options.wait or options.after is not None:
-        return Call(
-            Patience(
-                options.wait_seconds, seconds, enough=options.wait, insists=True, retries=True,
-                refusals_pass=_REFUSALS_PASS,
-            )
-        )  # fmt: skip
-    if not first:
-        return Call(Patience(seconds, seconds))
-    driver = find_driver()
-    if driver is None:
-        # Nobody knows, so it does the one and the other: it waits for a host, within the deadline.
-        return Call(Patience(seconds, seconds, enough=1, retries=True))
-    mark = Mark(driver, folders(environ))
-    if mark.is_there():
-        return Call(Patience(seconds, seconds), has_hosts=True)
-    if not mark.can_be_made():
-        first -= driver.age
-        if first <= 0:
-            return Call(Patience(seconds, seconds))
-    patience = Patience(max(seconds, first), seconds, enough=1, retries=True, refusals_pass=_REFUSALS_PASS)
-    return Call(patience, mark=mark)
-
-
-def _find(
-    options: Options, environ: Mapping[str, str], call: Call, progress: Progress, *, tell: Callable[[str], None]
-) -> Found:
+def _find(options: Options, environ: Mapping[str, str], call: Call, progress: Progress, *, spent: float) -> Found:
     host = own_pod(environ)
     selection = options.selection or job_at_hand(environ, host)
     endpoint = find_endpoint(environ)
     namespace = options.namespace or endpoint.namespace
-    container = environ.get(names.CONTAINER_VARIABLE, "")
-    api = cache(lambda: _api_pods(endpoint, namespace, container))
-    pods = BoardPods(environ, namespace, api, container=container, tell=tell)
-    criteria = Criteria(slots=options.slots, revision=options.revision, own_pod=host)
+    pods = ApiPods(Api(Dialer(endpoint)), namespace)
+    criteria = criteria_of(options, environ, host)
 
     def question(deadline: Deadline) -> Found:
         nonlocal selection
@@ -216,24 +176,12 @@ def _find(
         if options.after is not None:
             check_older_have_ended(pods.select(options.after, deadline), options.own)
         selected = pods.select(selection, deadline)
-        if not selected and not call.has_hosts and (options.wait or options.after is None):
-            raise NoPod(f"{selection.asked}: no pod in namespace {namespace} belongs to it; is the name right?")
-        return discover(selected, criteria, asked=selection.asked)
+        return hosts_among(selected, selection, namespace=namespace, options=options, criteria=criteria, call=call)
 
-    return ask(question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell)
-
-
-def _api_pods(endpoint: Endpoint, namespace: str, container: str) -> Pods:
-    # They bring TLS, which an answer of the switchboard does without.
-    from mpirt.discover.source import ApiPods  # noqa: PLC0415
-    from mpirt.kubeapi.dial import Dialer  # noqa: PLC0415
-    from mpirt.kubeapi.http import Api  # noqa: PLC0415
-
-    return ApiPods(Api(Dialer(endpoint)), namespace, container=container)
-
-
-def _say_nothing(_line: str) -> None:
-    """Nobody wants to know."""
+    return ask(
+        question, call.patience, clock=time.monotonic, sleep=time.sleep, jitter=_jitter, tell=progress.tell,
+        spent=spent,
+    )  # fmt: skip
 
 
 def _print(data: bytes) -> None:

@@ -1,26 +1,81 @@
 """
-The words of the command line.
+What is asked for: the words of the command line, and which pods belong to the job that they name.
 
-Owns: the options, their values and the checks on them, and how they and the environment's variables agree. No I/O.
+Owns: the options, their values and the checks on them; how they and the environment's variables agree; and the
+label selectors for each way to name a job, so that the API server does the filtering. No I/O.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from mpirt import names
-from mpirt.discover.selection import by_job, by_selector, by_stateful_set
+from mpirt.discover.discovery import Pod
 from mpirt.errors import SpecError, UsageError
 from mpirt.hosts import Form, parse_count
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+# Which controllers label pods with their job's name: ours; mpi-operator v2beta1, training-operator; mpi-operator
+# v1.
+JOB_LABELS = (names.JOB_LABEL, names.KUBEFLOW_JOB_LABEL, names.KUBEFLOW_V1_JOB_LABEL)
 
-    from mpirt.discover.selection import Selection
+_IN_A_NAME = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+_NAME_LIMIT = 63
+
+
+class Selection(Value):
+    """Pods, as they are asked for: one request for each of the label selectors."""
+
+    asked: str
+    """What was asked for, and by what, for messages: `--job train`."""
+    selectors: tuple[str, ...]
+    stateful_set: str = ""
+    """Only pods that this one controls; no label says so."""
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether a pod that has the labels belongs to it."""
+        if not self.stateful_set:
+            return True
+        owner = pod.owner
+        return owner is not None and (owner.kind, owner.name) == ("StatefulSet", self.stateful_set)
+
+
+def by_job(name: str, *, origin: str, labels: tuple[str, ...] = JOB_LABELS) -> Selection:
+    """The pods of a job, by whichever of the labels its controller sets."""
+    checked = _name(name, origin)
+    return Selection(f"{origin} {checked}", tuple(f"{label}={checked}" for label in labels))
+
+
+def by_stateful_set(name: str, *, origin: str) -> Selection:
+    """The pods of a StatefulSet. All pods of StatefulSets have the label, so it needs no right to read those."""
+    checked = _name(name, origin)
+    return Selection(f"{origin} {checked}", (names.POD_NAME_LABEL,), stateful_set=checked)
+
+
+def by_selector(text: str, *, origin: str) -> Selection:
+    """The pods with these labels. The API server judges the text; an empty one would mean every pod there is."""
+    if not text.strip():
+        raise UsageError(f"{origin} is empty: expected a label selector, as app=train")
+    return Selection(f"{origin} {text.strip()}", (text.strip(),))
+
+
+def by_own_labels(labels: Mapping[str, str], *, origin: str) -> Selection | None:
+    """The job that a launcher's own labels name; None where they name none."""
+    for label in JOB_LABELS:
+        if name := labels.get(label):
+            return by_job(name, origin=f"{origin}: {label}", labels=(label,))
+    return None
+
+
+def _name(name: str, origin: str) -> str:
+    if not name or len(name) > _NAME_LIMIT or name.strip(_IN_A_NAME):
+        raise UsageError(f"{origin} {name[:80]!r}: expected a name of letters, digits, hyphens, dots, at most 63")
+    return name
+
 
 DEFAULT_SECONDS = 4.0
 DEFAULT_FIRST_SECONDS = 60.0
-# kubectl-delivery waited for ever; a person who is asked to wait longer than this has gone home.
+# kubectl-delivery waited for ever; no user waits longer than this.
 DEFAULT_WAIT_SECONDS = 600.0
 _LONGEST_SECONDS = 7 * 86400.0
 
@@ -42,7 +97,7 @@ class Options(Value):
     """What was asked for."""
 
     selection: Selection | None
-    """None: find the job by ourselves."""
+    """None: the job of the launcher pod that it runs in."""
     namespace: str
     slots: int | None
     form: Form
@@ -59,6 +114,11 @@ class Options(Value):
     """Pods of which those that are older than our own have to end first."""
     own: str = ""
     """The name of our own pod; known where it is needed."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is asked to wait, for workers or for the end of older pods."""
+        return bool(self.wait) or self.after is not None
 
 
 def wants_text(words: Sequence[str]) -> str:
@@ -111,7 +171,7 @@ def _read(words: Iterator[str]) -> Iterator[tuple[str, str]]:
                 raise UsageError(f"{name} needs a value, as in: {name} VALUE")
             yield name, found
         else:
-            raise UsageError(f"{word[:80]!r} is no option of {names.DISCOVER}; see --help")
+            raise UsageError(f"{word[:80]!r} is not an option of {names.DISCOVER}; see --help")
 
 
 def _selection(given: Mapping[str, str]) -> Selection | None:

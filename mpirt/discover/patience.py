@@ -10,18 +10,16 @@ after which the hosts stay what they were.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from mpirt.backoff import Backoff
+from mpirt.discover.discovery import Found
 from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
 from mpirt.kubeapi.answers import Overloaded, TimedOut
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mpirt.discover.discovery import Found
-
-    Clock = Callable[[], float]
+Clock = Callable[[], float]
 
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 1.0
@@ -31,7 +29,7 @@ _SHOWN = 8
 
 
 class Patience(Value):
-    """What to be content with, and for how long not to be."""
+    """Which answer is good enough, and how long to ask for it."""
 
     seconds: float
     """For everything."""
@@ -58,21 +56,23 @@ def ask(
     sleep: Callable[[float], None],
     jitter: Clock,
     tell: Callable[[str], None],
+    spent: float = 0.0,
 ) -> Found:
     """
-    Ask until the answer is good enough or the time is over. `tell` hears why it goes on.
+    Ask until the answer is good enough or the time is over, of which some may be `spent`.
 
-    Whoever minds the time may end a question or a pause with TimedOut: what was known before counts then.
+    `tell` hears why it goes on. An alarm may end a question or a pause with TimedOut: what was known before counts
+    then.
     """
-    whole = Deadline(patience.seconds, clock=clock)
+    whole = Deadline(patience.seconds - spent, clock=clock)
+    backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE, jitter)
     refused_since: float | None = None
-    made = 0
     before: Found | MpirtError | None = None
     while True:
         outcome = _outcome(question, whole.within(patience.each))
         now = clock()
         refused_since = (now if refused_since is None else refused_since) if isinstance(outcome, Refused) else None
-        if _is_final(outcome, patience, 0.0 if refused_since is None else now - refused_since):
+        if is_final(outcome, patience, 0.0 if refused_since is None else now - refused_since):
             return _settled(outcome, patience, before)
         asked, left = pause_asked_for(outcome), whole.left() - _LAST_CHANCE
         if left <= asked:
@@ -80,11 +80,10 @@ def ask(
         before = outcome
         try:
             tell(str(outcome) if isinstance(outcome, MpirtError) else missing(outcome, patience.enough))
-            sleep(min(max(asked, _pause(made, jitter)), left))
+            sleep(min(max(asked, backoff.next()), left))
         except TimedOut:
             # A busy machine made the pause longer than all the time that was left.
             return _settled(outcome, patience, None)
-        made += 1
 
 
 def _outcome(question: Callable[[Deadline], Found], deadline: Deadline) -> Found | MpirtError:
@@ -94,14 +93,15 @@ def _outcome(question: Callable[[Deadline], Found], deadline: Deadline) -> Found
         return error
 
 
-def _is_final(outcome: Found | MpirtError, patience: Patience, refused_for: float) -> bool:
+def is_final(outcome: Found | MpirtError, patience: Patience, refused_for: float = 0.0) -> bool:
+    """Whether another question would not be worth its while."""
     if not isinstance(outcome, MpirtError):
         return len(outcome.hosts) >= patience.enough
     return not pause_asked_for(outcome) and not (patience.retries and may_pass(outcome, patience, refused_for))
 
 
 def _settled(outcome: Found | MpirtError, patience: Patience, before: Found | MpirtError | None) -> Found:
-    """Make do with what there is. A last question that had too little time leaves the answer before it."""
+    """The result at the end of the time. A last question that had too little of it leaves the answer before it."""
     if isinstance(outcome, TimedOut) and before is not None:
         outcome = before
     if isinstance(outcome, MpirtError):
@@ -119,12 +119,12 @@ def may_pass(error: MpirtError, patience: Patience, refused_for: float) -> bool:
 
 
 def pause_asked_for(outcome: Found | MpirtError) -> float:
-    """How long an API server that has too much to do wants to be left alone."""
+    """How many seconds an overloaded API server asks to wait."""
     return (outcome.failure.retry_after or 0.0) if isinstance(outcome, Overloaded) else 0.0
 
 
 def missing(found: Found, enough: int) -> str:
-    """Who is missing, and why, in one line."""
+    """Which workers are missing, and why, in one line."""
     shown = [str(each) for each in found.left_out[:_SHOWN]]
     if len(found.left_out) > _SHOWN:
         shown.append(f"{len(found.left_out) - _SHOWN} more")
@@ -132,8 +132,3 @@ def missing(found: Found, enough: int) -> str:
     if absent > 0:
         shown.append(f"{absent} not created yet")
     return f"{len(found.hosts)} of {enough} workers are Ready; {', '.join(shown)}"
-
-
-def _pause(made: int, jitter: Clock) -> float:
-    """Doubling from one to the next, a quarter of it left to chance: launchers start by the hundred."""
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(made, 10))) * (0.75 + jitter() / 4))

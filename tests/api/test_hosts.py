@@ -120,7 +120,9 @@ def test_two_stateful_sets_are_two_jobs(namespace: Namespace, account: str) -> N
     ended = run(namespace, "--job", "train", account=account)
 
     assert (ended.code, ended.output) == (241, "")
-    assert "two jobs match: StatefulSet other's pod other-0 and StatefulSet worker's pod worker-0" in ended.errors
+    assert (
+        "two jobs match: pod other-0 of StatefulSet other and pod worker-0 of StatefulSet worker" in ended.errors
+    )
     assert look(namespace, account).hosts == ["worker-0:1"]
 
 

@@ -17,12 +17,12 @@ from pathlib import Path, PurePosixPath
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-_BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"})
+_BASE = frozenset({"backoff", "errors", "hosts", "names", "objects", "podobjects", "values"})
 
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "backoff": frozenset(),
     "errors": frozenset(),
-    "framing": frozenset({"errors", "values"}),
     "names": frozenset(),
     "values": frozenset(),
     "hosts": frozenset({"errors", "values"}),
@@ -32,12 +32,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),
-    "boards": frozenset({"errors", "framing", "names", "objects", "podobjects", "values"}),
     "kubeapi": _BASE,
-    "rsh": _BASE | {"account", "agent", "boards", "framing", "keeper", "kubeapi", "launchenv"},
-    "discover": _BASE | {"boards", "framing", "kubeapi"},
+    "rsh": _BASE | {"account", "agent", "keeper", "kubeapi", "launchenv"},
+    "discover": _BASE | {"agent", "kubeapi"},
     "controller": _BASE | {"account", "keeper", "kubeapi", "launchenv"},
-    "cli": _BASE | {"boards", "framing", "kubeapi", "launchenv", "rsh", "discover"},
+    "cli": _BASE | {"kubeapi", "launchenv", "rsh", "discover"},
 }
 
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are
@@ -73,6 +72,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
 USERS: Mapping[str, str] = {
     "click": "mpirt/cli/",
     "kubernetes": "mpirt/controller/cluster/link.py",
+    "psutil": "mpirt/rsh/switchboard/processes.py",
     "prometheus_client": "mpirt/controller/monitoring/metrics.py",
     "rich": "mpirt/cli/ps/live.py",
     "urllib3": "mpirt/controller/cluster/link.py",

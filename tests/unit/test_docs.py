@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from benchmarks.__main__ import cli as benchmarks
-from mpirt.cli.env import LAUNCHERS
+from mpirt.cli.launchers import LAUNCHERS
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ExitCode

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpirt.errors import PeerError
-from mpirt.framing import HEADER, Frame, FrameReader, frame, header, read_header
+from mpirt.rsh.protocol.framing import HEADER, Frame, FrameReader, frame, header, read_header
 
 ONE = b"\x03\x02\0\0\x07\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01ab"
 LONG = b"\x04\x2c\x01\0" + bytes(12) + b"x" * 300

@@ -1,20 +1,22 @@
 """
-What `mpirt ps` knows: switchboards, their commands, and what /proc adds to them.
+What `mpirt ps` knows: switchboards, their commands, what these use, and how busy they are.
 
-Owns: the document of `mpirt ps --json`, both ways, and the order of commands. No I/O.
+Owns: the document of `mpirt ps --json`, both ways; the order of commands; and the rate of `mpirt ps --watch`: CPU
+time per time, and which command of an earlier look is which. No I/O, no clock.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mpirt.errors import PeerError
 from mpirt.objects import rows as table_rows
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, fields, read_board
 
+NOTHING = "-"
 # Longer numbers are none.
 _DIGITS = 18
 
@@ -121,3 +123,38 @@ def _usage(body: Mapping[str, object], cpu: str, memory: str) -> Usage:
         seconds if isinstance(seconds, int | float) else None,
         size if isinstance(size, int) else None,
     )
+
+
+class Rates:
+    """How busy each command was between the last two measurements of it."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[float, tuple[float, float]]] = {}
+        self._rates: dict[Hashable, float] = {}
+
+    def look(self, rows: Iterable[Row]) -> None:
+        """Take a new answer."""
+        earlier, rates, self._last, self._rates = self._last, self._rates, {}, {}
+        for row in rows:
+            key, cpu, measured = _key(row), row.command.cpu, row.command.measured
+            if cpu is None or measured is None:
+                continue
+            self._last[key] = cpu, measured
+            before, when = earlier.get(key, (cpu, measured))
+            if when == measured:
+                # The keeper was not asked again.
+                self._rates |= {key: rates[key]} if key in rates else {}
+            elif cpu >= before:
+                # From the earliest moment of the one to the latest of the other: no command gets more than there
+                # is.
+                self._rates[key] = (cpu - before) / (measured[1] - when[0])
+
+    def text(self, row: Row) -> str:
+        """Its rate: 100% is one processor."""
+        rate = self._rates.get(_key(row))
+        return NOTHING if rate is None else f"{rate:.0%}"
+
+
+def _key(row: Row) -> Hashable:
+    command = row.command
+    return command.agent, command.namespace, command.pod, command.command

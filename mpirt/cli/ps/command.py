@@ -17,12 +17,11 @@ import click
 from mpirt import names
 from mpirt.cli.ps import table
 from mpirt.cli.ps.boards import ORDERS, Board, ordered, rows_of, write
-from mpirt.cli.ps.format import Format
+from mpirt.cli.ps.table import Format
 from mpirt.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpirt.cli.ps.local import Local
-    from mpirt.cli.ps.remote import Remote
+    from mpirt.cli.ps.sources import Local, Remote
 
 _NOTHING = "no commands are running (no switchboard)"
 _PAUSE, _REMOTE_PAUSE = 1.0, 5.0
@@ -102,13 +101,10 @@ def _check(*, form: str | None, as_json: bool, live: bool, only_for_job: bool, j
 
 
 def _source(job: str | None, *, namespace: str, context: str) -> Local | Remote:
-    # Each brings what the other does not need.
+    from mpirt.cli.ps.sources import Local, Remote  # noqa: PLC0415  brings what no other command needs
+
     if job is not None:
-        from mpirt.cli.ps.remote import Remote  # noqa: PLC0415
-
         return Remote(job, os.environ, namespace=namespace, context=context)
-    from mpirt.cli.ps.local import Local  # noqa: PLC0415
-
     return Local(os.environ, _warn)
 
 

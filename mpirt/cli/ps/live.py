@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mpirt.cli.ps.boards import Board, Row, ordered, rows_of
-from mpirt.cli.ps.rates import Rates
+from mpirt.cli.ps.boards import Board, Rates, Row, ordered, rows_of
 from mpirt.cli.ps.table import COLUMNS, NUMBERS, cells, cut, printable, summary
 from mpirt.errors import ConfigError, MpirtError, UsageError
 
@@ -35,7 +34,7 @@ _RATE, _RATE_AT = "%CPU", COLUMNS.index("CPU") + 1
 
 
 def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
-    """Show what `ask` answers until somebody has enough of it. The first answer may raise MpirtError."""
+    """Show what `ask` answers until the user ends it. The first answer may raise MpirtError."""
     check()
     from rich.console import Console  # noqa: PLC0415  only a live view needs it
     from rich.live import Live  # noqa: PLC0415
@@ -50,7 +49,7 @@ def watch(ask: Callable[[], list[Board]], *, by: str, pause: float) -> None:
         while True:
             rows = ordered(rows_of(boards), by)
             if not problem:
-                rates.look(rows, time.monotonic())
+                rates.look(rows)
             live.update(_screen(console, boards, rows, rates, by=by, problem=problem), refresh=True)
             if _ended_within(max(pause, len(rows) / _ASKED_PER_SECOND)):
                 return
@@ -107,7 +106,7 @@ def _single_keys() -> Iterator[None]:
 
 
 def _ended_within(seconds: float) -> bool:
-    """Whether somebody wants it to end, within that time."""
+    """Whether the user ends it within that time."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         if select.select([_STDIN], [], [], left)[0]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mpirt.cli.scale.changes import API_VERSION
+from mpirt.cli.scale.progress import API_VERSION
 from mpirt.errors import NoPod, Refused, UsageError
 from mpirt.kubeapi.answers import JsonObject, NotFound
 from mpirt.kubeapi.asks import Ask

@@ -1,21 +1,24 @@
 """
-The pods of a watched set, kept for whoever asks for all of them.
+The pods of a watched set, kept for questions about all of them.
 
-Owns: the pods as the watch tells of them, from the moment somebody wants them; whether all of them are there; and
-which label selectors the labels of these pods can decide. No I/O.
+Owns: the pods as the watch reports them, from the first question on; whether all of them are there; and which
+label selectors the labels of these pods can decide. What is kept of a pod is decided by the function that is
+handed in. No I/O.
 """
 
 from __future__ import annotations
 
 import re
 
-from mpirt.boards.podlist import pod_text
 from mpirt.kubeapi.listwatch import Kind, News
 from mpirt.objects import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from mpirt.objects import Body
 
     Labels = Mapping[str, object]
     # Names and values of labels; None is any value.
@@ -29,16 +32,17 @@ _OPERATORS = ("in", "notin")
 
 
 class KeptPods:
-    """Nothing, until somebody wants them."""
+    """Nothing, until there is a question."""
 
-    __slots__ = ("_is_wanted", "_pods", "is_complete")
+    __slots__ = ("_is_wanted", "_keep", "_pods", "is_complete")
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[Body], Any]) -> None:
+        self._keep = keep
         self.forget()
 
     def forget(self) -> None:
-        """Keep nothing, and nothing of what will be told."""
-        self._pods: dict[str, tuple[Labels, str]] = {}
+        """Keep nothing, and nothing of what will be reported."""
+        self._pods: dict[str, tuple[Labels, Any]] = {}
         self._is_wanted = self.is_complete = False
         """`is_complete`: whether these are all, as of the last news."""
 
@@ -47,13 +51,13 @@ class KeptPods:
         self._is_wanted = True
 
     def take(self, news: News) -> None:
-        """What the watch of the set tells."""
+        """Take what the watch reports."""
         if not self._is_wanted:
             return
         match news.kind:
             case Kind.SEEN:
                 body = news.pod or {}
-                self._pods[news.name] = table(body, "metadata", "labels"), pod_text(body)
+                self._pods[news.name] = table(body, "metadata", "labels"), self._keep(body)
             case Kind.GONE:
                 self._pods.pop(news.name, None)
             case Kind.LISTED:
@@ -63,8 +67,8 @@ class KeptPods:
             case Kind.REFUSED:
                 self.forget()
 
-    def select(self, watched: str, selectors: Sequence[str]) -> list[str]:
-        """Those that one of the selectors finds, as JSON, where covers() holds."""
+    def select(self, watched: str, selectors: Sequence[str]) -> list[Any]:
+        """What is kept of the pods that one of the selectors finds, where covers() holds."""
         if watched in selectors:
             return [pod for _, pod in self._pods.values()]
         wanted = [terms for selector in selectors if (terms := _terms(selector)) is not None]

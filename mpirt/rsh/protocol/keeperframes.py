@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 
-from mpirt import framing, keeper
+from mpirt import keeper
 from mpirt.errors import PeerError
-from mpirt.framing import Frame, FrameReader
+from mpirt.rsh.protocol import framing
+from mpirt.rsh.protocol.framing import Frame, FrameReader
 from mpirt.values import Value
 
 TYPE_CHECKING = False

@@ -40,7 +40,7 @@ class Connected(Running):
     __slots__ = (
         "_api_heard", "_asked_api", "_awaits_usage", "_can_attach", "_channels", "_entrance", "_findings",
         "_holding", "_is_listening", "_jitter", "_liveness", "_nonce", "_protocol", "_reattaching", "_talk",
-        "_usage", "_usage_asked", "_was_started",
+        "_usage", "_usage_asked", "_usage_measured", "_was_started",
     )
     # fmt: on
 
@@ -76,6 +76,7 @@ class Connected(Running):
         self._was_started = False
         self._can_attach = holding.patience.lease > 0
         self._usage: Usage | None = None
+        self._usage_measured: tuple[float, float] | None = None
         self._usage_asked = now - USAGE_EVERY
         self._awaits_usage = False
 
@@ -122,6 +123,11 @@ class Connected(Running):
     def usage(self) -> Usage | None:
         """What the command's processes use, as the keeper said last on this connection."""
         return self._usage
+
+    @property
+    def usage_measured(self) -> tuple[float, float] | None:
+        """Between which moments the keeper has measured it: the question and the answer."""
+        return self._usage_measured
 
     @property
     def awaits_usage(self) -> bool:
@@ -241,7 +247,7 @@ class Connected(Running):
 
     def _drop_connection(self) -> None:
         self._talk.disconnect()
-        self._channels = self._entrance = self._usage = None
+        self._channels = self._entrance = self._usage = self._usage_measured = None
         self._awaits_usage = False
         self._actions.append(events.HangUp())
 
@@ -305,8 +311,9 @@ class Connected(Running):
             self._usage_asked, self._awaits_usage = now, True
             self._tell(self._talk.ask_usage())
 
-    def _used(self, usage: Usage | None) -> None:
+    def _used(self, usage: Usage | None, now: float) -> None:
         self._usage, self._awaits_usage = usage, False
+        self._usage_measured = self._usage_asked, now
 
     # Time
 

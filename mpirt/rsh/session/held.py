@@ -138,7 +138,7 @@ class Held(Connected):
             case conversation.Attached() if self._reattaching is not None:
                 self._attached(now)
             case conversation.Used(usage):
-                self._used(usage)
+                self._used(usage, now)
             case conversation.Started(can_attach):
                 self._started(can_attach=can_attach)
             case conversation.Ended():

@@ -145,6 +145,11 @@ class Machine:
         return None
 
     @property
+    def usage_measured(self) -> tuple[float, float] | None:
+        """Between which moments the keeper has measured it: the question and the answer."""
+        return None
+
+    @property
     def awaits_usage(self) -> bool:
         """Whether the keeper was asked for it, and may still answer."""
         return False

@@ -13,15 +13,15 @@ import select
 import socket
 from typing import TYPE_CHECKING
 
-from mpirt.boards.peers import pid_of_peer
 from mpirt.errors import PeerError
-from mpirt.framing import frame
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
+from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session import events
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
+from mpirt.rsh.switchboard.peers import pid_of_peer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +121,7 @@ class AgentLink:
         self.say(line)
 
     def answer(self, kind: Kind, document: bytes) -> None:
-        """Send STATUS, PODS or SETTLED to the client that has asked."""
+        """Send STATUS, DISCOVERED or SETTLED to the client that has asked."""
         self._is_owed = False
         self._say(frames.answer(kind, document))
 
@@ -253,7 +253,7 @@ class AgentLink:
 
     def _is_question(self, kind: Kind) -> bool:
         """Whether it asks something. Who does so does nothing else, and takes each answer first."""
-        is_question = kind in (Kind.STATUS_REQUEST, Kind.PODS_REQUEST, Kind.SETTLED_REQUEST)
+        is_question = kind in (Kind.STATUS_REQUEST, Kind.DISCOVER_REQUEST, Kind.SETTLED_REQUEST)
         is_early = self._has_handed_over or self._is_owed or self._outbox.unsent
         if is_early if is_question else self._is_viewer:
             raise PeerError(f"{kind.name} out of turn from an agent")

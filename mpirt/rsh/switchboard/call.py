@@ -163,6 +163,7 @@ class Call:
             cpu=None if usage is None else usage.cpu,
             memory=None if usage is None else usage.memory,
             processes=None if usage is None else usage.processes,
+            measured=None if phase is None else phase.usage_measured,
         )
 
     @property

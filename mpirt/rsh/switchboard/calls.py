@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters
+from mpirt.rsh.switchboard.discovery import ask
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.status import CommandStatus
 from mpirt.rsh.switchboard.survey import Survey
@@ -20,10 +21,10 @@ from mpirt.rsh.tasks.settings import holding, keepers
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mpirt.boards.protocol import Question
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.session.holding import Holding
     from mpirt.rsh.switchboard.agentlink import AgentLink
+    from mpirt.rsh.switchboard.discovery import Discovery
     from mpirt.rsh.switchboard.frames import Handover
     from mpirt.rsh.watches.followers import Watch
 
@@ -36,10 +37,10 @@ _SLOWEST = 7.0
 class Calls:
     """All commands."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, discovery: Discovery) -> None:
+        self._loop, self._discovery = loop, discovery
         self._keepers = keepers()
-        self._clusters = Clusters(loop)
+        self._clusters = Clusters(loop, discovery.keep)
         self._survey = Survey(loop)
         self._ledger = Ledger()
         self._calls: dict[AgentLink, Call] = {}
@@ -66,9 +67,9 @@ class Calls:
         """How the watches on their pods are."""
         return self._clusters.watches()
 
-    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
-        """Give the pods that somebody asks for, or why they aren't known, now or later."""
-        self._clusters.ask(question, hear)
+    def discover(self, payload: bytes, pid: int, say: Callable[[bytes], None]) -> None:
+        """Answer a DISCOVER_REQUEST of the process `pid`, now or later."""
+        ask(self._discovery, self._clusters, payload, pid, say)
 
     def settle(self, done: Callable[[], None]) -> None:
         """The launcher has ended with 0: note in its account once that can be believed, then call `done`."""

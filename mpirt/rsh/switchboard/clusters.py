@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mpirt.boards.podlist import refusal
-from mpirt.boards.protocol import CLUSTER_VARIABLES, Question
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ApiError
 from mpirt.kubeapi.credentials import StoredCredentials
@@ -25,7 +24,17 @@ from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.watches.followers import Watch
 from mpirt.rsh.watches.podhub import PodHub
+from mpirt.rsh.watches.podquestions import NotKnown, keep_all
 
+if TYPE_CHECKING:
+    from mpirt.objects import Body
+    from mpirt.rsh.watches.podquestions import Hear
+
+# What find_endpoint goes by, as far as it differs among the programs of a launcher.
+_VARIABLES = (
+    "KUBECONFIG", "HOME", "MPIRT_CONTEXT", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
+    "KUBERNETES_SERVICE_PORT_HTTPS", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy",
+)  # fmt: skip
 # A launcher has one; people's own machines a few.
 _MOST = 32
 # An API server that asks for more time than this is asked again all the same: the launchers' own time runs.
@@ -38,7 +47,9 @@ _Key = tuple[object, ...]
 class Cluster:
     """An API server, who we are to it, how many dial there, and what it tells of pods."""
 
-    def __init__(self, endpoint: Endpoint, loop: Loop) -> None:
+    def __init__(self, endpoint: Endpoint, loop: Loop, keep: Callable[[Body], Any] = keep_all) -> None:
+        """`keep`: see KeptPods."""
+        self._keep = keep
         self.dialer = Dialer(endpoint)
         self.gate = Gate()
         self._loop = loop
@@ -72,16 +83,16 @@ class Cluster:
         selector = given_scope(environ)
         key = (namespace, selector)
         if key not in self._hubs:
-            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
+            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter, keep=self._keep)
         return self._hubs[key]
 
-    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
-        """Give the pods that somebody asks for, or why they aren't known, now or later."""
-        for (namespace, _), hub in self._hubs.items():
-            if namespace == question.namespace and hub.may_know(question.selectors):
-                hub.ask(question.selectors, hear)
+    def ask(self, namespace: str, selectors: Sequence[str], hear: Hear) -> None:
+        """Give the pods that label selectors find, or why these aren't known, later. Raises NotKnown."""
+        for (watched, _), hub in self._hubs.items():
+            if watched == namespace and hub.may_know(selectors):
+                hub.ask(selectors, hear)
                 return
-        hear(refusal("no watch covers these pods"))
+        raise NotKnown("no watch covers these pods")
 
     def watches(self) -> Iterator[Watch]:
         """How its watches are."""
@@ -119,8 +130,9 @@ class Turn:
 class Clusters:
     """Those that were asked for."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, keep: Callable[[Body], Any] = keep_all) -> None:
+        """`keep`: see KeptPods."""
+        self._loop, self._keep = loop, keep
         self._known: dict[_Key, Cluster] = {}
 
     def find(self, environ: Mapping[str, str], context: str) -> Cluster:
@@ -134,26 +146,24 @@ class Clusters:
                 key = (*key, frozenset(environ.items()))
             if len(self._known) >= _MOST:
                 self._known.pop(next(iter(self._known)))
-            found = self._known[key] = Cluster(endpoint, self._loop)
+            found = self._known[key] = Cluster(endpoint, self._loop, self._keep)
         return found
 
-    def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
+    def known(self, environ: Mapping[str, str]) -> Cluster:
         """
-        Give the pods that somebody asks for, or why they aren't known, now or later.
+        The cluster of a program that asks for pods. Raises NotKnown.
 
-        Only of a cluster to which commands are connected, and only by the credentials that they have, too. Where a
-        credential plugin decides about these, nobody can tell.
+        Only one to which commands are connected with the same credentials. Where a credential plugin decides on
+        these, that can't be known.
         """
         try:
-            check(question.environ)
+            check(environ)
         except NotHere as error:
-            hear(refusal(str(error)))
-            return
-        cluster = self._known.get(_key(question.environ, ""))
+            raise NotKnown(str(error)) from error
+        cluster = self._known.get(_key(environ, ""))
         if cluster is None:
-            hear(refusal("no command runs in this cluster with these credentials"))
-        else:
-            cluster.ask(question, hear)
+            raise NotKnown("no command runs in this cluster with these credentials")
+        return cluster
 
     def watches(self) -> list[Watch]:
         """How the watches of all clusters are."""
@@ -178,7 +188,7 @@ def _paths(environ: Mapping[str, str]) -> list[str]:
 def _key(environ: Mapping[str, str], context: str) -> _Key:
     home = environ.get("HOME", "")
     files = _paths(environ) or ([f"{home}/.kube/config"] if home else [])
-    return (context, *(environ.get(name) for name in CLUSTER_VARIABLES), *(_stamp(Path(path)) for path in files))
+    return (context, *(environ.get(name) for name in _VARIABLES), *(_stamp(Path(path)) for path in files))
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mpirt.boards import protocol
-from mpirt.boards.protocol import PROTOCOL
 from mpirt.errors import PeerError
-from mpirt.framing import FrameReader, frame
+from mpirt.rsh.protocol.framing import FrameReader, frame
 
+PROTOCOL = 1
+# A longer answer comes in several frames.
+LARGEST_ANSWER = 1024 * 1024
 LARGEST_HANDOVER = 8 * 1024 * 1024
 LARGEST = 64 * 1024
 LARGEST_RECORD = 8 * 1024
@@ -33,7 +34,7 @@ _HAS_STDIN, _STDIN_ENDED = 1, 2
 class Kind(IntEnum):
     """What a frame is."""
 
-    WELCOME = protocol.WELCOME
+    WELCOME = 1
     DIRECT = 2
     KEEP = 3
     OUT = 4
@@ -43,8 +44,8 @@ class Kind(IntEnum):
     TAKEN = 8
     FINISH = 9
     FOLLOW = 10
-    STATUS = protocol.STATUS
-    PODS = protocol.PODS
+    STATUS = 11
+    DISCOVERED = 12
     SETTLED = 13
 
     HANDOVER = 65
@@ -53,8 +54,8 @@ class Kind(IntEnum):
     SIGNAL = 68
     WRITTEN = 69
     BROKEN = 70
-    STATUS_REQUEST = protocol.STATUS_REQUEST
-    PODS_REQUEST = protocol.PODS_REQUEST
+    STATUS_REQUEST = 71
+    DISCOVER_REQUEST = 72
     SETTLED_REQUEST = 73
 
 
@@ -96,9 +97,8 @@ def finish(code: int) -> bytes:
 
 
 def answer(kind: Kind, document: bytes) -> bytes:
-    """STATUS, PODS and SETTLED: as many frames as it takes, and an empty one."""
-    largest = protocol.LARGEST_ANSWER
-    pieces = (document[at : at + largest] for at in range(0, len(document), largest))
+    """STATUS, DISCOVERED and SETTLED: as many frames as it takes, and an empty one."""
+    pieces = (document[at : at + LARGEST_ANSWER] for at in range(0, len(document), LARGEST_ANSWER))
     return b"".join(frame(kind, piece) for piece in (*pieces, b""))
 
 
@@ -138,17 +138,14 @@ def read_handover(payload: bytes) -> Handover:
     signals, at = _counted(payload, at)
     kept, at = _counted(payload, at)
     stdin, at = _counted(payload, at)
-    (words,) = _unpack_from(_U32, payload, at)
-    (variables,) = _unpack_from(_U32, payload, at + _U32.size)
-    texts = payload[at + 2 * _U32.size :].split(b"\0")
-    if len(texts) != 2 + words + variables + 1 or texts.pop() or len(signals) > MOST_SIGNALS:
-        raise PeerError("an agent's HANDOVER does not hold what it says")
-    called, folder, *rest = (text.decode(errors="surrogateescape") for text in texts)
+    if len(signals) > MOST_SIGNALS:
+        raise PeerError(f"{len(signals)} signals in a HANDOVER: {MOST_SIGNALS} are the most")
+    (called, folder), words, environ = _read_strings(payload, at, first=2)
     return Handover(
         called,
         folder,
-        tuple(rest[:words]),
-        dict(_variable(text) for text in rest[words:]),
+        words,
+        environ,
         has_stdin=bool(flags & _HAS_STDIN),
         stdin_ended=bool(flags & _STDIN_ENDED),
         generation=generation,
@@ -160,9 +157,32 @@ def read_handover(payload: bytes) -> Handover:
     )
 
 
-def _variable(text: str) -> tuple[str, str]:
-    name, _, given = text.partition("=")
-    return name, given
+def read_discover_request(payload: bytes) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The words of mpirt-discover, and those of its variables that matter. Raises PeerError."""
+    _, words, environ = _read_strings(payload, 0, first=0)
+    return words, environ
+
+
+def discovered(code: int, output: bytes, errors: bytes) -> bytes:
+    """The payload of DISCOVERED: what to write, and the code to end with."""
+    return struct.pack("<BBI", 1, code, len(output)) + output + errors
+
+
+def refused(why: str) -> bytes:
+    """The payload of DISCOVERED where the API server has to be asked."""
+    return b"\0" + why.encode(errors="replace")
+
+
+def _read_strings(payload: bytes, at: int, *, first: int) -> tuple[list[str], tuple[str, ...], Mapping[str, str]]:
+    """The number of words and of variables, then strings, each ended by NUL: `first` others, words, variables."""
+    (words,) = _unpack_from(_U32, payload, at)
+    (variables,) = _unpack_from(_U32, payload, at + _U32.size)
+    texts = payload[at + 2 * _U32.size :].split(b"\0")
+    if len(texts) != first + words + variables + 1 or texts.pop():
+        raise PeerError("an agent's frame does not hold the strings that it announces")
+    found = [text.decode(errors="surrogateescape") for text in texts]
+    pairs = (text.partition("=") for text in found[first + words :])
+    return found[:first], tuple(found[first : first + words]), {name: given for name, _, given in pairs}
 
 
 def _counted(payload: bytes, at: int) -> tuple[bytes, int]:
@@ -184,4 +204,4 @@ def _unpack_from(layout: struct.Struct, payload: bytes, at: int) -> tuple[int, .
     try:
         return layout.unpack_from(payload, at)
     except struct.error:
-        raise PeerError("an agent's HANDOVER is cut off") from None
+        raise PeerError("an agent's frame is cut off") from None

@@ -1,7 +1,8 @@
 """
 The switchboard's process: started by an agent, with the listening socket as descriptor 3.
 
-Owns: putting the parts together, and the end. What goes wrong here is in the file that an agent has made stderr.
+Owns: putting the parts together, and the end. The program is mpirt/cli/switchboard.py, which hands in what answers
+mpirt-discover. What goes wrong here is in the file that an agent has made stderr.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpirt import names
-from mpirt.boards.protocol import read_question
 from mpirt.errors import ExitCode, our_mistake
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
@@ -31,6 +31,7 @@ from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, docum
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from mpirt.rsh.switchboard.discovery import Discovery
     from mpirt.rsh.switchboard.frames import Handover
     from mpirt.rsh.switchboard.status import CommandStatus
 
@@ -44,7 +45,7 @@ _DESCRIPTORS_EACH = 3
 _TURNED_AWAY_AT_ONCE = 8
 
 
-def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
+def main(discovery: Discovery, *, idle_seconds: float = IDLE_SECONDS) -> int:
     """Serve agents until there have been none for a while."""
     os.umask(0o077)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -58,17 +59,19 @@ def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
         return 2
     # None of what was imported is ever garbage.
     gc.freeze()
-    Switchboard(listener, folder, idle_seconds=idle_seconds).run()
+    Switchboard(listener, folder, discovery, idle_seconds=idle_seconds).run()
     return 0
 
 
 class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
-    def __init__(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
+    def __init__(
+        self, listener: socket.socket, folder: Path, discovery: Discovery, *, idle_seconds: float
+    ) -> None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._loop = Loop(self._failed, grain=_GRAIN)
-        self._calls = Calls(self._loop)
+        self._calls = Calls(self._loop, discovery)
         self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()
         self._started = time.time()
@@ -127,8 +130,8 @@ class Switchboard:
     def _asked(self, viewer: AgentLink, kind: Kind, payload: bytes) -> None:
         self._newcomers.discard(viewer)
         self._viewers.add(viewer)
-        if kind is Kind.PODS_REQUEST:
-            self._calls.ask(read_question(payload), lambda pods: viewer.answer(Kind.PODS, pods))
+        if kind is Kind.DISCOVER_REQUEST:
+            self._calls.discover(payload, viewer.pid or 0, lambda answer: viewer.answer(Kind.DISCOVERED, answer))
         elif kind is Kind.SETTLED_REQUEST:
             self._calls.settle(lambda: viewer.answer(Kind.SETTLED, b""))
         else:
@@ -182,7 +185,3 @@ def _version() -> str:
         return version("mpirt")
     except PackageNotFoundError:
         return ""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

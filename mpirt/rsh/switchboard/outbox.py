@@ -10,7 +10,7 @@ from collections import deque
 
 from mpirt import names
 from mpirt.errors import PeerError
-from mpirt.framing import frame, header
+from mpirt.rsh.protocol.framing import frame, header
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind

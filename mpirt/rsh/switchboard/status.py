@@ -56,6 +56,8 @@ class CommandStatus:
     """Bytes of memory that they use."""
     processes: int | None
     """How many they are."""
+    measured: tuple[float, float] | None
+    """Between which moments of CLOCK_MONOTONIC the keeper has measured them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,11 @@ def read_document(text: str | bytes) -> tuple[BoardStatus, list[CommandStatus]]:
 
 
 def read_board(found: object) -> tuple[BoardStatus, list[CommandStatus]]:
-    """The document as it is within another one. Raises PeerError."""
+    """The document, as a part of another one. Raises PeerError."""
     if not isinstance(found, Mapping):
         raise PeerError("the switchboard's status is not an object")
     watches = tuple(_made(WatchStatus, row) for row in _rows(found, "watches"))
-    commands = [_made(CommandStatus, row) for row in _rows(found, "commands")]
+    commands = [_made(CommandStatus, _with_interval(row)) for row in _rows(found, "commands")]
     return _made(BoardStatus, {**found, "watches": watches}), commands
 
 
@@ -119,6 +121,15 @@ def _rows(found: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise PeerError(f"the switchboard's status has no {name}: it is of another version of mpirt")
     return rows
+
+
+def _with_interval(row: Mapping[str, object]) -> Mapping[str, object]:
+    match row:
+        case {"measured": [int() | float() as begin, int() | float() as end]}:
+            return {**row, "measured": (begin, end)}
+        case {"measured": None}:
+            return row
+    return {name: found for name, found in row.items() if name != "measured"}
 
 
 def _made(kind: type[_T], row: Mapping[str, object]) -> _T:

@@ -1,8 +1,8 @@
 """
-What the commands use in their pods, for those who look.
+What the commands use in their pods, for `mpirt ps`.
 
-Owns: asking the keepers, a few at a time, and when those who look get their answer: once every keeper has
-answered, or after half a second. While nobody looks, no keeper is asked.
+Owns: asking the keepers, a few at a time, and when the viewers get their answer: once every keeper has answered,
+or after half a second. Without a viewer no keeper is asked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AT_ONCE = 50
 
 
 class Survey:
-    """One question to all keepers at a time. It is a clock of the loop while somebody waits for the end of it."""
+    """One question to all keepers at a time. It is a clock of the loop while a viewer waits for its end."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -42,7 +42,7 @@ class Survey:
         self._until = FOR_EVER
 
     def begin(self, commands: Iterable[Command], done: Callable[[], None]) -> None:
-        """Call `done` when it is over. Who comes while it is under way shares it."""
+        """Call `done` when it is over. A viewer that comes while it is under way shares it."""
         if not self._waiting:
             self._to_ask = deque(commands)
             self._awaited.clear()

@@ -23,17 +23,20 @@ from mpirt.rsh.pod.scope import EVERYTHING, scope_of
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch
-from mpirt.rsh.watches.podquestions import PodQuestions
+from mpirt.rsh.watches.podquestions import PodQuestions, keep_all
 from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from mpirt.kubeapi.deadline import Clock
     from mpirt.kubeapi.dial import Dialer
+    from mpirt.objects import Body
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.ports.loop import Loop
+    from mpirt.rsh.watches import podquestions
     from mpirt.rsh.watches.followers import Hear
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
@@ -61,13 +64,14 @@ class PodHub:
         *,
         jitter: Callable[[], float],
         clock: Clock = time.monotonic,
+        keep: Callable[[Body], Any] = keep_all,
     ) -> None:
-        """Without a `selector` the labels of the first pod that is followed tell one."""
+        """Without a `selector` the labels of the first pod that is followed name one. See KeptPods for `keep`."""
         self._loop, self._dialer, self._namespace, self._given = loop, dialer, namespace, selector
         self._jitter, self._clock = jitter, clock
         self._pods: dict[str, Followed] = {}
         self._fresh: dict[Follower, None] = {}
-        self._questions = PodQuestions()
+        self._questions = PodQuestions(keep)
         self._alone = 0
         self._scout: Followed | None = None
         self._begin_again()
@@ -91,8 +95,8 @@ class PodHub:
         """Whether all pods that these label selectors find are in scope."""
         return self._link is not None and covers(self._selector or EVERYTHING, selectors)
 
-    def ask(self, selectors: Sequence[str], hear: Callable[[bytes], None]) -> None:
-        """Give all pods of label selectors that it may know, or why not, when what has come by now is read."""
+    def ask(self, selectors: Sequence[str], hear: podquestions.Hear) -> None:
+        """Give all pods of label selectors that it may know, or why not, once all that has come is read."""
         self._questions.ask(selectors, hear)
         self._loop.touch(self)
 

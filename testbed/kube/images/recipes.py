@@ -240,7 +240,7 @@ SSHD = SshRecipe(
 RUNTIME = RuntimeRecipe(
     name="runtime",
     suite="bookworm",
-    packages=("python3", "python3-click", "python3-yaml"),
+    packages=("python3", "python3-click", "python3-psutil", "python3-yaml"),
 )
 
 CONTROLLER = ControllerRecipe(

@@ -98,7 +98,7 @@ def _settings() -> dict[str, str]:
 def put_mpirt(namespace: Namespace, pod: str, texts: Mapping[str, bytes] | None = None) -> None:
     """Put mpirt and its programs where pip, and `mpirt shims`, would, as compiled as they are, and texts."""
     programs = {path: _script(program).encode() for path, program in _PROGRAMS.items()}
-    library = {f"{_LIBRARY}/mpirt": _installed("mpirt")}
+    library = {f"{_LIBRARY}/{package}": _installed(package) for package in ("mpirt", "psutil")}
     files.put_all(namespace, pod, programs=programs, texts=texts or {}, folders=library)
 
 

@@ -30,10 +30,6 @@ class Boarded:
         """Ask for the job of these tests."""
         return self.run("--selector", "mpirt.dev/job=train", *words, **environ)
 
-    def directly(self, *words: str) -> Ended:
-        """The same, by the API server."""
-        return self.job(*words, MPIRT_SWITCHBOARD="off")
-
     def warm(self, *words: str) -> Ended:
         """Ask until the switchboard answers."""
 

@@ -141,7 +141,9 @@ class TestInputThatIsWrong:
         ended = program.run("--job", "train")
 
         assert (ended.code, ended.output) == (241, "")
-        assert ended.line.startswith("--job train: two jobs match: StatefulSet v's pod v-0 and nobody's pod w-0;")
+        assert ended.line.startswith(
+            "--job train: two jobs match: pod v-0 of StatefulSet v and pod w-0 of no owner;"
+        )
 
     @pytest.mark.parametrize("slots", ["x", "0", "-1", ""])
     def test_slots_that_can_not_be(self, program: Program, slots: str) -> None:
@@ -155,7 +157,7 @@ class TestInputThatIsWrong:
     def test_a_word_that_is_no_option(self, program: Program) -> None:
         ended = program.run("train")
 
-        assert (ended.code, ended.line) == (240, "'train' is no option of mpirt-discover; see --help")
+        assert (ended.code, ended.line) == (240, "'train' is not an option of mpirt-discover; see --help")
         assert program.server.connections == 0
 
 

@@ -8,23 +8,26 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from images import build
+from mpirt import agent
 from testbed.kube.wait import until
 from tests.apiserver.faults import Chunked, Silence, Status, Then
-from tests.apiserver.pods import Pod, pod
+from tests.apiserver.pods import pod
 from tests.protocol.discover.launcher import FROM_THE_API_SERVER, FROM_THE_SWITCHBOARD, Boarded
-from tests.protocol.discover.program import JOB, PATIENCE, Program, worker
-from tests.protocol.imports import imported_by_a_run
+from tests.protocol.discover.program import DISCOVER, JOB, PATIENCE, Program, worker
 from tests.protocol.ps.launchers import Launcher
-from tests.support.imports import SCANNER
 
 # The commit draws some of them. Each shows that a refusal of the switchboard sends the question to the API server;
 # what is refused, and with which words, is in tests/unit/rsh/switchboard/test_clusters.py.
 WHY = pytest.mark.one_in(3)
+
+# The shell stays the parent of what it calls.
+RUN = "import subprocess, sys; sys.exit(subprocess.run(['sh', sys.argv[1]]).returncode)"
 
 HOSTS = "w-0:1\nw-2:4\nw-10:1\n"
 
@@ -43,36 +46,6 @@ def boarded(program: Program, launcher: Launcher) -> Boarded:
     launcher.start("w-0", "exec sleep 600")
     launcher.until(lambda status: status["watches"] and status["watches"][0]["state"] == "watching")
     return Boarded(program, launcher)
-
-
-def changed(one: Pod, *, metadata: dict[str, Any] | None = None, **status: Any) -> Pod:
-    return {**one, "metadata": {**one["metadata"], **(metadata or {})}, "status": {**one["status"], **status}}
-
-
-def owned(name: str, owner: str) -> Pod:
-    reference = {"kind": "StatefulSet", "name": owner, "uid": owner, "controller": True}
-    return changed(pod(name, labels=JOB), metadata={"ownerReferences": [reference]})
-
-
-MANY_KINDS = (
-    worker(1, ready=False),
-    worker(3, draining="since noon"),
-    changed(worker(4), metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
-    changed(
-        worker(5), conditions=[{"type": "Ready", "status": "True"}, {"type": "DisruptionTarget", "status": "True"}]
-    ),
-    changed(worker(6), phase="Failed", reason="Evicted", conditions=[]),
-    changed(
-        worker(7, ready=False),
-        containerStatuses=[{"name": "worker", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}],
-    ),
-    changed(
-        worker(8),
-        conditions=[{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}],
-    ),
-    pod("l-0", labels={**JOB, "mpirt.dev/role": "launcher"}),
-    worker(11, slots="2"),
-)
 
 
 class TestTheAnswer:
@@ -97,39 +70,6 @@ class TestTheAnswer:
         ended = boarded.job(MPIRT_LOG="")
 
         assert (ended.output, ended.errors) == (HOSTS, "")
-
-    @pytest.mark.sample(1)
-    @pytest.mark.parametrize("form", ["horovod", "hostfile", "json"])
-    def test_has_the_same_words_for_pods_of_all_kinds(self, boarded: Boarded, form: str) -> None:
-        boarded.server.world.put(*MANY_KINDS)
-        expected = boarded.directly("--format", form)
-        boarded.warm()
-
-        ended = boarded.job("--format", form)
-
-        assert (ended.code, ended.output) == (0, expected.output)
-        assert ended.errors == FROM_THE_SWITCHBOARD + expected.errors
-        assert expected.errors.count("left out") == 7
-
-    @pytest.mark.sample(1)
-    @pytest.mark.parametrize(
-        ("pods", "code"),
-        [
-            pytest.param([worker(2, slots="x")], 241, id="slots"),
-            pytest.param([owned("w-1", "a"), owned("w-3", "b")], 241, id="two jobs"),
-        ],
-    )
-    def test_has_the_same_words_for_what_is_wrong(self, boarded: Boarded, pods: list[Pod], code: int) -> None:
-        boarded.server.world.put(*pods)
-        expected = boarded.directly()
-        until(
-            lambda: boarded.job().errors.startswith(FROM_THE_SWITCHBOARD), within=PATIENCE, what="the switchboard"
-        )
-
-        ended = boarded.job()
-
-        assert (expected.code, ended.code, ended.output) == (code, code, "")
-        assert ended.errors == FROM_THE_SWITCHBOARD + expected.errors
 
     def test_has_the_same_words_for_no_pods(self, boarded: Boarded) -> None:
         boarded.warm()
@@ -182,6 +122,28 @@ class TestTheAnswer:
         assert (ended.output, ended.errors) == (HOSTS, FROM_THE_SWITCHBOARD)
 
 
+class TestACallOfHorovodrun:
+    def test_is_the_first_one_once(self, boarded: Boarded) -> None:
+        """The mark that the switchboard leaves is the one that Python looks for, and the other way round."""
+        boarded.warm()
+        program, place = boarded.program, {"MPIRT_SWITCHBOARD": str(boarded.launcher.board.folder)}
+        script = program.folder / "horovodrun"
+        call = "mpirt-discover --selector mpirt.dev/job=train"
+        script.write_text(
+            f"#!/bin/sh\n{call}\n{call} --revision other; MPIRT_SWITCHBOARD=off {call} --revision x\n"
+        )
+        script.chmod(0o755)
+        lists = boarded.lists()
+
+        ended = program.start(["python3", "-c", RUN, str(script)], env={**place, "MPIRT_LOG": "debug"})
+
+        # Neither of the later calls waits for a host.
+        assert (ended.code, ended.output) == (0, HOSTS)
+        assert ended.errors.count(FROM_THE_SWITCHBOARD) == 2
+        assert "waiting" not in ended.errors
+        assert boarded.lists() == lists + 1
+
+
 class TestTheApiServerIsAsked:
     def by_the_api_server(self, boarded: Boarded, why: str, *words: str, **environ: str) -> None:
         """After the switchboard has answered, once."""
@@ -226,11 +188,25 @@ class TestTheApiServerIsAsked:
         self.by_the_api_server(boarded, "is relative to the agent's folder", KUBECONFIG=relative)
 
     @pytest.mark.sample(1)
-    @pytest.mark.parametrize("setting", ["off", "sometimes", "/nowhere"])
+    @pytest.mark.parametrize("setting", ["off", "/nowhere"])
     def test_where_no_switchboard_is_wanted_or_found(self, boarded: Boarded, setting: str) -> None:
         ended = boarded.job(MPIRT_SWITCHBOARD=setting)
 
         assert (ended.output, ended.errors) == (HOSTS, "")
+
+    def test_where_the_folder_of_switchboards_can_not_be(self, boarded: Boarded) -> None:
+        self.by_the_api_server(boarded, "MPIRT_SWITCHBOARD is neither on nor off", MPIRT_SWITCHBOARD="sometimes")
+
+    @pytest.mark.parametrize("words", [("--wait", "3"), ("--revision", "other")], ids=["told to", "first call"])
+    def test_by_calls_that_wait(self, boarded: Boarded, words: tuple[str, ...]) -> None:
+        boarded.warm()
+        lists = boarded.lists()
+
+        ended = boarded.job(*words, MPIRT_DISCOVER_FIRST_TIMEOUT="60", MPIRT_DISCOVER_TIMEOUT="2")
+
+        assert (ended.code, boarded.lists() > lists) == (0, True)
+        assert ended.errors.startswith(FROM_THE_API_SERVER)
+        assert "wait" in ended.errors.splitlines()[0]
 
     @WHY
     def test_when_the_last_command_has_ended(self, boarded: Boarded) -> None:
@@ -252,9 +228,22 @@ class TestTheApiServerIsAsked:
         boarded.warm()
         os.kill(boarded.launcher.board.process.pid, signal.SIGSTOP)
         try:
-            self.by_the_api_server(boarded, "does not answer within 1 s")
+            self.by_the_api_server(boarded, "does not answer in time")
         finally:
             os.kill(boarded.launcher.board.process.pid, signal.SIGCONT)
+
+    def test_when_the_switchboard_is_stopped_within_the_time_of_the_call(self, boarded: Boarded) -> None:
+        boarded.server.always("list", Silence())
+        os.kill(boarded.launcher.board.process.pid, signal.SIGSTOP)
+        try:
+            ended = boarded.job("--timeout", "1")
+        finally:
+            os.kill(boarded.launcher.board.process.pid, signal.SIGCONT)
+
+        assert (ended.code, ended.output) == (244, "")
+        assert "does not answer in time" in ended.errors.splitlines()[0]
+        # A loaded machine takes a while to start Python.
+        assert ended.seconds < 15
 
     def test_when_the_folder_is_open_to_others(self, boarded: Boarded) -> None:
         boarded.launcher.board.folder.chmod(0o755)
@@ -297,13 +286,11 @@ def _framed(kind: int, payload: bytes) -> bytes:
     return struct.pack("<I12x", len(payload) << 8 | kind) + payload
 
 
-def _pods(document: bytes) -> bytes:
-    return _framed(12, document) + _framed(12, b"")
+def _answered(*pieces: bytes) -> bytes:
+    return b"".join(_framed(12, piece) for piece in (*pieces, b""))
 
 
 WELCOME = _framed(1, struct.pack("<II", 1, 7))
-READY = b'{"metadata":{"name":"x"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
-ONE_HOST = WELCOME + _pods(b'{"form":1,"pods":[' + READY + b"]}")
 
 
 @pytest.fixture
@@ -313,7 +300,8 @@ def place(tmp_path: Path) -> Iterator[Callable[[bytes], Path]]:
     threads = []
 
     def serve(said: bytes) -> None:
-        with listener.accept()[0] as connection:
+        # A client that has read enough hangs up.
+        with listener.accept()[0] as connection, suppress(OSError):
             connection.sendall(said)
             if said.startswith(WELCOME):
                 connection.recv(65536)
@@ -339,20 +327,16 @@ class TestAStrangeSwitchboard:
         [
             pytest.param(b"", "closed the connection", id="nothing"),
             pytest.param(WELCOME, "closed the connection", id="of a version that knows no such question"),
-            pytest.param(_framed(1, struct.pack("<II", 2, 7)), "its protocol is 2", id="another protocol"),
-            pytest.param(b"HTTP/1.1 400 Bad Request\r\n", "a frame of 5264468 bytes", id="something else"),
-            pytest.param(WELCOME + _framed(11, b"{}"), "a frame of type 11", id="another frame"),
-            pytest.param(WELCOME + struct.pack("<I12x", 12 | 0xFFFFFF << 8), "16777215 bytes", id="huge frame"),
-            pytest.param(WELCOME + _framed(12, b'{"form":1'), "closed the connection", id="half an answer"),
-            pytest.param(WELCOME + _pods(b'{"form":1'), "can't be read", id="half a document"),
-            pytest.param(WELCOME + _pods(b"\xff"), "can't be read", id="no text"),
-            pytest.param(WELCOME + _pods(b"[" * 100000), "can't be read", id="too deep"),
-            pytest.param(WELCOME + _pods(b"[]"), "of another version", id="another document"),
-            pytest.param(WELCOME + _pods(b'{"form":2,"pods":[]}'), "of another version", id="another form"),
-            pytest.param(WELCOME + _pods(b'{"form":1,"pods":7}'), "can't be read", id="no list"),
-            pytest.param(WELCOME + _pods(b'{"form":1,"pods":[7]}'), "can't be read", id="no pod"),
-            pytest.param(WELCOME + _pods(b'{"form":1,"pods":[{}]}'), "can't be read", id="no name"),
-            pytest.param(WELCOME + _pods(b'{"form":1,"pods":null,"why":"so"}'), "so", id="no"),
+            pytest.param(_framed(1, struct.pack("<II", 2, 7)), "of another version", id="another protocol"),
+            pytest.param(b"HTTP/1.1 400 Bad Request\r\n", "of another version", id="something else"),
+            pytest.param(WELCOME + _framed(11, b"{}"), "can't be read", id="another frame"),
+            pytest.param(WELCOME + struct.pack("<I12x", 12 | 0xFFFFFF << 8), "can't be read", id="huge frame"),
+            pytest.param(WELCOME + _framed(12, b"\1\0"), "closed the connection", id="half an answer"),
+            pytest.param(WELCOME + _framed(12, b"x" * 2**20) * 8, "can't be read", id="endless answer"),
+            pytest.param(WELCOME + _answered(), "can't be read", id="empty answer"),
+            pytest.param(WELCOME + _answered(b"\1\0\0"), "can't be read", id="short answer"),
+            pytest.param(WELCOME + _answered(b"\1\0\4\0\0\0w-0"), "can't be read", id="half a list"),
+            pytest.param(WELCOME + _answered(b"\0so"), "so", id="no"),
         ],
     )
     def test_is_not_believed(
@@ -364,17 +348,21 @@ class TestAStrangeSwitchboard:
         assert ended.line.startswith("pods from the API server: ")
         assert why in ended.line
 
-    def test_is_heard_where_it_has_pods(self, program: Program, place: Callable[[bytes], Path]) -> None:
-        ended = program.job(env={"MPIRT_SWITCHBOARD": str(place(ONE_HOST))})
+    def test_is_heard_in_pieces_without_any_python(self, program: Program, place: Callable[[bytes], Path]) -> None:
+        said = WELCOME + _answered(b"\1\7\4\0", b"\0\0x:1\n", b"mpirt-discover: so\n")
+        words = [agent.path(build.architecture()), "--discover", "/no/python", "/no/package", "mpirt-discover"]
 
-        assert (ended.output, program.server.connections) == ("x:1\n", 0)
+        ended = program.start([str(word) for word in words], env={"MPIRT_SWITCHBOARD": str(place(said))})
 
-    def test_that_has_pods_spares_a_pod_tls(self, program: Program, place: Callable[[bytes], Path]) -> None:
-        account = program.folder / "account"
-        own = {"HOME": str(program.folder), "MPIRT_SWITCHBOARD": str(place(ONE_HOST))}
-        environ = {**program.environment(program.server.service_account(account)), **own}
-        del environ["KUBECONFIG"]
+        assert (ended.code, ended.output, ended.line) == (7, "x:1\n", "so")
 
-        hosts, code, loaded = imported_by_a_run("mpirt.discover.main", "--job", "x", account=account, env=environ)
+    def test_can_not_make_an_answer_of_it_if_nobody_takes_it(
+        self, program: Program, place: Callable[[bytes], Path]
+    ) -> None:
+        said = WELCOME + _answered(b"\1\0\4\0\0\0x:1\n")
 
-        assert (hosts, code, loaded - SCANNER) == (["x:1"], 0, set())
+        ended = program.start(
+            ["sh", "-c", f"exec {DISCOVER} --job x > /dev/full"], env={"MPIRT_SWITCHBOARD": str(place(said))}
+        )
+
+        assert (ended.code, ended.line) == (255, "the list can't be written to stdout: No space left on device")

@@ -1,7 +1,7 @@
 """
 A launcher: a switchboard's process, stand-in agents, and who asks how they are.
 
-Owns: the bytes of STATUS and of PODS_REQUEST as docs/switchboard.md has them, written a second time.
+Owns: the bytes of STATUS and of DISCOVER_REQUEST as docs/switchboard.md has them, written a second time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from testbed.kube.wait import until
 from tests.apiserver.server import ApiServer
 from tests.protocol.switchboard.agents import PATIENCE, Agent, Board, Command
 
-STATUS, STATUS_REQUEST, PODS_REQUEST = 11, 71, 72
+STATUS, STATUS_REQUEST, DISCOVER_REQUEST = 11, 71, 72
 WELCOME = 1
 
 
@@ -93,10 +93,11 @@ class Launcher:
         return agent.hand_over()
 
     def question(self) -> bytes:
-        """PODS_REQUEST for the pods of the job."""
+        """DISCOVER_REQUEST for the hosts of the job."""
         environ = [f"{name}={self._environ[name]}" for name in ("KUBECONFIG", "HOME")]
-        texts = ["ml", "mpirt.dev/job=train", *environ]
-        return struct.pack("<II", 1, len(environ)) + b"".join(text.encode() + b"\0" for text in texts)
+        words = ["--selector", "mpirt.dev/job=train"]
+        texts = [*words, *environ]
+        return struct.pack("<II", len(words), len(environ)) + b"".join(text.encode() + b"\0" for text in texts)
 
     def hand_over_again(self, agent: Agent) -> Agent:
         """Kill the switchboard; the agent goes on with another one."""

@@ -107,6 +107,7 @@ class TestOfAJob:
         monkeypatch.setenv("KUBECONFIG", str(launcher.server.kubeconfig(launcher.folder)))
         monkeypatch.setenv("MPIRT_SWITCHBOARD", "/nowhere")
         monkeypatch.setenv("MPIRT_CONTAINER", "worker")
+        monkeypatch.setenv("PATH", f"{HERE}:{os.environ['PATH']}")
 
     def test_it_runs_in_its_launcher(self, launcher: Launcher, capsys: Say) -> None:
         running(launcher, "w-3")

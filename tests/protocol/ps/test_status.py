@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import socket
@@ -19,7 +18,7 @@ from tests.apiserver.faults import Silence, Status
 from tests.apiserver.pods import pod
 from tests.apiserver.shell import End
 from tests.protocol.ps.conftest import JOB
-from tests.protocol.ps.launchers import PODS_REQUEST, STATUS_REQUEST, Launcher, Viewer
+from tests.protocol.ps.launchers import DISCOVER_REQUEST, STATUS_REQUEST, Launcher, Viewer
 from tests.protocol.switchboard.agents import HANDOVER, PATIENCE
 
 MIB = 1024 * 1024
@@ -213,24 +212,26 @@ class TestAViewer:
         launcher.until(lambda status: status["watches"] and status["watches"][0]["state"] == "watching")
         greedy = Viewer(launcher.board.folder)
         # The first one is answered at the watch's next turn, which comes after both have been read.
-        greedy.say_at_once((PODS_REQUEST, launcher.question()), (STATUS_REQUEST, b""))
+        greedy.say_at_once((DISCOVER_REQUEST, launcher.question()), (STATUS_REQUEST, b""))
 
         assert greedy.frame()[0] == 0
         greedy.close()
         assert launcher.viewer.status()["sessions"] == 1
 
     def test_that_asks_for_pods_and_how_things_are_gets_both(self, launcher: Launcher) -> None:
-        launcher.viewer.say(PODS_REQUEST, launcher.question())
+        launcher.viewer.say(DISCOVER_REQUEST, launcher.question())
         (kind, pods), end = launcher.viewer.frame(), launcher.viewer.frame()
 
         assert (kind, end) == (12, (12, b""))
-        assert json.loads(pods) == {"form": 1, "pods": None, "why": NO_COMMAND}
+        assert pods == b"\0" + NO_COMMAND.encode()
         assert launcher.viewer.status()["sessions"] == 0
 
-    @pytest.mark.parametrize("payload", [b"", b"\0" * 8, b"\xff" * 40], ids=["nothing", "no namespace", "huge"])
+    @pytest.mark.parametrize(
+        "payload", [b"", b"\1" + b"\0" * 7, b"\xff" * 40], ids=["nothing", "a word is missing", "huge"]
+    )
     def test_that_asks_for_pods_in_another_form_is_left(self, launcher: Launcher, payload: bytes) -> None:
         strange = Viewer(launcher.board.folder)
-        strange.say(PODS_REQUEST, payload)
+        strange.say(DISCOVER_REQUEST, payload)
 
         assert strange.frame()[0] == 0
         strange.close()
@@ -240,7 +241,7 @@ class TestAViewer:
         launcher.until(lambda status: status["watches"] and status["watches"][0]["state"] == "watching")
         before = launcher.viewer.status()["descriptors"]
         hasty = Viewer(launcher.board.folder)
-        hasty.say(PODS_REQUEST, launcher.question())
+        hasty.say(DISCOVER_REQUEST, launcher.question())
         hasty.close()
 
         assert launcher.until(lambda status: status["descriptors"] == before)
@@ -266,7 +267,7 @@ class TestAViewer:
 
     def test_does_not_keep_the_switchboard(self, tmp_path: Path) -> None:
         code = (
-            "import os, sys; os.dup2(int(sys.argv[1]), 3); from mpirt.rsh.switchboard.main import main; "
+            "import os, sys; os.dup2(int(sys.argv[1]), 3); from mpirt.cli.switchboard import main; "
             "sys.exit(main(idle_seconds=0.5))"
         )
         with socket.socket(socket.AF_UNIX) as listener:

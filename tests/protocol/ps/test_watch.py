@@ -88,11 +88,12 @@ class TestALiveView:
     ) -> None:
         launcher.start("w-7", "while :; do :; done", MPIRT_KEEPER="on")
 
-        # On a busy machine it may get next to nothing between two looks, or what it got is seen one look later.
-        shown = terminal.until_shown(lambda shown: any(5 <= rate <= 200 for rate in rates(shown)))
+        # On a busy machine it may get next to nothing between two measurements.
+        shown = terminal.until_shown(lambda shown: any(rate >= 5 for rate in rates(shown)))
 
         assert b"%CPU" in shown
         assert b"w-7" in shown
+        assert max(rates(shown)) <= 100 * (os.cpu_count() or 1)
 
     def test_ends_with_q_and_leaves_the_terminal_as_it_was(self, terminal: Terminal) -> None:
         terminal.until(b"q ends")

@@ -7,7 +7,7 @@ from tests.protocol.rsh.agent import Ground, environment
 from tests.support.imports import ALWAYS, CORES, SCANNER, imported_by
 
 OURS = {
-    "mpirt", "mpirt.errors", "mpirt.framing", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
+    "mpirt", "mpirt.errors", "mpirt.keeper", "mpirt.launchenv", "mpirt.names", "mpirt.values",
     *(f"mpirt.kubeapi{name}" for name in (
         "", ".answers", ".asks", ".channels", ".credentials", ".deadline", ".dial", ".endpoint", ".exchange",
         ".execs", ".frames", ".http", ".jsontext", ".resolve", ".stream", ".tls", ".tlslib", ".upgrade", ".wire",

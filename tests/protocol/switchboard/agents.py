@@ -30,7 +30,7 @@ if listener != 3:
     os.close(listener)
 if descriptors:
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
-from mpirt.rsh.switchboard.main import main
+from mpirt.cli.switchboard import main
 sys.exit(main(idle_seconds=idle_seconds))
 """
 

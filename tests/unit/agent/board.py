@@ -333,11 +333,11 @@ except TimeoutError:
 
 def make_ground(root: Path, program: Path) -> Ground:
     """The package that agents start something of, and nothing that listens."""
-    files = {"mpirt/rsh/direct.py": DIRECT, "mpirt/rsh/switchboard/main.py": BOARD}
+    files = {"mpirt/rsh/direct.py": DIRECT, "mpirt/cli/switchboard.py": BOARD}
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    for folder in ("mpirt", "mpirt/rsh", "mpirt/rsh/switchboard"):
+    for folder in ("mpirt", "mpirt/cli", "mpirt/rsh"):
         (root / folder / "__init__.py").touch()
     return Ground(root, program)
 

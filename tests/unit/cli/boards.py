@@ -16,7 +16,7 @@ UNKNOWN = Usage()
 COMMAND = CommandStatus(
     pod="w-0", node="node-1", namespace="ml", container="worker", command="orted -mca a b", agent=71,
     state="running", started=1700000000.5, age=192.04, stdout=1500, stderr=36, stdin=0, silence=2.5, held=True,
-    generation=0, waiting=0, cpu=75.3, memory=3 * 1024**3, processes=5,
+    generation=0, waiting=0, cpu=75.3, memory=3 * 1024**3, processes=5, measured=(100.0, 100.25),
 )  # fmt: skip
 STATUS = BoardStatus(
     pid=9, started=1700000000.0, version="0.1", sessions=1, queued=0,

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from mpirt.cli.main import main
-from mpirt.cli.ps import local, remote
-from mpirt.discover.pods import Pod, read_pod
+from mpirt.cli.ps import sources
+from mpirt.discover.discovery import Pod, read_pod
 from mpirt.errors import NoPod
-from mpirt.framing import frame
+from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.status import document
@@ -160,7 +160,7 @@ class TestASwitchboard:
     def test_that_does_not_answer_is_said(
         self, folder: Path, serve: Serve, capsys: Say, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local, "PATIENCE", 0.1)
+        monkeypatch.setattr(sources, "PATIENCE", 0.1)
         serve(b"", hangs=True)
 
         assert main(["ps"]) == 244
@@ -206,12 +206,12 @@ class TestALauncher:
             launcher("worker", labels={"mpirt.dev/role": "worker"}),
         ]
 
-        assert remote.choose(pods, "train", "ml").name == "new"
+        assert sources.choose(pods, "train", "ml").name == "new"
 
     def test_of_other_operators_has_their_labels(self) -> None:
         pods = [launcher("it", labels={"training.kubeflow.org/replica-type": "Launcher"})]
 
-        assert remote.choose(pods, "train", "ml").name == "it"
+        assert sources.choose(pods, "train", "ml").name == "it"
 
     @pytest.mark.parametrize(
         ("pods", "said"),
@@ -223,6 +223,6 @@ class TestALauncher:
     )
     def test_that_is_not_there_is_said(self, pods: list[Pod], said: str) -> None:
         with pytest.raises(NoPod) as caught:
-            remote.choose(pods, "train", "ml")
+            sources.choose(pods, "train", "ml")
 
         assert said in str(caught.value)

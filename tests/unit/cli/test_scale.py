@@ -6,8 +6,20 @@ from typing import Any
 
 import pytest
 
-from mpirt.cli.scale.changes import Change, How, read_change, scaler
-from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of, refusal
+from mpirt.cli.scale.progress import (
+    Change,
+    How,
+    Outcome,
+    Steps,
+    aims_at,
+    end_of,
+    has_workers,
+    is_taken_up,
+    outcome_of,
+    read_change,
+    refusal,
+    scaler,
+)
 from mpirt.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.cli.shims import shell_lines
+from mpirt.cli.launchers import shell_lines
 from tests.promises import promise
 
 MPIRT = Path(sys.executable).with_name("mpirt")

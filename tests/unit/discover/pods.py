@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.discover.pods import Pod, read_pod
+from mpirt.discover.discovery import Pod, read_pod
 
 Body = dict[str, Any]
 

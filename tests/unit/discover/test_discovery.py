@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.discover.discovery import Criteria, Found, LeftOut, check_older_have_ended, discover
-from mpirt.discover.pods import Pod
+from mpirt.discover.discovery import Criteria, Found, LeftOut, Pod, check_older_have_ended, discover
 from mpirt.errors import NotReady, SpecError
 from mpirt.hosts import Host
 from tests.unit.discover.pods import WORKERS, condition, labelled, owned, pod
@@ -159,12 +158,12 @@ class TestTwoJobs:
             found(pod("w-0"), owned("v-0", OTHER))
 
         assert str(caught.value) == (
-            "--job train: two jobs match: StatefulSet v's pod v-0 and StatefulSet w's pod w-0; name one with"
+            "--job train: two jobs match: pod v-0 of StatefulSet v and pod w-0 of StatefulSet w; name one with"
             " --statefulset or a narrower --selector"
         )
 
     def test_are_also_one_with_an_owner_and_one_without(self) -> None:
-        with pytest.raises(SpecError, match="nobody's pod x-0"):
+        with pytest.raises(SpecError, match="pod x-0 of no owner"):
             found(pod("w-0"), owned("x-0", None))
 
     def test_pods_without_owners_are_one_job(self) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from mpirt.discover.answer import remarks
 from mpirt.discover.discovery import Found, LeftOut
+from mpirt.discover.drivers import Call
 from mpirt.discover.patience import Patience, ask, missing
 from mpirt.errors import ConfigError, MpirtError, NoPod, NotReady, PeerError, Refused, SpecError, UsageError
 from mpirt.hosts import Host
@@ -184,3 +186,15 @@ def test_of_many_that_are_missing_the_first_are_named() -> None:
     found = Found((), tuple(LeftOut(f"w-{number}", "Pending") for number in range(10)))
 
     assert missing(found, 10).endswith("w-7: Pending, 2 more")
+
+
+class TestWhatIsSaidInTheEnd:
+    LEFT_OUT = Found((Host("w-1", 1),), (LeftOut("w-0", "Pending"),))
+
+    def test_is_why_there_are_no_hosts_where_the_call_waited_for_some(self) -> None:
+        assert remarks(NONE, Call(FIRST), verbose=False) == ["no hosts: 0 of 1 workers are Ready; w-0: Pending"]
+        assert remarks(NONE, Call(PLAIN), verbose=False) == []
+
+    def test_is_nothing_where_there_are_hosts_but_for_who_wants_to_know_all(self) -> None:
+        assert remarks(self.LEFT_OUT, Call(FIRST), verbose=False) == []
+        assert remarks(self.LEFT_OUT, Call(FIRST), verbose=True) == ["left out: w-0: Pending"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.discover.pods import Owner, read_pod
+from mpirt.discover.discovery import Container, Owner, read_pod
 from mpirt.errors import PeerError
 from tests.unit.discover.pods import body, condition, labelled, pod
 
@@ -65,7 +65,8 @@ class TestAPod:
     def test_of_which_nothing_else_is_known_is_not_ready(self) -> None:
         found = read_pod({"metadata": {"name": "w-0"}})
 
-        assert (found.ready, found.waits_for, found.container) == (False, "no phase yet", "")
+        assert (found.ready, found.waits_for) == (False, "no phase yet")
+        assert found.container() == Container("", ())
 
 
 class TestItsRole:
@@ -90,27 +91,24 @@ class TestItsContainer:
     )
 
     def test_is_the_first(self) -> None:
-        found = pod(spec={"containers": self.TWO[:]})
-
-        assert (found.container, found.gpus) == ("", ())
+        assert pod(spec={"containers": list(self.TWO)}).container().name == "side"
 
     def test_is_the_one_that_the_annotation_names(self) -> None:
         annotations = {"kubectl.kubernetes.io/default-container": "main"}
         found = pod(spec={"containers": list(self.TWO)}, metadata={"annotations": annotations})
 
-        assert found.container == "main"
-        assert found.gpus == (("amd.com/gpu", "2"), ("x.org/gpu", "3"))
+        assert found.container() == Container("main", (("amd.com/gpu", "2"), ("x.org/gpu", "3")))
 
     def test_is_the_one_that_was_asked_for(self) -> None:
         annotations = {"kubectl.kubernetes.io/default-container": "main"}
         wanted = body(spec={"containers": list(self.TWO)}, metadata={"annotations": annotations})
 
-        assert read_pod(wanted, container="side").gpus == (("nvidia.com/gpu", "1"),)
+        assert read_pod(wanted).container("side").gpus == (("nvidia.com/gpu", "1"),)
 
     def test_is_the_first_where_there_is_none_by_that_name(self) -> None:
         wanted = body(spec={"containers": list(self.TWO)})
 
-        assert read_pod(wanted, container="other").container == "side"
+        assert read_pod(wanted).container("other").name == "side"
 
 
 class TestWhyItIsNotReady:

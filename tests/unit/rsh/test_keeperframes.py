@@ -6,8 +6,8 @@ import pytest
 
 import mpirt.keeper
 from mpirt.errors import PeerError
-from mpirt.framing import Frame
 from mpirt.rsh.protocol import keeperframes as frames
+from mpirt.rsh.protocol.framing import Frame
 from mpirt.rsh.protocol.keeperframes import Kind
 
 NUMBER = b"\x08\x07\x06\x05\x04\x03\x02\x01"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from mpirt.kubeapi.listwatch import Kind, News
 from mpirt.rsh.pod.kept import KeptPods, covers
+from mpirt.rsh.watches.podquestions import keep_all
 
 JOB = "mpirt.dev/job=a"
 
@@ -23,7 +23,7 @@ def listed(*names: str) -> News:
 
 
 def kept(*news: News, is_wanted: bool = True) -> KeptPods:
-    found = KeptPods()
+    found = KeptPods(keep_all)
     if is_wanted:
         found.want()
     for each in news:
@@ -32,7 +32,7 @@ def kept(*news: News, is_wanted: bool = True) -> KeptPods:
 
 
 def names(found: KeptPods, watched: str = JOB, *selectors: str) -> list[str]:
-    return [json.loads(pod)["metadata"]["name"] for pod in found.select(watched, selectors or (watched,))]
+    return [pod["metadata"].get("name", "") for pod in found.select(watched, selectors or (watched,))]
 
 
 class TestPods:
@@ -77,7 +77,7 @@ class TestPods:
         found.take(seen("w-0", app="x"))
 
         [pod] = found.select(JOB, (JOB,))
-        assert json.loads(pod)["metadata"]["labels"] == {"app": "x"}
+        assert pod["metadata"]["labels"] == {"app": "x"}
 
     def test_that_may_not_be_listed_any_more_are_dropped(self) -> None:
         found = kept(seen("w-0"), listed("w-0"), News(Kind.REFUSED))

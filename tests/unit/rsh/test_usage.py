@@ -42,6 +42,16 @@ class TestAHeldCommand:
         assert run.session.phase.usage == Usage(1.5, 4096, 2)
         assert not run.session.phase.awaits_usage
 
+    def test_has_the_moments_between_which_the_keeper_has_measured(self) -> None:
+        run = running()
+        run.feed(UsageWanted())
+        asked = run.now
+        run.after(0.25)
+
+        run.carry()
+
+        assert run.session.phase.usage_measured == (asked, run.now)
+
     def test_of_which_the_keeper_knows_nothing_has_none_and_awaits_none(self) -> None:
         run = running((0, 0, 0))
         look(run)
@@ -139,3 +149,4 @@ class TestACommandWithoutAKeeper:
         run.feed(Tick(), UsageWanted())
 
         assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
+        assert run.session.phase.usage_measured is None

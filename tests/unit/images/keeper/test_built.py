@@ -11,8 +11,8 @@ import pytest
 
 from images import build
 from mpirt import keeper
-from mpirt.framing import Frame
 from mpirt.rsh.protocol import keeperframes
+from mpirt.rsh.protocol.framing import Frame
 from mpirt.rsh.protocol.keeperframes import Kind
 from tests.unit.images.programs import (
     EXECUTABLE,

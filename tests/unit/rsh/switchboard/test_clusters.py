@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.boards.protocol import Question
 from mpirt.errors import ConfigError, Unreachable
 from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
+from mpirt.rsh.watches.podquestions import NotKnown
 
 
 def kubeconfig(folder: Path, *, host: str = "one", **user: object) -> str:
@@ -146,11 +146,10 @@ class TestARefusal:
 
 
 def answer(clusters: Clusters, environ: dict[str, str]) -> str:
-    """Why the pods of a cluster aren't given at once."""
-    heard: list[bytes] = []
-    clusters.ask(Question("a", ("app=x",), environ), heard.append)
-    [document] = heard
-    return str(json.loads(document)["why"])
+    """Why the pods of a cluster aren't given."""
+    with pytest.raises(NotKnown) as caught:
+        clusters.known(environ).ask("a", ("app=x",), lambda _: None)
+    return str(caught.value)
 
 
 class TestAQuestion:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.framing import Frame
+from mpirt.rsh.protocol.framing import Frame
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Handover, Kind
 
@@ -107,15 +107,15 @@ class TestHandover:
         ids=["none", "few", "odd", "huge"],
     )
     def test_with_other_counts_than_texts_breaks_the_rules(self, words: int, variables: int) -> None:
-        with pytest.raises(PeerError, match="does not hold what it says"):
+        with pytest.raises(PeerError, match="does not hold the strings that it announces"):
             frames.read_handover(handed(b"rsh\0/\0w-0\0", words, variables))
 
     def test_with_an_open_end_breaks_the_rules(self) -> None:
-        with pytest.raises(PeerError, match="does not hold what it says"):
+        with pytest.raises(PeerError, match="does not hold the strings that it announces"):
             frames.read_handover(handed(b"rsh\0/\0w-0\0", 1, 0, tail=b"x"))
 
     def test_with_more_than_64_signals_breaks_the_rules(self) -> None:
-        with pytest.raises(PeerError, match="does not hold what it says"):
+        with pytest.raises(PeerError, match="65 signals in a HANDOVER"):
             frames.read_handover(handed(b"rsh\0/\0w-0\0", 1, 0, signals=bytes(65)))
 
     @pytest.mark.parametrize("length", range(60))
@@ -125,3 +125,29 @@ class TestHandover:
 
         with pytest.raises(PeerError):
             frames.read_handover(whole[:length])
+
+
+REQUEST = b"\x02\0\0\0\x01\0\0\0-l\0a=b\0HOME=/r=\xff\0"
+
+
+class TestACallOfMpirtDiscover:
+    def test_has_words_and_variables(self) -> None:
+        assert frames.read_discover_request(REQUEST) == (("-l", "a=b"), {"HOME": "/r=\udcff"})
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            *(pytest.param(REQUEST[:length], id=f"{length} bytes") for length in range(len(REQUEST))),
+            pytest.param(REQUEST + b"\0", id="more"),
+            pytest.param(b"\xff" * 8 + REQUEST[8:], id="huge counts"),
+        ],
+    )
+    def test_that_is_cut_off_or_counts_wrongly_breaks_the_rules(self, payload: bytes) -> None:
+        with pytest.raises(PeerError, match=r"cut off|does not hold"):
+            frames.read_discover_request(payload)
+
+    def test_is_answered_with_a_list_and_lines_and_a_code(self) -> None:
+        assert frames.discovered(253, b"w-0:1\n", b"so\n") == b"\1\xfd\6\0\0\0w-0:1\nso\n"
+
+    def test_is_refused_with_the_reason(self) -> None:
+        assert frames.refused("so \udcff") == b"\0so ?"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from mpirt.boards.protocol import LARGEST_ANSWER
 from mpirt.errors import PeerError
-from mpirt.framing import frame
+from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session.events import Closed, PodSeen, Tick
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.switchboard.frames import Kind, answer
+from mpirt.rsh.switchboard.frames import LARGEST_ANSWER, Kind, answer
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.switchboard.outbox import Outbox
 from mpirt.rsh.switchboard.status import BoardStatus, CommandStatus, WatchStatus, document, read_document
@@ -22,7 +22,7 @@ from tests.unit.rsh.sessions import Run
 COMMAND = CommandStatus(
     pod="w-0", node="", namespace="ml", container="", command="a\udcff\n", agent=None, state="queued",
     started=1.5, age=2.5, stdout=1, stderr=2, stdin=3, silence=None, held=False, generation=0, waiting=0,
-    cpu=1.5, memory=None, processes=2,
+    cpu=1.5, memory=None, processes=2, measured=(7.0, 7.5),
 )  # fmt: skip
 BOARD = BoardStatus(
     pid=1, started=0.5, version="1", sessions=2, queued=1, watches=(WatchStatus("ml", "", "idle", 0),),
@@ -33,6 +33,11 @@ BOARD = BoardStatus(
 class TestTheDocument:
     def test_is_read_back_as_it_was(self) -> None:
         assert read_document(document(BOARD, [COMMAND, COMMAND])) == (BOARD, [COMMAND, COMMAND])
+
+    def test_may_have_no_measurement(self) -> None:
+        unknown = replace(COMMAND, measured=None)
+
+        assert read_document(document(BOARD, [unknown])) == (BOARD, [unknown])
 
     def test_of_a_later_version_has_more(self) -> None:
         later = json.loads(document(BOARD, [COMMAND]))

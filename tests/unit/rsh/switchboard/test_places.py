@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.boards.places import places
 from mpirt.errors import UsageError
+from mpirt.rsh.switchboard.client import places
 
 
 class TestPlaces:

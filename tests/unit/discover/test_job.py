@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.discover.ownjob import job_at_hand, own_pod, parse_labels
-from mpirt.discover.selection import Selection
+from mpirt.discover.job import job_at_hand, own_pod, parse_labels
+from mpirt.discover.options import Selection
 from mpirt.errors import UsageError
 
 

@@ -1,5 +1,5 @@
 """
-Who is at the other end of a unix socket: as images/common/sockets.c has it.
+Which process is at the other end of a unix socket, as images/common/sockets.c has it.
 
 Owns: whether that is a process of this user and this container. The containers of a pod may share folders, network
 and even processes, and mostly run as the same user.
@@ -7,14 +7,14 @@ and even processes, and mostly run as the same user.
 
 from __future__ import annotations
 
-import _socket
 import errno
 import os
 import select
-import sys
+import socket
+import struct
 
 # Of SO_PEERCRED: pid, uid and gid.
-_CREDENTIALS_SIZE, _PID, _UID = 12, slice(0, 4), slice(4, 8)
+_CREDENTIALS = struct.Struct("@iII")
 # Since Linux 6.5; Python has no name for it yet.
 _SO_PEERPIDFD = 77
 # The number of a mount, and what follows.
@@ -23,14 +23,15 @@ _FIRST_MOUNT_SIZE = 24
 _OF_THE_DEAD = (errno.ENOENT, errno.ESRCH, errno.EINVAL)
 
 
-def pid_of_peer(connection: _socket.socket) -> int:
+def pid_of_peer(connection: socket.socket) -> int:
     """The pid at the other end; 0 where it belongs to another pid namespace."""
-    return _credentials(connection)[0]
+    pid, _ = _credentials(connection)
+    return pid
 
 
-def is_ours(connection: _socket.socket) -> bool:
+def is_ours(connection: socket.socket) -> bool:
     """
-    Whether it is a process of this user and this container. Where that can't be told, it is not.
+    Whether it is a process of this user and this container. Where that can't be known, it is not.
 
     Raises ConnectionRefusedError if it has ended: one that was killed may end before its socket is closed.
     """
@@ -55,15 +56,17 @@ def is_ours(connection: _socket.socket) -> bool:
             os.close(process)
 
 
-def _credentials(connection: _socket.socket) -> tuple[int, int]:
-    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_SIZE)
-    return int.from_bytes(found[_PID], sys.byteorder), int.from_bytes(found[_UID], sys.byteorder)
+def _credentials(connection: socket.socket) -> tuple[int, int]:
+    pid, uid, _ = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return pid, uid
 
 
-def _process(connection: _socket.socket) -> int | None:
+def _process(connection: socket.socket) -> int | None:
     """A descriptor of the process: its number may be another one's by now. None where the kernel has none."""
     try:
-        return connection.getsockopt(_socket.SOL_SOCKET, _SO_PEERPIDFD)
+        return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError as error:
         if error.errno == errno.ENOPROTOOPT:
             return None

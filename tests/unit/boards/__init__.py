@@ -1,1 +1,0 @@
-"""What switchboards and those who ask them have in common."""
