@@ -157,7 +157,7 @@ bool handover_begin(void);
 size_t handover_next(u8 *to, size_t size);
 bool handover_is_over(void);
 
-/* agent.c: the session and the loop over it. */
+/* agent.c: the command and the loop over it. */
 struct session {
     char **words, **environment;
     size_t word_count, variable_count;
@@ -185,16 +185,18 @@ bool place_open(int number, bool makes, struct place *place);
 void problem_note(int weight, const char *path, const char *what);
 const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
+enum reached connect_privately(int *fd);
 bool connect_if_there(int number, int *fd);
 const char *last_log(void);
-bool board_start(const struct place *place, int listener);
+bool board_start(const struct place *place, int socket);
 
 /* launch.c: which programs run. environment.c: what they see of ours. */
 void launch_find(int argc, char **argv, char **environment);
 bool launch_is_init(void);
-bool launch_may_use_switchboard(void);
+bool launch_is_agent(void);
+bool launch_wants_private_switchboard(void);
 bool launch_wants_log(void);
-_Noreturn void launch_direct(void);
+_Noreturn void launch_program(void);
 _Noreturn void launch_switchboard(const char *folder);
 void *launch_memory(size_t size);
 char *launch_joined(const char *one, const char *two, const char *three);

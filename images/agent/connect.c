@@ -173,6 +173,24 @@ static void note_log(void)
     text_add(&log_path, "/log");
 }
 
+/* One of this agent's own, over a socket without a name, which nobody else can reach. */
+enum reached connect_privately(int *fd)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        problem_note(4, "it has no socket: ", strerror(errno));
+        return NOWHERE;
+    }
+    bool is_started = board_start(NULL, pair[1]);
+    if (!is_started)
+        problem_note(4, "it has no process: ", strerror(errno));
+    close(pair[1]);
+    *fd = pair[0];
+    if (!is_started)
+        close(*fd);
+    return is_started ? REACHED : NOWHERE;
+}
+
 /* While a place is busy, one that follows is used if a switchboard listens there already. */
 enum reached connect_somewhere(int *fd, i64 now)
 {

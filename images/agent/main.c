@@ -10,8 +10,8 @@ int main(int argc, char **argv, char **environment)
     if (launch_is_init())
         init_run(session.words);
     signals_begin();
-    if (!launch_may_use_switchboard())
-        launch_direct();
+    if (!launch_is_agent())
+        launch_program();
     open_what_is_closed();
     agent_run();
 }

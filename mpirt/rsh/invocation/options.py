@@ -26,19 +26,11 @@ class Does(Enum):
     NOTHING = "nothing"
     SET = "set"
     """-o: a setting by its name."""
-    USER = "user"
-    PORT = "port"
     NO_STDIN = "no stdin"
     SUBSYSTEM = "subsystem"
     VERBOSE = "verbose"
     VERSION = "version"
     HELP = "help"
-    SETTINGS = "settings"
-    """-G: print what was understood."""
-    CONTROL = "control"
-    """-O: a command for a shared connection."""
-    SOCKET = "socket"
-    """-S: where a shared connection is."""
     FORWARDING = "forwarding"
     """Refused, and the message names what forwards ports instead."""
     REFUSED = "refused"
@@ -58,27 +50,20 @@ _REFUSED_WORD = Option(Does.REFUSED, takes_word=True)
 
 OPTIONS = {
     **dict.fromkeys("1246AaCgKkqTtXxYy", _FLAG),
-    **dict.fromkeys("BbcEeFIimP", _WORD),
-    "G": Option(Does.SETTINGS),
+    **dict.fromkeys("BbcEeFIilmPpS", _WORD),
     "h": Option(Does.HELP),
-    "l": Option(Does.USER, takes_word=True),
     "n": Option(Does.NO_STDIN),
-    "O": Option(Does.CONTROL, takes_word=True),
     "o": Option(Does.SET, takes_word=True),
-    "p": Option(Does.PORT, takes_word=True),
-    "S": Option(Does.SOCKET, takes_word=True),
     "s": Option(Does.SUBSYSTEM),
     "V": Option(Does.VERSION),
     "v": Option(Does.VERBOSE),
     **dict.fromkeys("DLRW", Option(Does.FORWARDING, takes_word=True)),
     # in the background, without a command, through or for another ssh
-    **dict.fromkeys("fMN", _REFUSED_FLAG),
-    **dict.fromkeys("JQw", _REFUSED_WORD),
+    **dict.fromkeys("fGMN", _REFUSED_FLAG),
+    **dict.fromkeys("JOQw", _REFUSED_WORD),
 }
 
-# The settings of -o that say what an option says.
-_SAME_AS = {"user": Does.USER, "port": Does.PORT, "controlpath": Does.SOCKET}
-# Those that ask for what an option asks for, or for something that is refused, by certain values.
+# The settings of -o that ask for what an option asks for, or for something that is refused, by certain values.
 _BY_VALUE = {
     "stdinnull": {"yes": Does.NO_STDIN, "true": Does.NO_STDIN, "no": Does.NOTHING, "false": Does.NOTHING},
     "sessiontype": {"subsystem": Does.SUBSYSTEM, "none": Does.REFUSED},
@@ -121,8 +106,6 @@ def _setting(text: str) -> Given:
     if not rest:
         raise UsageError(f"-o {text!r} is no setting; write it as -o NAME=VALUE")
     name, wanted = written.lower(), rest.lower()
-    if name in _SAME_AS:
-        return Given(_SAME_AS[name], name, rest)
     if wanted not in _OFF:
         refused = Does.REFUSED if name in _REFUSED_SETTINGS else Does.NOTHING
         _refuse(Does.FORWARDING if name in _FORWARDING_SETTINGS else refused, f"-o {written}")

@@ -17,10 +17,9 @@ from mpirt.boards.peers import pid_of_peer
 from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Handover, Kind
+from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class AgentLink:
     # Frames for it
 
     def go_direct(self, why: str) -> None:
-        """Have it run the command by itself."""
+        """Have it start a switchboard of its own."""
         self._say(frame(Kind.DIRECT, why.encode(errors="replace")[: frames.LARGEST]))
 
     def follow_its_parent(self) -> None:
@@ -114,11 +113,12 @@ class AgentLink:
         self._running = self._code = None
         self._say(frames.finish(code))
 
-    def fail(self, line: str, code: int) -> None:
-        """The last word, once the person has been told why."""
-        self._running = None
-        self._code = code
-        self.say(line)
+    def end(self, code: int) -> None:
+        """The last word, once everything is written."""
+        self._running, self._code = None, code
+        self._send()
+        if not self.waiting:
+            self.finish(code)
 
     def answer(self, kind: Kind, document: bytes) -> None:
         """Send STATUS, PODS or SETTLED to the client that has asked."""
@@ -312,8 +312,8 @@ class AgentLink:
                 running.hear(events.StdinBroken(os.strerror(frames.read_errno(payload))))
             case Kind.SIGNAL:
                 number = frames.read_signal(payload)
-                if number in MEANT_FOR_THE_COMMAND:
-                    running.signalled(MEANT_FOR_THE_COMMAND[number], number)
+                if number in SIGNALS:
+                    running.signalled(SIGNALS[number], number)
 
     def _feed(self) -> None:
         """Give the session of stdin what it has room for."""
@@ -367,5 +367,5 @@ class AgentLink:
         self._budget.forget(self)
         self._socket.close()
         if self._running is not None:
-            self._running.signalled(MEANT_FOR_THE_COMMAND[_HUP], _HUP)
+            self._running.signalled(SIGNALS[_HUP], _HUP)
         self._has_ended(self)

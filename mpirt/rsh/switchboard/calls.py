@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters
+from mpirt.rsh.switchboard.frames import SIGNALS
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.status import CommandStatus
 from mpirt.rsh.switchboard.survey import Survey
@@ -36,8 +36,9 @@ _SLOWEST = 7.0
 class Calls:
     """All commands."""
 
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
+    def __init__(self, loop: Loop, *, keeps_account: bool) -> None:
+        """The account of a launcher is of all its commands: a private switchboard knows of one."""
+        self._loop, self._keeps_account = loop, keeps_account
         self._keepers = keepers()
         self._clusters = Clusters(loop)
         self._survey = Survey(loop)
@@ -91,7 +92,8 @@ class Calls:
 
     def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:
         """A command was handed over; maybe there are no descriptors for it."""
-        self._ledger.open(handover.environ, is_resumed=bool(handover.generation))
+        if self._keeps_account:
+            self._ledger.open(handover.environ, is_resumed=bool(handover.generation))
         if not handover.generation and all(call.is_ending for call in self._calls.values()):
             for call in self._calls.values():
                 call.note_if_left()
@@ -119,7 +121,7 @@ class Calls:
     def signalled_early(self, agent: AgentLink, number: int) -> None:
         """Somebody does not want to wait for what has not begun."""
         call = self._calls.get(agent)
-        if call is not None and number in MEANT_FOR_THE_COMMAND:
+        if call is not None and number in SIGNALS:
             call.signalled(number)
 
     def agent_has_ended(self, agent: AgentLink) -> None:

@@ -144,10 +144,8 @@ class Clusters:
         Only of a cluster to which commands are connected, and only by the credentials that they have, too. Where a
         credential plugin decides about these, nobody can tell.
         """
-        try:
-            check(question.environ)
-        except NotHere as error:
-            hear(refusal(str(error)))
+        if not all(map(os.path.isabs, _paths(question.environ))):
+            hear(refusal("KUBECONFIG is relative to the folder of the program that asks"))
             return
         cluster = self._known.get(_key(question.environ, ""))
         if cluster is None:
@@ -160,15 +158,13 @@ class Clusters:
         return [watch for cluster in self._known.values() for watch in cluster.watches()]
 
 
-class NotHere(MpirtError):
-    """This agent's cluster can be found by the agent itself only; why."""
-
-
-def check(environ: Mapping[str, str]) -> None:
-    """Refuse what would mean another file here than where the agent is. Raises NotHere."""
-    relative = [path for path in _paths(environ) if not Path(path).is_absolute()]
-    if relative:
-        raise NotHere(f"KUBECONFIG={relative[0]} is relative to the agent's folder")
+def located(environ: Mapping[str, str], folder: str) -> Mapping[str, str]:
+    """The same with paths in KUBECONFIG that mean here what they mean in the agent's folder."""
+    paths = _paths(environ)
+    if all(map(os.path.isabs, paths)):
+        return environ
+    absolute = [str(Path(folder or "/(removed folder)", path)) for path in paths]
+    return {**environ, "KUBECONFIG": os.pathsep.join(absolute)}
 
 
 def _paths(environ: Mapping[str, str]) -> list[str]:

@@ -6,6 +6,7 @@ Owns: the layout of docs/switchboard.md, which images/agent has in C. No I/O.
 
 from __future__ import annotations
 
+import signal
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,15 @@ WINDOW = 256 * 1024
 # How much of stdin an agent keeps: what a keeper has room for.
 STDIN_KEPT = 1024 * 1024
 MOST_SIGNALS = 64
+# The signals that are meant for the command, by their numbers.
+SIGNALS: Mapping[int, str] = {
+    signal.SIGTERM: "TERM",
+    signal.SIGINT: "INT",
+    signal.SIGHUP: "HUP",
+    signal.SIGQUIT: "QUIT",
+    signal.SIGUSR1: "USR1",
+    signal.SIGUSR2: "USR2",
+}
 
 _FIXED = struct.Struct("<BIQQQ")
 _U32 = struct.Struct("<I")
@@ -147,6 +157,16 @@ def read_signal(payload: bytes) -> int:
 def read_errno(payload: bytes) -> int:
     """Why stdin can't be read."""
     return _unpack("<I", payload)[0]
+
+
+def write_handover(given: Handover) -> bytes:
+    """The payload of HANDOVER. It is the first that an agent sends: without a record, output or stdin."""
+    flags = given.has_stdin * _HAS_STDIN
+    variables = [f"{name}={text}" for name, text in given.environ.items()]
+    texts = [given.called, given.folder, *given.words, *variables]
+    strings = b"".join(text.encode(errors="surrogateescape") + b"\0" for text in texts)
+    counts = _U32.pack(len(given.words)) + _U32.pack(len(variables))
+    return _FIXED.pack(flags, 0, 0, 0, 0) + bytes(3 * _U32.size) + counts + strings
 
 
 def read_handover(payload: bytes) -> Handover:

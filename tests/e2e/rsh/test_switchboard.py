@@ -26,8 +26,7 @@ from tests.e2e.rsh import agent, crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.promises import promise
-from tests.support import forms, sizes
-from tests.support.forms import Form
+from tests.support import sizes, switchboards
 
 Workers = Callable[[int, str], list[str]]
 
@@ -57,17 +56,11 @@ _LARGE = r"x=$(head -c 30000000 /dev/zero | tr '\0' x); echo running; sleep 1000
 
 
 @pytest.fixture(autouse=True)
-def form(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
-    """By a switchboard of each test's own. There is none in the direct form."""
-    for folder in forms.place(tmp_path_factory.mktemp("board")):
-        with forms.chosen(Form.SWITCHBOARD, folder) as found:
-            yield found
-
-
-@pytest.fixture
-def folder(form: Form) -> Path:
-    """Where it listens."""
-    return Path(os.environ[forms.SWITCHBOARD])
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the switchboard listens, which each test has for itself."""
+    for folder in switchboards.place(tmp_path_factory.mktemp("board")):
+        with switchboards.used(folder):
+            yield folder
 
 
 @promise("Commands go on when their switchboard is killed, and every byte arrives once.", of="mpirt-rsh")
@@ -164,7 +157,7 @@ def killed_when_all_are_at(share: float, members: list[Member], folder: Path) ->
     for member in members:
         member.until(int(share * len(_EXPECTED)), within=120)
     assert [member for member in members if len(member.output) == len(_EXPECTED)] == []
-    pid = forms.switchboard(folder)
+    pid = switchboards.pid_of(folder)
     os.kill(pid, signal.SIGKILL)
     return pid
 
