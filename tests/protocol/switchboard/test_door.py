@@ -218,19 +218,18 @@ class TestTheEnd:
 
 
 def hasty_package(folder: Path) -> str:
-    """A package whose switchboards leave at once, and whose direct form fails."""
+    """A package whose switchboards leave at once."""
     source = Path(mpirt.__file__).parent
     target = folder / "mpirt"
     for part in (".", "rsh", "rsh/switchboard"):
         (target / part).mkdir(parents=True)
         for entry in (source / part).iterdir():
-            if entry.name not in ("rsh", "switchboard", "main.py", "direct.py", "__pycache__"):
+            if entry.name not in ("rsh", "switchboard", "main.py", "__pycache__"):
                 (target / part / entry.name).symlink_to(entry)
     (target / "rsh/switchboard/real.py").symlink_to(source / "rsh/switchboard/main.py")
     (target / "rsh/switchboard/main.py").write_text(
         "from mpirt.rsh.switchboard.real import main as real\ndef main():\n    return real(idle_seconds=0.03)\n"
     )
-    (target / "rsh/direct.py").write_text("def main():\n    return 99\n")
     return str(folder)
 
 
