@@ -42,7 +42,7 @@ def run(called: str, words: Sequence[str]) -> int:
     os.set_blocking(noted, False)
     ours = _start_switchboard()
     signal.set_wakeup_fd(noted, warn_on_full_buffer=False)
-    for number in SIGNALS:
+    for number in _numbers():
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda _number, _frame: None)
     command = _Command(ours, came)
@@ -54,6 +54,11 @@ def run(called: str, words: Sequence[str]) -> int:
         return command.code
     sys.stderr.write("mpirt-rsh: the switchboard of this command has ended\n")
     return ExitCode.CONNECTION_LOST if command.may_have_begun else ExitCode.INTERNAL
+
+
+def _numbers() -> dict[int, int]:
+    """The signals that are meant for the command, by their numbers here, and as Linux numbers them."""
+    return {getattr(signal, f"SIG{name}"): number for number, name in SIGNALS.items()}
 
 
 def _start_switchboard() -> socket.socket:
@@ -125,7 +130,7 @@ class _Command:
         readable, writable, _ = select.select(reads, writes, [], _LOOK_AT_PARENT if self._follows else None)
         if self._signals in readable:
             for number in os.read(self._signals, 1024):
-                self._send(Kind.SIGNAL, bytes([number]))
+                self._send(Kind.SIGNAL, bytes([_numbers()[number]]))
         self._look_at_parent()
         if _STDIN in readable:
             self._read_stdin()

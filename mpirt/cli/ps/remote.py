@@ -6,6 +6,8 @@ Owns: which pod the launcher of a job is, what is run in it, and reading what th
 
 from __future__ import annotations
 
+import random
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,12 +24,11 @@ from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.kubeapi.http import Api
 from mpirt.rsh.invocation.argv import Invocation
-from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
+from mpirt.rsh.switchboard.task import CONNECT_TIMEOUT, make_task
 from mpirt.rsh.watches.podwatch import OwnWatch
 
 if TYPE_CHECKING:
@@ -102,14 +103,13 @@ class Remote:
             asked.words,
             self._environ,
             pod=pod,
-            nonce=nonce(),
+            nonce=secrets.token_hex(8),
             has_stdin=False,
-            encoding="utf-8",
             holding=None,
         )
         loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
         running = SessionIO(
-            Session(task, now=time.monotonic(), jitter=jitter),
+            Session(task, now=time.monotonic(), jitter=random.random),
             loop,
             api,
             output,

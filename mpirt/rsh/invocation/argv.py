@@ -18,17 +18,14 @@ the words as they are, or to quote them again, breaks that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from ipaddress import IPv6Address
 
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.invocation import seconds
-from mpirt.rsh.invocation.options import Does, Given, read_word
+from mpirt.rsh.invocation.options import SFTP, Does, Given, of_option, read_word
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 KUBEXEC = "kubexec.sh"
 
@@ -200,7 +197,7 @@ class _Reader:
 
     def _seconds(self, name: str) -> float | None:
         text = self._first(name)
-        return seconds.of_option(name, text) if text else None
+        return of_option(name, text) if text else None
 
     def _number(self, name: str, least: int, most: int) -> int | None:
         text = self._first(name)
@@ -230,9 +227,6 @@ def parse_host(host: str) -> Host:
 
 
 def _subsystem(words: tuple[str, ...], pod: str) -> tuple[str, ...]:
-    # Nothing of it is needed for a command.
-    from mpirt.rsh.invocation.subsystems import SFTP  # noqa: PLC0415
-
     if (name := " ".join(words)) != "sftp":
         raise UsageError(f"no subsystem {name!r} in {pod}; -s knows sftp only")
     return (SFTP,)
@@ -262,9 +256,6 @@ def _is_ipv4(labels: list[str]) -> bool:
 
 
 def _is_ipv6(name: str) -> bool:
-    # A module of 5 ms, for what launchers hardly ever say.
-    from ipaddress import IPv6Address  # noqa: PLC0415
-
     try:
         return IPv6Address(name).scope_id is None
     except ValueError:

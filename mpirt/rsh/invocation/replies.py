@@ -101,12 +101,12 @@ def reply(asked: Wants, *, version: str) -> Reply:
             return Reply(stderr=f"{RSH} {version}\n")
 
 
-def version() -> str:
-    """That of the installed package; empty if it is not installed."""
+def version(package: str = "mpirt") -> str:
+    """That of an installed package; empty if it is not installed."""
     # Brings email and zipfile: milliseconds of the first command's start, for what is hardly ever asked.
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from importlib import metadata  # noqa: PLC0415
 
     try:
-        return version("mpirt")
-    except PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mpirt.rsh.ports.sessionio import SessionIO
     from mpirt.rsh.session.record import Record
-    from mpirt.rsh.switchboard.budget import Budget
+    from mpirt.rsh.switchboard.outbox import Budget
 
 _READ = 128 * 1024
 # ROOM is said for every so many bytes, where the agent has some left.

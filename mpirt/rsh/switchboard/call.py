@@ -7,6 +7,8 @@ a session.
 
 from __future__ import annotations
 
+import random
+import secrets
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +21,6 @@ from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Wants, parse
 from mpirt.rsh.invocation.replies import reply, version
 from mpirt.rsh.pod.lookup import find_pod
-from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.log import Log
 from mpirt.rsh.ports.podlookup import PodLookup
 from mpirt.rsh.ports.sessionio import SessionIO
@@ -29,12 +30,11 @@ from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import WATCH_AFTER
 from mpirt.rsh.switchboard.clusters import Clusters, Turn, located
-from mpirt.rsh.switchboard.frames import SIGNALS
+from mpirt.rsh.switchboard.frames import SIGNALS, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.processes import age, parent
-from mpirt.rsh.switchboard.records import resumption
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
-from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
+from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from mpirt.rsh.watches.podhub import PodHub
 
 _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
-# Words and variables are bytes to everybody but us.
-_ENCODING = "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,9 +303,8 @@ class Call:
             wish.words,
             environ,
             pod=wish.pod,
-            nonce=nonce(),
+            nonce=secrets.token_hex(8),
             has_stdin=self._handover.has_stdin,
-            encoding=_ENCODING,
             holding=self._holding(environ),
             # A pod that is replaced in the first second is another one only for who has seen the first.
             watch_after=0.0 if hub.knows(wish.pod) or self._ledger.is_again else WATCH_AFTER,
@@ -317,7 +314,7 @@ class Call:
         if log is not None:
             self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
         self._running = SessionIO(
-            Session(task, now=now, jitter=jitter, resumption=resumed),
+            Session(task, now=now, jitter=random.random, resumption=resumed),
             self._loop,
             ExecApi(dialer),
             self._agent,

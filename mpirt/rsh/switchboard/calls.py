@@ -1,31 +1,87 @@
 """
 The commands that agents have handed over.
 
-Owns: which there are, and what is asked of all of them.
+Owns: which there are, and what is asked of all of them: how they are, and what they use in their pods. Keepers are
+asked a few at a time, only while someone looks; the answer is given once every keeper has answered, or after half
+a second.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
+from mpirt.boards.protocol import Question
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters
-from mpirt.rsh.switchboard.frames import SIGNALS
+from mpirt.rsh.switchboard.frames import SIGNALS, Handover
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.status import CommandStatus
-from mpirt.rsh.switchboard.survey import Survey
-from mpirt.rsh.tasks.settings import holding, keepers
+from mpirt.rsh.switchboard.task import holding, keepers
+from mpirt.rsh.watches.followers import Watch
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
-    from mpirt.boards.protocol import Question
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.switchboard.agentlink import AgentLink
-    from mpirt.rsh.switchboard.frames import Handover
-    from mpirt.rsh.watches.followers import Watch
+class Command(Protocol):
+    """A command that may have a keeper."""
+
+    def ask_usage(self) -> bool:
+        """Ask it; whether its answer is to be waited for."""
+
+
+_PATIENCE = 0.5
+# A question takes 0.1 ms here. After so many of them the rest of the loop gets its turn.
+_AT_ONCE = 50
+
+
+class Survey:
+    """One question to all keepers at a time. It is a clock of the loop while somebody waits for the end of it."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._waiting: list[Callable[[], None]] = []
+        self._to_ask: deque[Command] = deque()
+        self._awaited: set[Command] = set()
+        self._until = FOR_EVER
+
+    def begin(self, commands: Iterable[Command], done: Callable[[], None]) -> None:
+        """Call `done` when it is over. Who comes while it is under way shares it."""
+        if not self._waiting:
+            self._to_ask = deque(commands)
+            self._awaited.clear()
+            self._until = time.monotonic() + _PATIENCE
+        self._waiting.append(done)
+        self._loop.add_clock(self, self._go_on, group=self)
+
+    def answered(self, command: Command) -> None:
+        """There is nothing more to wait for in this command."""
+        if command in self._awaited:
+            self._awaited.remove(command)
+            self._loop.touch(self)
+
+    def timeout(self) -> float:
+        if self._to_ask or not self._awaited:
+            return 0.0
+        return max(0.0, self._until - time.monotonic())
+
+    def _go_on(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._to_ask))):
+            command = self._to_ask.popleft()
+            if command.ask_usage():
+                self._awaited.add(command)
+        if self.timeout() <= 0 and not self._to_ask:
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.drop(self)
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            done()
+
 
 # A question and its answer cost 0.2 ms here, and as much on the way: a thousand are asked less often. What goes
 # without an answer for so long twice over is dead.

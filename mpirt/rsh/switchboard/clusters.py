@@ -8,6 +8,7 @@ named there may be changed: then it is another one.
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,6 @@ from mpirt.kubeapi.credentials import StoredCredentials
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
-from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.watches.followers import Watch
@@ -72,7 +72,7 @@ class Cluster:
         selector = given_scope(environ)
         key = (namespace, selector)
         if key not in self._hubs:
-            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter)
+            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=random.random)
         return self._hubs[key]
 
     def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:

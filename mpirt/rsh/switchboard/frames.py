@@ -1,12 +1,13 @@
 """
-The words between the switchboard and its agents, as bytes.
+The words between the switchboard and its agents, as bytes; and a command's record, which its agent keeps.
 
-Owns: the layout of docs/switchboard.md, which images/agent has in C. No I/O.
+Owns: the layout of docs/switchboard.md, which images/agent has in C, and the form of the record. Only switchboards
+of the same protocol read it. No I/O.
 """
 
 from __future__ import annotations
 
-import signal
+import json
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from enum import IntEnum
 from mpirt.boards import protocol
 from mpirt.boards.protocol import HEADER_SIZE, PROTOCOL, frame, read_header
 from mpirt.errors import PeerError
+from mpirt.rsh.session.record import Record, Resumption
 
 LARGEST_HANDOVER = 8 * 1024 * 1024
 LARGEST = 64 * 1024
@@ -24,15 +26,8 @@ WINDOW = 256 * 1024
 # How much of stdin an agent keeps: what a keeper has room for.
 STDIN_KEPT = 1024 * 1024
 MOST_SIGNALS = 64
-# The signals that are meant for the command, by their numbers.
-SIGNALS: Mapping[int, str] = {
-    signal.SIGTERM: "TERM",
-    signal.SIGINT: "INT",
-    signal.SIGHUP: "HUP",
-    signal.SIGQUIT: "QUIT",
-    signal.SIGUSR1: "USR1",
-    signal.SIGUSR2: "USR2",
-}
+# The signals that are meant for the command, by their numbers on Linux.
+SIGNALS: Mapping[int, str] = {15: "TERM", 2: "INT", 1: "HUP", 3: "QUIT", 10: "USR1", 12: "USR2"}
 
 _FIXED = struct.Struct("<BIQQQ")
 _U32 = struct.Struct("<I")
@@ -223,3 +218,46 @@ def _unpack_from(layout: struct.Struct, payload: bytes, at: int) -> tuple[int, .
         return layout.unpack_from(payload, at)
     except struct.error:
         raise PeerError("an agent's HANDOVER is cut off") from None
+
+
+_FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
+
+# What was kept before is not true any more.
+_NONE = b"null"
+
+
+def write_record(record: Record | None) -> bytes:
+    """What the agent keeps."""
+    if record is None:
+        return _NONE
+    fields = {field: getattr(record, field) for field in _FIELDS}
+    kept = json.dumps(fields).encode()
+    # An agent takes no more; a line may repeat what a server has said.
+    while len(kept) > LARGEST_RECORD and fields["line"]:
+        fields["line"] = fields["line"][: len(fields["line"]) // 2]
+        kept = json.dumps(fields).encode()
+    return kept
+
+
+def read_record(kept: bytes) -> Record:
+    """The same back. Raises PeerError."""
+    try:
+        found = json.loads(kept)
+        return Record(**{field: found[field] for field in _FIELDS})
+    except (ValueError, KeyError, TypeError) as error:
+        raise PeerError("an agent has kept a record that can't be read") from error
+
+
+def resumption(handover: Handover, names: Mapping[int, str]) -> Resumption | None:
+    """What there is to go on with; None where nothing was started. `names` has the signals that commands get."""
+    if handover.kept in (b"", _NONE):
+        return None
+    return Resumption(
+        read_record(handover.kept),
+        generation=max(handover.generation, 1),
+        output=handover.output,
+        stdin_at=handover.stdin_at,
+        stdin=handover.stdin,
+        stdin_ended=handover.stdin_ended,
+        signals=tuple((names[number], number) for number in handover.signals if number in names),
+    )

@@ -24,10 +24,10 @@ from mpirt.errors import ExitCode, our_mistake
 from mpirt.rsh.invocation.replies import version
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
-from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
 from mpirt.rsh.switchboard.frames import Kind
+from mpirt.rsh.switchboard.outbox import Budget
 from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.tasks.launcher import launcher_number, start_of_container
+from mpirt.rsh.switchboard.task import launcher_number, start_of_container
 
 UID = "b6d1b7f4-9b56-4e2c-8f7c-0d1c7e7f5d11"
 OTHERS = b"""\
@@ -66,7 +66,7 @@ ALONE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
 MOUNTED = 'mount --bind "$0" "$0" && "$@"; exit'
 """The kubelet's file, wherever it is mounted."""
 UNMOUNTED = ("unshare", "--mount", "/bin/sh", "-c", 'umount "$0" && exec "$@"')
-PRINT = (sys.executable, "-c", "from mpirt.rsh.tasks.launcher import launcher_number; print(launcher_number())")
+PRINT = (sys.executable, "-c", "from mpirt.rsh.switchboard.task import launcher_number; print(launcher_number())")
 
 
 def printed(*words: str | Path) -> int:

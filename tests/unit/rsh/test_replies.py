@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
 from mpirt.rsh.invocation.argv import Wants
-from mpirt.rsh.invocation.replies import HELP, Reply, reply
+from mpirt.rsh.invocation.replies import HELP, Reply, reply, version
 
 
 class TestHelp:
@@ -32,3 +34,9 @@ class TestTheVersion:
 
     def test_it_goes_where_that_of_ssh_goes(self) -> None:
         assert reply(Wants.SSH_VERSION, version="1.0") == Reply(stderr="mpirt-rsh 1.0\n")
+
+    def test_it_is_that_of_the_package(self) -> None:
+        assert version() == importlib.metadata.version("mpirt")
+
+    def test_a_package_that_is_not_installed_has_none(self) -> None:
+        assert version("no-such-package") == ""

@@ -11,8 +11,7 @@ from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.protocol.keeperframes import Fence
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.holding import Holding, Patience
-from mpirt.rsh.tasks.launcher import launcher_number
-from mpirt.rsh.tasks.settings import grace, holding, pace
+from mpirt.rsh.switchboard.task import grace, holding, launcher_number, pace
 
 
 def held(**environ: str) -> Holding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.rsh.switchboard.budget import Budget
+from mpirt.rsh.switchboard.outbox import Budget
 
 
 class Readers:
