@@ -24,6 +24,7 @@ from mpirt.kubeapi.endpoint import find_endpoint
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.kubeapi.http import Api
 from mpirt.rsh.invocation.argv import Invocation
+from mpirt.rsh.ports.client import Client, Place, Surroundings
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
@@ -110,12 +111,9 @@ class Remote:
         loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
         running = SessionIO(
             Session(task, now=time.monotonic(), jitter=random.random),
-            loop,
-            api,
             output,
-            namespace=self._namespace,
-            pod=pod,
-            follow=partial(OwnWatch, loop, self._dialer, self._namespace),
+            Place(self._namespace, pod),
+            Surroundings(loop, api, partial(OwnWatch, loop, self._dialer, self._namespace)),
         )
         running.begin()
         try:
@@ -140,7 +138,7 @@ def choose(pods: Sequence[Pod], job: str, namespace: str) -> Pod:
     raise NoPod(f"there is no pod of a job {job} in {where}; name another one by -n or --context")
 
 
-class _Collected:
+class _Collected(Client):
     """The command's streams, as far as there is room. A session's client."""
 
     _MOST = 64 * 1024 * 1024

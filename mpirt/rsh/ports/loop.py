@@ -15,27 +15,26 @@ import errno
 import heapq
 import select
 import time
+from collections.abc import Callable, Hashable, Iterable
+from typing import Protocol
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-    from typing import Protocol
 
-    class Clock(Protocol):
-        """Something that is due at a time."""
+class Clock(Protocol):
+    """Something that is due at a time."""
 
-        def timeout(self) -> float:
-            """In how many seconds it has to act, ready or not; FOR_EVER if nothing is due."""
+    def timeout(self) -> float:
+        """In how many seconds it has to act, ready or not; FOR_EVER if nothing is due."""
 
-    class Port(Clock, Protocol):
-        """Something that waits for a descriptor."""
 
-        @property
-        def wants(self) -> int:
-            """What to poll the descriptor for; 0 is: leave it alone."""
+class Port(Clock, Protocol):
+    """Something that waits for a descriptor."""
 
-        def fileno(self) -> int:
-            """The descriptor; -1 while there is none. Each act may change it."""
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for; 0 is: leave it alone."""
+
+    def fileno(self) -> int:
+        """The descriptor; -1 while there is none. Each act may change it."""
 
 
 FOR_EVER = float("inf")

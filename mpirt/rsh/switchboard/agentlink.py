@@ -11,23 +11,19 @@ import errno
 import os
 import select
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from mpirt.boards.peers import pid_of_peer
 from mpirt.boards.protocol import frame
 from mpirt.errors import PeerError
+from mpirt.rsh.ports.client import Client
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
+from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
+from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
-from mpirt.rsh.switchboard.outbox import Outbox
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mpirt.rsh.ports.sessionio import SessionIO
-    from mpirt.rsh.session.record import Record
-    from mpirt.rsh.switchboard.outbox import Budget
+from mpirt.rsh.switchboard.outbox import Budget, Outbox
 
 _READ = 128 * 1024
 # ROOM is said for every so many bytes, where the agent has some left.
@@ -35,7 +31,7 @@ _WORTH_TELLING = 64 * 1024
 _HUP = 1
 
 
-class AgentLink:
+class AgentLink(Client):
     """An agent, as a port, and as who has a command's streams."""
 
     # fmt: off

@@ -10,44 +10,37 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh.invocation import launchers
-from mpirt.rsh.invocation.argv import Wants, parse
+from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.invocation.replies import reply, version
 from mpirt.rsh.pod.lookup import find_pod
+from mpirt.rsh.ports.client import Follow, Follower, Hear, Place, Surroundings
+from mpirt.rsh.ports.links import PodLookup
 from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.podlookup import PodLookup
+from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
+from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.record import Resumption
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import WATCH_AFTER
-from mpirt.rsh.switchboard.clusters import Clusters, Turn, located
-from mpirt.rsh.switchboard.frames import SIGNALS, resumption
+from mpirt.rsh.switchboard.agentlink import AgentLink
+from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
+from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.processes import age, parent
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
 from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mpirt.rsh.invocation.argv import Invocation
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.record import Resumption
-    from mpirt.rsh.switchboard.agentlink import AgentLink
-    from mpirt.rsh.switchboard.clusters import Cluster
-    from mpirt.rsh.switchboard.frames import Handover
-    from mpirt.rsh.watches.podhub import PodHub
+from mpirt.rsh.watches.podhub import PodHub
 
 _TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
 
@@ -315,14 +308,9 @@ class Call:
             self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
         self._running = SessionIO(
             Session(task, now=now, jitter=random.random, resumption=resumed),
-            self._loop,
-            ExecApi(dialer),
             self._agent,
-            namespace=wish.namespace,
-            pod=wish.pod,
-            service=asked.service,
-            follow=self._guarded(hub),
-            gate=wish.turn,
+            Place(wish.namespace, wish.pod, asked.service),
+            Surroundings(self._loop, ExecApi(dialer), self._guarded(hub), wish.turn),
             log=log,
             moved=self._moved,
         )

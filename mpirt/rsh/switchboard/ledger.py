@@ -15,18 +15,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpirt import account, names, podobjects
 from mpirt.account import Account, Lost
 from mpirt.errors import ExitCode
+from mpirt.rsh.pod.facts import Container
 from mpirt.rsh.switchboard.processes import age
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mpirt.rsh.pod.facts import Container
 
 _OWN_CODES = range(ExitCode.USAGE, ExitCode.NOT_READY + 1)
 _INIT = 1

@@ -14,9 +14,9 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.boards.protocol import read_question
@@ -26,15 +26,9 @@ from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.calls import Calls
 from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
-from mpirt.rsh.switchboard.frames import Kind
+from mpirt.rsh.switchboard.frames import Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget
-from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from mpirt.rsh.switchboard.frames import Handover
-    from mpirt.rsh.switchboard.status import CommandStatus
+from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, WatchStatus, document
 
 _SOCKET = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.
