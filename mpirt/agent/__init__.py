@@ -2,7 +2,7 @@
 The agent's built files: one static program for each architecture of launchers.
 
 Owns: what they are called, and where they are. images/agent has their source, and `make programs` builds them into
-this folder. An installation works without them: each remote command then runs in a Python process of its own.
+this folder. An installation works without them: mpirt/rsh/substitute.py then does the agent's work.
 """
 
 from __future__ import annotations

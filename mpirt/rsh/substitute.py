@@ -1,5 +1,5 @@
 """
-What stands in for the agent where that can't be executed: on another system or processor, or a noexec file system.
+What stands in for the agent where that can't be executed: on another processor, or on a noexec file system.
 
 Owns: the agent's side of docs/switchboard.md, as little of it as a command needs, with a private switchboard in a
 child process. The command ends if that is killed; the agent would start another one.
@@ -64,10 +64,12 @@ def _numbers() -> dict[int, int]:
 def _start_switchboard() -> socket.socket:
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
-        ours.close()
-        os.setsid()
-        switchboard.serve_one(theirs)
-        os._exit(0)
+        try:
+            ours.close()
+            os.setsid()
+            switchboard.serve_one(theirs)
+        finally:
+            os._exit(0)
     theirs.close()
     return ours
 

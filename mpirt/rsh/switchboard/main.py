@@ -42,7 +42,6 @@ _TURNED_AWAY_AT_ONCE = 8
 
 def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
     """Serve agents until there have been none for a while; or one, if MPIRT_SWITCHBOARD is off."""
-    os.umask(0o077)
     place = os.environ.get(names.SWITCHBOARD_VARIABLE, "")
     try:
         given = socket.socket(fileno=_SOCKET)
@@ -56,14 +55,14 @@ def main(*, idle_seconds: float = IDLE_SECONDS) -> int:
     if place == "off":
         serve_one(given)
     else:
-        _raise_limit()
+        _prepare()
         Switchboard().serve_all(given, Path(place), idle_seconds=idle_seconds)
     return 0
 
 
 def serve_one(connection: socket.socket) -> None:
     """Be the private switchboard of the agent at the other end."""
-    _raise_limit()
+    _prepare()
     board = Switchboard(is_private=True)
     # Whoever reads the agent's stderr to its end waits for the agent, not for this process.
     null = os.open(os.devnull, os.O_RDWR)
@@ -72,7 +71,10 @@ def serve_one(connection: socket.socket) -> None:
     board.serve_one(connection)
 
 
-def _raise_limit() -> None:
+def _prepare() -> None:
+    """Keep no folder busy, write what others can't read, and hold as many descriptors as this user may."""
+    os.chdir("/")
+    os.umask(0o077)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -175,6 +177,10 @@ class Switchboard:
         if group is self._door:
             raise error
         traceback.print_exception(error)
+        if self._door is None:
+            # A private switchboard has no log.
+            for agent in self._agents:
+                agent.say(our_mistake(error))
         self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:
