@@ -13,7 +13,6 @@ import pytest
 
 from mpirt.errors import ExitCode
 from testbed.kube.wait import until
-from tests.promises import promise
 from tests.protocol.rsh.agent import PATIENCE, RSH, Agent, Ground
 from tests.support.switchboards import PRIVATE, SWITCHBOARD
 
@@ -121,11 +120,6 @@ def test_help_needs_no_cluster(ground: Ground, program: Path) -> None:
 
 
 class TestAPrivateSwitchboardThatIsKilled:
-    @promise(
-        "A command goes on when its private switchboard is killed, and every byte arrives once.",
-        of="mpirt-rsh",
-        no_cluster="both are processes of the launcher; the keeper is a pod's own",
-    )
     def test_is_followed_by_another_one_and_each_byte_arrives_once(self, ground: Ground) -> None:
         agent = start(ground, RSH, "w-0", _TICKS)
         assert agent.line() == b"1\n"
