@@ -91,14 +91,11 @@ class Reply:
 
 def reply(asked: Wants, *, version: str) -> Reply:
     """Answer what was asked."""
-    match asked:
-        case Wants.HELP:
-            return Reply(stdout=HELP)
-        case Wants.VERSION:
-            return Reply(stdout=f"{RSH} {version}\n")
-        case Wants.SSH_VERSION:
-            # Programs that ask so look at stderr, where ssh has it.
-            return Reply(stderr=f"{RSH} {version}\n")
+    if asked is Wants.HELP:
+        return Reply(stdout=HELP)
+    told = f"{RSH} {version}\n"
+    # Programs that ask as of ssh look at stderr, where ssh has it.
+    return Reply(stdout=told) if asked is Wants.VERSION else Reply(stderr=told)
 
 
 def version(package: str = "mpirt") -> str:
