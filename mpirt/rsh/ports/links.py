@@ -96,7 +96,7 @@ class ExecLink:
         return found
 
     def close(self) -> None:
-        """Hang up: with a last frame if it can go at once, for nobody waits for it."""
+        """Hang up: with a last frame if it can go at once, for it is not waited for."""
         if not self._closed:
             self._write(frames.close(frames.NORMAL, os.urandom(4)))
             self._closed = True

@@ -5,7 +5,7 @@ Owns: the only wait of the program, and whose turn it is. A port says what it wa
 come is its owner's business. Clocks come last: what has come in time is heard before anybody says that it is late.
 
 A turn costs what is ready or due, not what is registered. So ports and clocks are in groups, one per command: what
-they wait for changes only when one of the group's acts has run, or when somebody calls touch(). Only then is the
+they wait for changes only when one of the group's acts has run, or when touch() is called. Only then is the
 group asked again.
 """
 
@@ -156,7 +156,7 @@ class Loop:
             return
         try:
             what(group)
-        except Exception as error:  # noqa: BLE001  whoever owns the group knows what else must go on
+        except Exception as error:  # noqa: BLE001  the owner knows what else must go on
             self._failed(group.key, error)
 
     def _group(self, key: Hashable) -> _Group:

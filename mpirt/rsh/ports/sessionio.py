@@ -123,7 +123,7 @@ class SessionIO:
         self.hear(events.Signalled(name, number))
 
     def abandon(self) -> None:
-        """Let go of everything: something that nobody foresaw has happened here."""
+        """Let go of everything, after an unforeseen error."""
         self.finish = self.finish or events.Finish(ExitCode.INTERNAL)
         self._loop.drop(self)
         self._hang_up()
@@ -329,7 +329,7 @@ class SessionIO:
         return follower.look(anew=True) if action.anew else None
 
     def _finished(self, finish: events.Finish) -> None:
-        """What was received is written, however slowly it is read, unless somebody wants an end to it."""
+        """What was received is written, however slowly it is read, unless a signal limits that."""
         self.finish = finish
         if finish.line:
             self._client.say(finish.line)

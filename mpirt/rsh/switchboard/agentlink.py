@@ -121,7 +121,7 @@ class AgentLink(Client):
         self._is_owed = False
         self._say(frames.answer(kind, document))
 
-    # For whoever wants to know how it is
+    # Its state
 
     @property
     def pid(self) -> int | None:
@@ -191,7 +191,7 @@ class AgentLink(Client):
     def keep(self, record: Record | None) -> None:
         self._record = record
         if self.is_gone and self._running is not None:
-            # Nobody will come for it: the keeper need not wait.
+            # No agent will come back for it: the keeper need not wait.
             self._running.hear(events.Kept(record))
             return
         self._outbox.keep(record)
@@ -280,7 +280,7 @@ class AgentLink(Client):
         if self._code is None and kind is Kind.SIGNAL:
             self._signalled_early(self, frames.read_signal(payload))
         elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
-            # Nobody reads it, or somebody does not want to wait until it is read.
+            # The line has no reader any more, or a signal says not to wait for one.
             self.finish(self._code)
 
     def _take_written(self, payload: bytes) -> None:

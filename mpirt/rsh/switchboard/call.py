@@ -95,13 +95,13 @@ class Call:
 
     @property
     def is_ending(self) -> bool:
-        """Whether nobody waits for its end any more, or it was told to end."""
+        """Whether no launcher waits for its end any more, or it was signalled to end."""
         is_told = self._running is not None and self._running.phase.state is State.TERMINATING
         return self._is_over or is_told or self._has_lost_its_launcher
 
     @property
     def _has_lost_its_launcher(self) -> bool:
-        """Whether its agent, or whoever has started that, is gone."""
+        """Whether its agent, or the process that has started that, is gone."""
         return self._agent.is_gone or parent(self._agent.pid) != self._parent
 
     @property
@@ -127,7 +127,7 @@ class Call:
         return self._is_over or not (self.is_ending or self._is_unheard(state))
 
     def note_if_left(self) -> None:
-        """Note that whoever started the agent will not know of its end."""
+        """Note that the process that started the agent will not know of its end."""
         if self._wish is not None and self.is_running and self._is_left:
             self._ledger.left(self, self._wish.pod)
 

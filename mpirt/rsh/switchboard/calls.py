@@ -39,7 +39,7 @@ _AT_ONCE = 50
 
 
 class Survey:
-    """One question to all keepers at a time. It is a clock of the loop while somebody waits for the end of it."""
+    """One question to all keepers at a time. It is a clock of the loop while a viewer waits for its end."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -124,7 +124,7 @@ class Calls:
         return self._clusters.watches()
 
     def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
-        """Give the pods that somebody asks for, or why they aren't known, now or later."""
+        """Give the pods that a client asks for, or why they aren't known, now or later."""
         self._clusters.ask(question, hear)
 
     def settle(self, done: Callable[[], None]) -> None:
@@ -167,7 +167,7 @@ class Calls:
         call.guard(lambda: call.prepare(self._clusters, is_one_too_many=is_one_too_many))
 
     def failed(self, group: object, error: Exception) -> bool:
-        """Something that nobody foresaw has happened in a group of the loop. Whether it was a command's."""
+        """An unforeseen error has happened in a group of the loop. Whether it was a command's."""
         for call in tuple(self._calls.values()):
             if call.owns(group):
                 call.fail_unforeseen(error)
@@ -175,13 +175,13 @@ class Calls:
         return False
 
     def signalled_early(self, agent: AgentLink, number: int) -> None:
-        """Somebody does not want to wait for what has not begun."""
+        """A signal ends what has not begun."""
         call = self._calls.get(agent)
         if call is not None and number in SIGNALS:
             call.signalled(number)
 
     def agent_has_ended(self, agent: AgentLink) -> None:
-        """Its command, if it still runs, was told so; nobody waits for what becomes of it."""
+        """Its command, if it still runs, has got a HUP; its outcome goes nowhere."""
         call = self._calls.get(agent)
         if call is None:
             return

@@ -49,7 +49,7 @@ class Cluster:
         return self.dialer.endpoint
 
     def refused(self, error: MpirtError) -> None:
-        """It has refused somebody. Where it asks for time, nobody else needs to hear that first."""
+        """It has refused a command. If it asks for a pause, the others wait without asking."""
         if not isinstance(error, ApiError) or error.failure.status != _TOO_MANY_REQUESTS:
             return
         asked = error.failure.retry_after
@@ -76,7 +76,7 @@ class Cluster:
         return self._hubs[key]
 
     def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
-        """Give the pods that somebody asks for, or why they aren't known, now or later."""
+        """Give the pods that a client asks for, or why they aren't known, now or later."""
         for (namespace, _), hub in self._hubs.items():
             if namespace == question.namespace and hub.may_know(question.selectors):
                 hub.ask(question.selectors, hear)
@@ -89,7 +89,7 @@ class Cluster:
 
 
 class Turn:
-    """The way of one command through its cluster's gate: whoever of it asks."""
+    """The way of one command through its cluster's gate: its session and its look-up have one turn."""
 
     def __init__(self, cluster: Cluster, who: object, guard: Callable[[Callable[[], None]], None]) -> None:
         """`guard` does a part of it: that may begin in the middle of another command's act."""
@@ -139,10 +139,10 @@ class Clusters:
 
     def ask(self, question: Question, hear: Callable[[bytes], None]) -> None:
         """
-        Give the pods that somebody asks for, or why they aren't known, now or later.
+        Give the pods that a client asks for, or why they aren't known, now or later.
 
         Only of a cluster to which commands are connected, and only by the credentials that they have, too. Where a
-        credential plugin decides about these, nobody can tell.
+        credential plugin decides about these, that can't be known.
         """
         if not all(map(os.path.isabs, _paths(question.environ))):
             hear(refusal("KUBECONFIG is relative to the folder of the program that asks"))

@@ -63,7 +63,7 @@ class Ledger:
             self._lost = {one.pod: one for one in before.lost}
 
     def begin_run(self) -> None:
-        """A command has come, and those before it are over: whoever starts it has seen how they ended."""
+        """A command has come, and those before it are over: the launcher has seen how they ended."""
         if self._path is None:
             return
         self.is_again = self.is_again or bool(self._used or self._lost)
@@ -118,7 +118,7 @@ class Ledger:
         return True
 
     def left(self, who: object, pod: str) -> None:
-        """Whoever has started this daemon of PRRTE is gone, and its end is not known yet."""
+        """The launcher of this daemon of PRRTE is gone, and the daemon's end is not known yet."""
         identity = self._used.get(pod, {}).get(who)
         if identity is not None:
             self._doubtful[pod] = identity

@@ -64,7 +64,7 @@ def serve_one(connection: socket.socket) -> None:
     """Be the private switchboard of the agent at the other end."""
     _prepare()
     board = Switchboard(is_private=True)
-    # Whoever reads the agent's stderr to its end waits for the agent, not for this process.
+    # A program that reads the agent's stderr to its end waits for the agent, not for this process.
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(_SOCKET):
         os.dup2(null, fd)
