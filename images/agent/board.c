@@ -22,7 +22,7 @@
 
 enum {
     SOCKET = 3, FIRST_OTHER,
-    /* A pipe that somebody has put there is not waited for. */
+    /* A pipe in its place is not waited for. */
     LOG_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 };
 
@@ -36,7 +36,7 @@ static void close_others(void)
         close(number);
 }
 
-/* A number that none of the four is to have. */
+/* A number beyond those four. */
 static int above(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OTHER);

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Somebody holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
+/* Another agent holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
 enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
 
 static struct place place;
@@ -61,7 +61,7 @@ static int new_socket(void)
     return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* NOWHERE and errno: ENOENT or ECONNREFUSED where nobody listens. */
+/* NOWHERE and errno: ENOENT or ECONNREFUSED where no switchboard listens. */
 static enum reached connect_here(int *fd)
 {
     struct sockaddr_un address;
@@ -78,7 +78,7 @@ static enum reached connect_here(int *fd)
     return error == EAGAIN || error == EINTR ? LATER : NOWHERE;
 }
 
-static bool nobody_listens(void)
+static bool is_vacant(void)
 {
     return errno == ENOENT || errno == ECONNREFUSED;
 }
@@ -105,7 +105,7 @@ static int listen_here(void)
 static enum reached start_here(int *fd)
 {
     enum reached reached = connect_here(fd);
-    if (reached != NOWHERE || !nobody_listens())
+    if (reached != NOWHERE || !is_vacant())
         return reached;
     int listener = listen_here();
     if (listener < 0) {
@@ -126,7 +126,7 @@ static enum reached start_here(int *fd)
     return NOWHERE;
 }
 
-/* Who doesn't get the lock comes again: whoever has it is about to listen. */
+/* An agent that doesn't get the lock comes again: the one that has it is about to listen. */
 static enum reached start_locked(int *fd)
 {
     int lock = openat(place.fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -137,7 +137,7 @@ static enum reached start_locked(int *fd)
     enum reached reached = LATER;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
         reached = start_here(fd);
-        if (reached == NOWHERE && nobody_listens())
+        if (reached == NOWHERE && is_vacant())
             reached = LATER;
     } else if (errno != EWOULDBLOCK && errno != EINTR) {
         note_errno("/lock");
@@ -150,7 +150,7 @@ static enum reached start_locked(int *fd)
 static enum reached try_here(int *fd)
 {
     enum reached reached = connect_here(fd);
-    if (reached == NOWHERE && nobody_listens())
+    if (reached == NOWHERE && is_vacant())
         reached = start_locked(fd);
     else if (reached == NOWHERE)
         note_refusal();
@@ -173,7 +173,7 @@ static void note_log(void)
     text_add(&log_path, "/log");
 }
 
-/* One of this agent's own, over a socket without a name, which nobody else can reach. */
+/* One of this agent's own, over a socket without a name, which no other process can reach. */
 enum reached connect_privately(int *fd)
 {
     int pair[2];

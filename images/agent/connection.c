@@ -17,7 +17,7 @@ static struct {
     int fd;
     int ticket;
     bool is_welcome;
-    bool is_mute;            /* nobody reads it; what was sent before may still be there to hear */
+    bool is_mute;            /* it has no reader; what was sent before may still be there to hear */
     size_t length;
 } board = {.fd = -1};
 static u8 incoming[FRAME_BUFFER] __attribute__((aligned(PAGE)));

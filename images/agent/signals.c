@@ -78,7 +78,7 @@ void signals_restore(void)
     sigprocmask(SIG_SETMASK, &mask_at_start, NULL);
 }
 
-/* For a process that is nobody's: not what the first agent was started with. */
+/* For a process that serves all agents: not what the first one was started with. */
 void signals_default(void)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};

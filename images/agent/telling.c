@@ -149,7 +149,7 @@ static void notice_the_handover(void)
     told.is_handed_over = session.is_handed_over = true;
 }
 
-/* False: nobody reads it any more. */
+/* False: it has no reader any more. */
 bool telling_write(int fd)
 {
     for (;;) {
