@@ -68,7 +68,7 @@ static _Noreturn void become_board(const struct place *place, int socket)
     launch_switchboard(place ? place->path : "off");
 }
 
-/* False and errno: there can be no process. Without a place it is private; with one, who connects waits until it runs. */
+/* False and errno: there can be no process. One without a place is private; at a place, agents wait until it runs. */
 bool board_start(const struct place *place, int socket)
 {
     pid_t child = fork();
