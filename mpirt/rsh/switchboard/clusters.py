@@ -144,8 +144,9 @@ class Clusters:
         Only of a cluster to which commands are connected, and only by the credentials that they have, too. Where a
         credential plugin decides about these, that can't be known.
         """
-        if not all(map(os.path.isabs, _paths(question.environ))):
-            hear(refusal("KUBECONFIG is relative to the folder of the program that asks"))
+        relative = [path for path in _paths(question.environ) if not Path(path).is_absolute()]
+        if relative:
+            hear(refusal(f"KUBECONFIG={relative[0]} is relative to the folder of the program that asks"))
             return
         cluster = self._known.get(_key(question.environ, ""))
         if cluster is None:

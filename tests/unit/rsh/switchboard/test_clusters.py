@@ -177,7 +177,7 @@ class TestAQuestion:
 
     def test_by_a_relative_kubeconfig_is_not_answered(self, clusters: Clusters) -> None:
         assert answer(clusters, {"KUBECONFIG": "x"}) == (
-            "KUBECONFIG is relative to the folder of the program that asks"
+            "KUBECONFIG=x is relative to the folder of the program that asks"
         )
 
     def test_needs_a_watch_of_the_namespace(self, clusters: Clusters, tmp_path: Path) -> None:
