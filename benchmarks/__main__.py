@@ -23,7 +23,6 @@ from benchmarks.comparison import Comparison
 from benchmarks.fleetreport import Results
 from benchmarks.measure import Unmeasured
 from testbed.kube.errors import ClusterError
-from tests.support.forms import Form
 
 _json = click.option(
     "--json", "as_json", is_flag=True, help="Print the figures as one JSON object on the last line."
@@ -97,13 +96,6 @@ def _mebibytes(_context: click.Context, _parameter: click.Parameter, count: int)
     multiple=True,
     help="Measure this only; may be repeated.",
 )
-@click.option(
-    "--form",
-    type=click.Choice([form.value for form in Form]),
-    default=Form.DIRECT.value,
-    show_default=True,
-    help="How commands of ours are run; of a switchboard only the times count, for its costs see: fleet.",
-)
 @_kubectl
 @_access
 def rsh(
@@ -116,7 +108,6 @@ def rsh(
     only: tuple[str, ...],
     kubectl: Path | None,
     access: str,
-    form: str,
 ) -> None:
     """
     mpirt-rsh beside kubectl exec: time, CPU time and memory of `true`, the time to a command's first byte with and
@@ -125,10 +116,10 @@ def rsh(
     machine, parts = _machine(), {scenario.Part(one) for one in only} or set(scenario.Part)
     with (
         place.fresh_namespace() as namespace,
-        scenario.contest(namespace, access=Access(access), kubectl=kubectl, form=Form(form)) as contest,
+        scenario.contest(namespace, access=Access(access), kubectl=kubectl) as contest,
     ):
         counts = f"{runs} pairs, {held} held, {streams} pairs of {mebibytes} MiB"
-        heading = f"{contest.versions()}\n{machine}; access as {access}; {form}; keeper mounted; {counts}"
+        heading = f"{contest.versions()}\n{machine}; access as {access}; keeper mounted; {counts}"
         measured: dict[scenario.Part, Callable[[], list[Comparison]]] = {
             scenario.Part.TRUE: lambda: contest.short_command(runs),
             scenario.Part.START: lambda: contest.start(runs),

@@ -25,7 +25,7 @@ from testbed.kube.progress import step
 from testbed.kube.wait import until
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.agent import RSH
-from tests.support.forms import SWITCHBOARD, Form
+from tests.support.switchboards import SWITCHBOARD
 
 OURS, THEIRS = "mpirt-rsh", "kubectl exec"
 
@@ -70,7 +70,7 @@ class Part(StrEnum):
 
 
 @contextmanager
-def contest(namespace: Namespace, *, access: Access, kubectl: Path | None, form: Form) -> Iterator[Contest]:
+def contest(namespace: Namespace, *, access: Access, kubectl: Path | None) -> Iterator[Contest]:
     """Both agents beside one worker. Without a `kubectl`, the cluster's own competes."""
     if not RSH.exists():
         raise Unmeasured(f"{RSH} is not installed; run: make venv")
@@ -79,7 +79,7 @@ def contest(namespace: Namespace, *, access: Access, kubectl: Path | None, form:
     with environment(access, namespace, pod) as env:
         board = namespace.folder / "board"
         board.mkdir(mode=0o700)
-        ours = {**env, SWITCHBOARD: form.setting(board)}
+        ours = {**env, SWITCHBOARD: str(board)}
         yield Contest(kubectl or namespace.kubectl.program, namespace, pod, ours)
 
 

@@ -22,7 +22,7 @@ from testbed.ground import Namespace
 from testbed.kube import images, paths
 from testbed.kube.progress import step
 from testbed.kube.shell import run as run_to_its_end
-from tests.support.forms import SWITCHBOARD
+from tests.support.switchboards import PRIVATE, SWITCHBOARD
 
 OURS, THEIRS = "runtime image", "pip install"
 
@@ -65,7 +65,7 @@ def contest(namespace: Namespace, *, access: Access) -> Iterator[Contest]:
         pip = _by_pip(namespace.folder / "pip")
     with environment(access, namespace, pod) as env:
         # Each by itself: a switchboard would be one of the two.
-        yield Contest(folder, pip, namespace.folder, pod, {**env, SWITCHBOARD: "off"})
+        yield Contest(folder, pip, namespace.folder, pod, {**env, SWITCHBOARD: PRIVATE})
 
 
 @dataclass(frozen=True, slots=True)

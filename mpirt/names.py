@@ -91,7 +91,7 @@ FENCE_VARIABLE = "MPIRT_FENCE"
 # Where a launcher's account is written: the file of its container's termination message.
 ACCOUNT_VARIABLE = "MPIRT_ACCOUNT"
 
-# `off`: each command runs in a process of its own; a folder: where the switchboard's socket is.
+# `off`: each command gets a switchboard of its own; a folder: where the switchboard's socket is.
 SWITCHBOARD_VARIABLE = "MPIRT_SWITCHBOARD"
 
 # Which job mpirt-discover is about, where its command line doesn't say; one of them at most.

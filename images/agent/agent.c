@@ -24,64 +24,25 @@ static struct {
     int early_ends;
     i64 ends[ENDS];
     int end_count;
-    bool runs_directly;
+    bool is_private;         /* the switchboard is this agent's own */
     int code;
 } state;
 
-/* What a direct form would do again, or would lack. */
+/* Whether there may be a command. */
 static bool has_progressed(void)
 {
     return session.keep_length || output_come(STDOUT_FILENO) || output_come(STDERR_FILENO) || input_has_come();
 }
 
-static void leave(const char *one, const char *two, const char *three)
+static void say(const char *one, const char *two, const char *three)
 {
-    connection_end();
-    state.phase = LEAVING;
-    state.until = clock_now() + DRAIN_PATIENCE;
     static struct text line;
-    if (!*one)
-        return;
     text_begin(&line, "mpirt-rsh: ");
     text_add(&line, one);
     text_add(&line, two);
     text_add(&line, three);
     text_add(&line, "\n");
     output_say_own(&line);
-}
-
-/* A signal that nobody has got yet ends a command that nobody has started. */
-static void leave_for_direct(void)
-{
-    if (signals_count())
-        _exit(128 + signals_all()[signals_count() - 1]);
-    state.runs_directly = true;
-    session.is_handed_over = false;
-}
-
-static void give_up(const char *reason, const char *detail)
-{
-    static struct text both;
-    text_begin(&both, reason);
-    text_add(&both, detail);
-    if (has_progressed()) {
-        state.code = LOST;
-        leave("the switchboard is lost: ", both.bytes, "");
-    } else {
-        leave_for_direct();
-        leave("no switchboard: ", both.bytes, "; this command runs on its own");
-    }
-}
-
-static void give_up_with_log(const char *reason)
-{
-    static struct text both;
-    text_begin(&both, reason);
-    if (*last_log()) {
-        text_add(&both, "; see ");
-        text_add(&both, last_log());
-    }
-    give_up(both.bytes, "");
 }
 
 static void look_for_one(i64 now, i64 pause)
@@ -91,10 +52,54 @@ static void look_for_one(i64 now, i64 pause)
     state.retry_at = now + pause;
 }
 
+/* Whether a switchboard that has got all of HANDOVER has begun with the command can't be known. */
+static void end_connection(void)
+{
+    if (connection_exists())
+        session.generation += connection_has_handed_over() ? 1 : 0;
+    connection_end();
+}
+
+static void use_private_switchboard(i64 now)
+{
+    end_connection();
+    state.is_private = true;
+    state.end_count = 0;
+    look_for_one(now, 0);
+}
+
+/* A switchboard of its own goes on where the shared ones have failed, with the last one's record. */
+static void give_up(const char *reason)
+{
+    const char *what = has_progressed() ? "the switchboard is lost: " : "no switchboard: ";
+    if (!state.is_private) {
+        say(what, reason, "; this command gets one of its own");
+        use_private_switchboard(clock_now());
+        return;
+    }
+    say(what, reason, "");
+    end_connection();
+    state.code = has_progressed() ? LOST : FAILED;
+    state.phase = LEAVING;
+    state.until = clock_now() + DRAIN_PATIENCE;
+}
+
+/* A private one has no log: it writes to this agent's stderr. */
+static void give_up_with_log(const char *reason)
+{
+    static struct text both;
+    text_begin(&both, reason);
+    if (!state.is_private && *last_log()) {
+        text_add(&both, "; see ");
+        text_add(&both, last_log());
+    }
+    give_up(both.bytes);
+}
+
 static void connect_now(i64 now)
 {
     int fd = -1;
-    switch (connect_somewhere(&fd, now)) {
+    switch (state.is_private ? connect_privately(&fd) : connect_somewhere(&fd, now)) {
     case REACHED:
         connection_begin(fd);
         state.phase = GREETING;
@@ -104,7 +109,7 @@ static void connect_now(i64 now)
         state.retry_at = now + RETRY;
         break;
     case NOWHERE:
-        give_up(problem_text(), "");
+        give_up(problem_text());
     }
 }
 
@@ -114,27 +119,27 @@ bool session_welcome(u32 protocol)
     state.early_ends = 0;
     state.phase = TALKING;
     if (protocol != PROTOCOL)
-        give_up("the one that runs here is of another version of mpirt", "");
+        give_up("the one that runs here is of another version of mpirt");
     else if (!connection_hand_over())
-        give_up("the words and variables of this command are longer than 8 MiB", "");
+        give_up("the words and variables of this command are longer than 8 MiB");
     else
         return true;
     return false;
 }
 
-/* False: too late for that; or it is done. */
+/* False: too late for that, or this connection is over. */
 bool session_direct(const u8 *reason, size_t length)
 {
-    if (has_progressed())
+    if (has_progressed() || state.is_private)
         return false;
-    leave_for_direct();
     static struct text text;
     if (length > sizeof text.bytes - 1)
         length = sizeof text.bytes - 1;
     memcpy(text.bytes, reason, length);
     text.bytes[length] = 0;
-    bool is_asked = launch_wants_log();
-    leave(is_asked ? "this command runs without the switchboard: " : "", text.bytes, "");
+    if (launch_wants_log())
+        say("this command gets a switchboard of its own: ", text.bytes, "");
+    use_private_switchboard(clock_now());
     return false;
 }
 
@@ -149,15 +154,16 @@ static bool ends_too_often(i64 now)
 
 static void lose_connection(i64 now)
 {
-    connection_end();
+    end_connection();
     if (state.phase == GREETING) {
-        if (++state.early_ends == EARLY_ENDS)
+        if (state.is_private)
+            give_up("it ended before it said a word");
+        else if (++state.early_ends == EARLY_ENDS)
             give_up_with_log("it ended three times before it said a word");
         else
             look_for_one(now, AFTER_EARLY_END << (2 * state.early_ends));
         return;
     }
-    session.generation += connection_has_handed_over() ? 1 : 0;
     if (ends_too_often(now))
         give_up_with_log("it ended five times within a minute");
     else
@@ -166,11 +172,8 @@ static void lose_connection(i64 now)
 
 static void go_on(i64 now)
 {
-    if (state.phase == LEAVING && (outputs_are_drained() || now >= state.until)) {
-        if (!state.runs_directly)
-            _exit(state.code);
-        launch_direct();
-    }
+    if (state.phase == LEAVING && (outputs_are_drained() || now >= state.until))
+        _exit(state.code);
     if (state.phase == CONNECTING && now >= state.retry_at)
         connect_now(now);
     if ((state.phase == CONNECTING || state.phase == GREETING) && now >= state.until)
@@ -197,13 +200,14 @@ _Noreturn void agent_run(void)
 {
     i64 now = clock_now();
     input_begin();
+    state.is_private = launch_wants_private_switchboard();
     look_for_one(now, 0);
     for (;;) {
         i64 until = watch_all(now);
         watch_wait(now, until, signals_mask());
         now = clock_now();
         follow_serve(now, has_progressed() ? DAEMON_GRACE : 0);
-        if (!connection_serve() && state.phase != LEAVING)
+        if (!connection_serve() && connection_exists())
             lose_connection(now);
         outputs_serve();
         if (state.phase != LEAVING)

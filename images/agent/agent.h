@@ -99,7 +99,6 @@ bool input_tells_end(void);
 /* signals.c: those for the command, and the end of the process that started the agent. */
 void signals_begin(void);
 const sigset_t *signals_mask(void);
-void signals_restore(void);
 u32 signals_count(void);
 const u8 *signals_all(void);
 void signals_hand_over(void);
@@ -113,6 +112,7 @@ void connection_begin(int fd);
 void connection_end(void);
 bool connection_hand_over(void);
 bool connection_has_handed_over(void);
+bool connection_exists(void);
 void connection_watch(void);
 bool connection_serve(void);
 void connection_tell(void);
@@ -122,7 +122,7 @@ size_t handover_begin(void);
 size_t handover_next(u8 *to, size_t size);
 bool handover_is_over(void);
 
-/* agent.c: the session and the loop over it. */
+/* agent.c: the command and the loop over it. */
 struct session {
     char **words, **environment;
     size_t word_count, variable_count;
@@ -151,18 +151,19 @@ void problem_note(int weight, const char *path, const char *what);
 const char *problem_text(void);
 enum reached connect_somewhere(int *fd, i64 now);
 bool problem_is_worth_telling(void);
+enum reached connect_privately(int *fd);
 bool connect_if_there(int number, int *fd);
 const char *last_log(void);
-bool board_start(const struct place *place, int listener);
+bool board_start(const struct place *place, int socket);
 
 /* launch.c: which programs run. environment.c: what they see of ours. */
 void launch_find(int argc, char **argv, char **environment);
 bool launch_is_init(void);
-bool launch_may_use_switchboard(void);
+bool launch_is_agent(void);
+bool launch_wants_private_switchboard(void);
 bool launch_wants_log(void);
 bool launch_is_discover(void);
 _Noreturn void launch_program(char *variable);
-_Noreturn void launch_direct(void);
 _Noreturn void launch_switchboard(const char *folder);
 void *launch_memory(size_t size);
 char *launch_joined(const char *one, const char *two, const char *three);

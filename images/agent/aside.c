@@ -15,7 +15,7 @@
 
 enum { STACK = 16 << 10 };
 
-/* Where somebody has made the descriptor non-blocking, the thread waits until it can be used. */
+/* If another process has made the descriptor non-blocking, the thread waits until it can be used. */
 static void see_through(struct aside *aside)
 {
     for (;;) {

@@ -1,7 +1,8 @@
 /*
- * Starting a switchboard: a process that is nobody's child, and has nothing of the agent but the listening socket.
+ * Starting a switchboard: a process without a parent, that has nothing of the agent but a socket.
  *
- * It runs for all agents of this container, and longer than the one that happened to come first.
+ * One with a place runs for all agents of this container, longer than the one that came first, and its socket
+ * listens. A private one has a connection to its agent, and the agent's stderr.
  */
 #include "agent.h"
 
@@ -14,52 +15,53 @@
 #include <unistd.h>
 
 enum {
-    LISTENER = 3, FIRST_OTHER,
-    /* A pipe that somebody has put there is not waited for. */
+    SOCKET = 3, FIRST_OTHER,
+    /* A pipe in its place is not waited for. */
     LOG_FLAGS = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 };
 
-/* A number that none of the four is to have. */
+/* A number beyond those four. */
 static int above(int fd)
 {
     return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OTHER);
 }
 
-static void set_descriptors(int folder, int listener)
+static void set_descriptors(const struct place *place, int socket)
 {
-    listener = above(listener);
+    socket = above(socket);
     int null = above(open("/dev/null", O_RDWR | O_CLOEXEC));
-    int log = above(openat(folder, "log", LOG_FLAGS, 0600));
+    int log = place ? above(openat(place->fd, "log", LOG_FLAGS, 0600)) : above(STDERR_FILENO);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     /* A full file system may have room for a socket and none for a log. */
     dup2(log >= 0 ? log : null, STDERR_FILENO);
-    dup2(listener, LISTENER);
+    dup2(socket, SOCKET);
     close_descriptors(FIRST_OTHER);
 }
 
-static _Noreturn void become_board(const struct place *place, int listener)
+static _Noreturn void become_board(const struct place *place, int socket)
 {
     /* Not as the first agent was started. */
     signals_default();
-    set_descriptors(place->fd, listener);
+    set_descriptors(place, socket);
     /* Who connects from now on is told that this process listens, and no longer the agent, which may end. */
-    listen(LISTENER, BACKLOG);
+    if (place)
+        listen(SOCKET, BACKLOG);
     umask(0077);
     if (chdir("/") < 0)
         _exit(FAILED);
-    launch_switchboard(place->path);
+    launch_switchboard(place ? place->path : "off");
 }
 
-/* False and errno: there can be no process. Until the switchboard runs, who connects waits at its socket. */
-bool board_start(const struct place *place, int listener)
+/* False and errno: there can be no process. One without a place is private; at a place, agents wait until it runs. */
+bool board_start(const struct place *place, int socket)
 {
     pid_t child = fork();
     if (child == 0) {
         setsid();
         pid_t board = fork();
         if (board == 0)
-            become_board(place, listener);
+            become_board(place, socket);
         _exit(board < 0 ? errno & 255 : 0);
     }
     if (child < 0)

@@ -9,9 +9,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-/* Somebody holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
+/* Another agent holds the lock of a place, or keeps its queue full, for longer than it takes to start a switchboard. */
 enum { PLACE_PATIENCE = WELCOME_PATIENCE / 3 };
 
 static struct place place;
@@ -80,7 +81,7 @@ static enum reached start_here(int *fd)
     return NOWHERE;
 }
 
-/* Who doesn't get the lock comes again: whoever has it is about to listen. */
+/* An agent that doesn't get the lock comes again: the one that has it is about to listen. */
 static enum reached start_locked(int *fd)
 {
     int lock = openat(place.fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -127,6 +128,24 @@ static void note_log(void)
 {
     text_begin(&log_path, place.path);
     text_add(&log_path, "/log");
+}
+
+/* One of this agent's own, over a socket without a name, which no other process can reach. */
+enum reached connect_privately(int *fd)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+        problem_note(4, "it has no socket: ", strerror(errno));
+        return NOWHERE;
+    }
+    bool is_started = board_start(NULL, pair[1]);
+    if (!is_started)
+        problem_note(4, "it has no process: ", strerror(errno));
+    close(pair[1]);
+    *fd = pair[0];
+    if (!is_started)
+        close(*fd);
+    return is_started ? REACHED : NOWHERE;
 }
 
 /* While a place is busy, one that follows is used if a switchboard listens there already. */

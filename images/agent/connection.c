@@ -60,6 +60,11 @@ void connection_end(void)
     link_end(&board);
 }
 
+bool connection_exists(void)
+{
+    return board.fd >= 0;
+}
+
 void connection_watch(void)
 {
     link_watch(&board);

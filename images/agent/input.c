@@ -59,7 +59,7 @@ static bool is_in_the_background(void)
     if (!in.is_terminal)
         return false;
     pid_t group = tcgetpgrp(in.fd);
-    /* If it is not the terminal of our session, nobody would stop us. */
+    /* Only the terminal of our own session stops a reader in the background. */
     return group >= 0 && group != getpgrp();
 }
 

@@ -1,5 +1,5 @@
 /*
- * Which programs run: the direct form and the switchboard, in their two installations.
+ * Which programs run: the agent, the switchboard, and those in Python, in their two installations.
  *
  * In a runtime folder every program in bin/ is a link to the agent's file, which finds the folder and starts
  * Python out of it, whatever the container has: it needs neither a libc nor a shell. Its own name says which
@@ -31,7 +31,6 @@
 
 /* Not the folder that the command runs in: a module of Python's name may lie there. */
 #define BEGIN "import sys;sys.path=[sys.argv[1]]+[p for p in sys.path if p];sys.argv[:]=sys.argv[2:];"
-#define CODE_DIRECT BEGIN "from mpirt.rsh.direct import main;sys.exit(main())"
 #define CODE_DISCOVER BEGIN "from mpirt.discover.main import main;sys.exit(main())"
 #define CODE_BOARD BEGIN "from mpirt.cli.switchboard import main;sys.exit(main())"
 
@@ -90,11 +89,12 @@ static void find_runtime(char *own_path)
         fail("can't run in a folder with ':', ';' or '$' in its path: ", launch.root, "");
     static struct text program;
     text_begin(&program, launch.root);
+    const char *name = launch_is_agent() ? BOARD : launch.name;
     text_add(&program, "/lib/programs/");
-    text_add(&program, launch.name);
+    text_add(&program, name);
     text_add(&program, ".pyc");
     if (access(program.bytes, R_OK) != 0)
-        fail("there is no program of this name in ", launch.root, "");
+        fail(name, " is missing in ", launch.root);
 }
 
 static size_t count_of(char **list)
@@ -149,23 +149,28 @@ void launch_find(int argc, char **argv, char **environment)
     session.word_count = count_of(session.words);
 }
 
-/* What a process of its own does by itself, without anything to hand over. */
-static bool is_for_direct(const char *word)
+static bool is_one_of(const char *word, const char *const *words, size_t count)
 {
-    static const char *const words[] = {"--direct", "--help", "--version", "-V"};
-    for (size_t number = 0; number < sizeof words / sizeof *words; number++)
+    for (size_t number = 0; number < count; number++)
         if (strcmp(word, words[number]) == 0)
             return true;
     return false;
 }
 
 /* Programs other than mpirt-rsh have nothing to hand over. */
-bool launch_may_use_switchboard(void)
+bool launch_is_agent(void)
 {
-    const char *name = launch.name, *set = getenv("MPIRT_SWITCHBOARD");
-    return (strcmp(name, "mpirt-rsh") == 0 || strcmp(name, "ssh") == 0 || strcmp(name, "kubexec.sh") == 0)
-        && !(session.word_count && is_for_direct(session.words[0]))
-        && !(set && strcmp(set, "off") == 0);
+    static const char *const names[] = {"mpirt-rsh", "ssh", "kubexec.sh"};
+    return is_one_of(launch.name, names, sizeof names / sizeof *names);
+}
+
+/* Asked for, or nothing that is worth a switchboard which stays. */
+bool launch_wants_private_switchboard(void)
+{
+    static const char *const words[] = {"--direct", "--help", "--version", "-V"};
+    const char *set = getenv("MPIRT_SWITCHBOARD");
+    return (set && strcmp(set, "off") == 0)
+        || (session.word_count && is_one_of(session.words[0], words, sizeof words / sizeof *words));
 }
 
 bool launch_wants_log(void)
@@ -225,18 +230,11 @@ static _Noreturn void execute(char **words, char **environment)
 _Noreturn void launch_program(char *variable)
 {
     char **words = launch_memory((OWN_WORDS + session.word_count) * sizeof *words);
-    size_t count = add_python(words, launch_is_discover() ? CODE_DISCOVER : CODE_DIRECT, launch.name);
+    size_t count = add_python(words, CODE_DISCOVER, launch.name);
     words[count++] = (char *)session.called;
     memcpy(words + count, session.words, session.word_count * sizeof *words);
     char **environment = environment_for_python(launch.python != NULL, variable);
     execute(words, environment);
-}
-
-/* The command in a Python process of its own. */
-_Noreturn void launch_direct(void)
-{
-    signals_restore();
-    launch_program(NULL);
 }
 
 _Noreturn void launch_switchboard(const char *folder)

@@ -11,9 +11,9 @@ int main(int argc, char **argv, char **environment)
         init_run(session.words);
     if (launch_is_discover())
         discover_run();
+    if (!launch_is_agent())
+        launch_program(NULL);
     signals_begin();
-    if (!launch_may_use_switchboard())
-        launch_direct();
     open_what_is_closed();
     agent_run();
 }

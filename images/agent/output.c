@@ -1,7 +1,7 @@
 /*
  * stdout and stderr: what waits to be written, and what has been.
  *
- * Owns: the rings. A reader that stands still leaves its bytes here, and nobody else waits for it. Bytes of the
+ * Owns: the rings. A reader that stands still leaves its bytes here, and no other agent waits for it. Bytes of the
  * command, and lines that are not the command's, stand in one ring; pieces say which is which.
  */
 #include "agent.h"

@@ -24,7 +24,6 @@ static const int not_for_us[] = {SIGPIPE, SIGTTIN};
 enum { MEANT = sizeof meant_for_it / sizeof *meant_for_it, UNWANTED = sizeof not_for_us / sizeof *not_for_us };
 
 static sigset_t mask_at_start;
-static struct sigaction unwanted_at_start[UNWANTED];
 static u8 numbers[SIGNALS_LIMIT];
 static u32 count, told;
 
@@ -61,21 +60,13 @@ void signals_begin(void)
             sigaction(meant_for_it[number], &action, NULL);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     for (int number = 0; number < UNWANTED; number++)
-        sigaction(not_for_us[number], &ignore, &unwanted_at_start[number]);
+        sigaction(not_for_us[number], &ignore, NULL);
 }
 
 /* While the agent waits. */
 const sigset_t *signals_mask(void)
 {
     return &mask_at_start;
-}
-
-/* For a program that takes the agent's place: execve does the rest. */
-void signals_restore(void)
-{
-    for (int number = 0; number < UNWANTED; number++)
-        sigaction(not_for_us[number], &unwanted_at_start[number], NULL);
-    sigprocmask(SIG_SETMASK, &mask_at_start, NULL);
 }
 
 u32 signals_count(void)

@@ -51,12 +51,10 @@ _DISTRIBUTED = (
 
 # Programs that are of no use without packages which the folder doesn't have.
 _NOT_FOR_LAUNCHERS = frozenset({"mpirt-controller"})
-# Names under which launchers start mpirt-rsh.
-_AGENTS = ("ssh", "kubexec.sh")
-# What pip's script becomes the agent by is no use where the agent itself is called.
-_DIRECT = "mpirt.rsh.direct:main"
-# The same of the one that asks the switchboard.
+# What its file in C starts if no switchboard has the hosts. Pip's script only becomes that file.
 _DISCOVER = "mpirt.discover.main:main"
+# mpirt-rsh, and the names under which launchers start it: the agent's file by itself, too.
+_AGENTS = ("mpirt-rsh", "ssh", "kubexec.sh")
 # What only agents start.
 _SWITCHBOARD = ("mpirt-switchboard", "mpirt.cli.switchboard:main")
 # The agent's file by itself, without Python.
@@ -104,20 +102,19 @@ def add_mpirt(folder: Path, project: Path) -> None:
     _write_metadata(site, about["name"], about["version"])
     programs.mkdir()
     (folder / "bin").mkdir()
-    for name, entry in sorted(programs_of(about["scripts"]).items()):
+    in_python = programs_of(about["scripts"])
+    for name, entry in sorted([*in_python.items(), _SWITCHBOARD]):
         _write_program(programs / f"{name}.pyc", entry)
-        # Links take no place in the image, and are files of their own once they are copied: 50 kB each.
+    # Links take no place in the image, and are files of their own once they are copied: 50 kB each.
+    for name in (*in_python, *_AGENTS, _INIT):
         (folder / "bin" / name).hardlink_to(lib / "agent")
-    (folder / "bin" / _INIT).hardlink_to(lib / "agent")
-    _write_program(programs / f"{_SWITCHBOARD[0]}.pyc", _SWITCHBOARD[1])
     _make_readable(folder)
 
 
 def programs_of(scripts: Mapping[str, str]) -> Mapping[str, str]:
-    """Names in bin/ and the function of each: those that pip would install, and those that launchers want."""
-    own = {name: entry for name, entry in scripts.items() if name not in _NOT_FOR_LAUNCHERS}
-    agents = dict.fromkeys(("mpirt-rsh", *_AGENTS), _DIRECT)
-    return {**own, **agents, "mpirt-discover": _DISCOVER, _INSTALLER: "mpirt_install:main"}
+    """Names in bin/ of programs in Python, and the function of each: those that pip would install, and ours."""
+    own = {name: entry for name, entry in scripts.items() if name not in (*_NOT_FOR_LAUNCHERS, *_AGENTS)}
+    return {**own, "mpirt-discover": _DISCOVER, _INSTALLER: "mpirt_install:main"}
 
 
 def compile_tree(source: Path, target: Path, *, leave_out: Callable[[Path], bool] | None = None) -> None:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+from collections.abc import MutableMapping
 
 _HELD = "MPIRT_HELD_"
 _SET = "LC_ALL"

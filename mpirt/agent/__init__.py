@@ -2,8 +2,8 @@
 The agent's built files: one static program for each architecture of launchers.
 
 Owns: what they are called, where they are, and how a console script becomes one of them. images/agent has their
-source, and `make programs` builds them into this folder. An installation works without them: mpirt-rsh and
-mpirt-discover are Python processes then.
+source, and `make programs` builds them into this folder. An installation works without them:
+mpirt/rsh/substitute.py and mpirt/discover/main.py then do their work.
 """
 
 from __future__ import annotations

@@ -1,25 +1,21 @@
 """
 Where the console script mpirt-rsh begins: it becomes the agent, a small program that hands the command over.
 
-Owns: whether it does. What is imported here is what every remote command of an installation by pip pays for before
-the agent runs. docs/switchboard.md has the words with which the agent is started.
+Owns: what takes the agent's place where it can't be executed; see docs/switchboard.md.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 from mpirt import agent
 
-_SWITCHBOARD = "MPIRT_SWITCHBOARD"
-_DIRECT = ("--direct", "--help", "--version", "-V")
-
 
 def main() -> int:
-    """Run one remote command. Ends the process."""
-    if os.environ.get(_SWITCHBOARD) != "off" and not (len(sys.argv) > 1 and sys.argv[1] in _DIRECT):
-        agent.become(agent.RSH)
-    from mpirt.rsh.direct import main as run  # noqa: PLC0415  most commands never get here
+    """Run one remote command. Returns the code to exit with, where the agent does not take this process over."""
+    agent.become(agent.RSH)
+    # A process that becomes the agent needs nothing of it.
+    from mpirt.rsh.substitute import run  # noqa: PLC0415
 
-    return run()
+    called, *words = sys.argv
+    return run(called, words)

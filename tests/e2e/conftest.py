@@ -19,8 +19,7 @@ from testbed import ground, manifests
 from testbed.ground import Faults, Ground, Namespace, PodFaults
 from testbed.kube import buildcache, paths
 from testbed.kube import cluster as kube
-from tests.support import forms
-from tests.support.forms import Form
+from tests.support import switchboards
 from tests.support.times import Times, summary
 
 _GONE_WITHIN = "180s"
@@ -47,13 +46,13 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 @pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of the switchboard of all agents that this process starts."""
-    yield from forms.place(tmp_path_factory.mktemp("board"))
+    yield from switchboards.place(tmp_path_factory.mktemp("board"))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def by_an_own_switchboard(board: Path) -> Iterator[None]:
     """In the default place there may be one of another checkout's tests, which has that one's code."""
-    with forms.chosen(Form.SWITCHBOARD, board):
+    with switchboards.used(board):
         yield
 
 

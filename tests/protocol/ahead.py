@@ -11,26 +11,10 @@ from typing import TypeVar
 import pytest
 
 _Kind = TypeVar("_Kind")
-_Other = TypeVar("_Other")
 
 
 def selected(session: pytest.Session, kind: type[_Kind]) -> list[_Kind]:
     """Everything of that kind in the parameters of the tests that were selected."""
-    return [value for each in _parameters(session) for value in each if isinstance(value, kind)]
-
-
-def selected_pairs(session: pytest.Session, kind: type[_Kind], other: type[_Other]) -> list[tuple[_Kind, _Other]]:
-    """Every two of these kinds that are parameters of one of the tests that were selected."""
-    return [
-        (one, another)
-        for each in _parameters(session)
-        for one in each
-        if isinstance(one, kind)
-        for another in each
-        if isinstance(another, other)
-    ]
-
-
-def _parameters(session: pytest.Session) -> list[list[object]]:
     specs = [getattr(item, "callspec", None) for item in session.items]
-    return [list(spec.params.values()) for spec in specs if spec is not None]
+    parameters = [value for spec in specs if spec is not None for value in spec.params.values()]
+    return [value for value in parameters if isinstance(value, kind)]

@@ -17,8 +17,8 @@ from tests.apiserver.fleet.keeper import PERIOD
 from tests.apiserver.fleet.process import FleetProcess
 from tests.protocol.switchboard.agents import Agent, Board, Command
 
+RSH = Path(sys.executable).with_name("mpirt-rsh")
 _PODS = 20
-_DIRECT = "from mpirt.rsh.direct import main; main()"
 _FLOW = 3_000_000
 
 
@@ -34,9 +34,8 @@ def _environ(fleet: FleetProcess) -> dict[str, str]:
 
 
 def _run(fleet: FleetProcess, *words: str) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, "-c", _DIRECT, *words]
     return subprocess.run(
-        argv, env=_environ(fleet), stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+        [RSH, *words], env=_environ(fleet), stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
     )
 
 

@@ -1,20 +1,57 @@
 """
-What a switchboard holds at a moment: memory, descriptors, threads.
+The switchboard that tests have commands use, and what it holds at a moment: memory, descriptors, threads.
 
-Owns: reading it from outside, in /proc. The switchboard itself says nothing of it.
+Owns: where it listens, that it has had nothing to complain of, and reading its figures from outside, in /proc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import pytest
 
-from tests.support import forms
-
+SWITCHBOARD = "MPIRT_SWITCHBOARD"
+PRIVATE = "off"
+"""The variable's value for commands that each have a switchboard of their own."""
+_WELCOME = struct.Struct("<I12xII")
 _KIB = 1024
+
+
+def place(folder: Path) -> Iterator[Path]:
+    """A folder for a switchboard. At the end its log must be empty: what it writes there are defects."""
+    folder.chmod(0o700)
+    yield folder
+    log = folder / "log"
+    assert not log.exists() or log.read_text() == ""
+
+
+@contextmanager
+def used(folder: Path) -> Iterator[Path]:
+    """Have commands of this process use the switchboard in that folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SWITCHBOARD, str(folder))
+        yield folder
+
+
+@contextmanager
+def connection(folder: Path) -> Iterator[int]:
+    """A connection to the switchboard that listens there, which has accepted it; its process id."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / "socket"))
+        _, _, pid = _WELCOME.unpack(client.recv(_WELCOME.size, socket.MSG_WAITALL))
+        yield int(pid)
+
+
+def pid_of(folder: Path) -> int:
+    """The process id of the switchboard that listens there."""
+    with connection(folder) as pid:
+        return pid
 
 
 @dataclass(slots=True)
@@ -33,7 +70,7 @@ class Figures:
 
 def look(figures: Figures, folder: Path, agents: Sequence[int]) -> None:
     """Note what the switchboard and these agents hold."""
-    with forms.connection(folder) as figures.switchboard:
+    with connection(folder) as figures.switchboard:
         process = Path(f"/proc/{figures.switchboard}")
         # Without this connection. Once it is closed, the switchboard may have its end of it a little longer.
         figures.descriptors = len(list((process / "fd").iterdir())) - 1

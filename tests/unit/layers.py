@@ -49,9 +49,7 @@ INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
         "session": frozenset({"invocation", "protocol", "pod"}),
         "ports": frozenset({"protocol", "pod", "session"}),
         "watches": frozenset({"protocol", "pod", "session", "ports"}),
-        "stdio": frozenset({"protocol", "session", "ports"}),
-        "tasks": frozenset({"invocation", "protocol", "pod", "session"}),
-        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "watches", "tasks"}),
+        "switchboard": frozenset({"invocation", "protocol", "pod", "session", "ports", "watches"}),
     },
     "controller": {
         "model": frozenset(),

@@ -30,7 +30,7 @@ from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.processes import cpu_seconds, memory, owner
 from mpirt.rsh.switchboard.status import CommandStatus, read_document
-from mpirt.rsh.tasks.task import CONNECT_TIMEOUT
+from mpirt.rsh.switchboard.task import CONNECT_TIMEOUT
 
 # A switchboard that starts takes less than a second, and a busy one no longer.
 PATIENCE = 10.0

@@ -18,15 +18,14 @@ the words as they are, or to quote them again, breaks that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from ipaddress import IPv6Address
+
 from mpirt.errors import UsageError
 from mpirt.names import RSH
-from mpirt.rsh.invocation import seconds
-from mpirt.rsh.invocation.options import Does, Given, read_word
+from mpirt.rsh.invocation.options import SFTP, Does, Given, of_option, read_word
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 KUBEXEC = "kubexec.sh"
 
@@ -40,7 +39,7 @@ _LABEL = (
 _MOST_DIGITS = 20
 _OWN_WITH_VALUE = ("namespace", "container", "context")
 _OWN = ("help", "version", "direct")
-# Done already, by whoever started the direct form; what a switchboard gets never begins with it.
+# The agent has obeyed it already.
 _DONE = "direct"
 _IPV4_NUMBERS = 4
 
@@ -73,20 +72,13 @@ class Invocation(Value):
     """The values of SendEnv and SetEnv, as they came."""
 
 
-class Wants(Value):
-    """
-    The person wants to be told something, and nothing to be done.
+class Wants(Enum):
+    """A person wants to be told something, and nothing to be done."""
 
-    `what` is "help", "version" or "V" as of ssh; "G", the settings; "check", "stop" or "exit" of -O, a connection
-    that others could share.
-    """
-
-    what: str
-    host: str = ""
-    user: str = ""
-    port: str = ""
-    path: str = ""
-    """Of the shared connection's socket."""
+    HELP = "help"
+    VERSION = "version"
+    SSH_VERSION = "V"
+    """As ssh has it: on stderr."""
 
 
 class Host(Value):
@@ -94,7 +86,6 @@ class Host(Value):
 
     name: str
     """The first label; all of an address."""
-    user: str = ""
     service: str = ""
     namespace: str = ""
     is_address: bool = False
@@ -122,12 +113,9 @@ class _Reader:
     def read(self) -> Invocation | Wants:
         self._options()
         name = self._rest.pop(0) if self._rest else ""
-        user = name.rpartition("@")[0]
-        # In the place where it was said: the first counts.
-        self._given += [Given(Does.USER, "", user)] if user else []
         if self._options_follow:
             self._options()
-        return self._wants(name) or self._invocation(parse_host(name))
+        return self._wants() or self._invocation(parse_host(name))
 
     def _options(self) -> None:
         """Take options off the front. A lone dash is none."""
@@ -161,25 +149,11 @@ class _Reader:
         while self._rest:
             yield self._rest.pop(0)
 
-    def _wants(self, name: str) -> Wants | None:
-        """What was asked, in the order in which ssh would answer."""
+    def _wants(self) -> Wants | None:
         own = self._own.get("wants") or ("help" if self._was_given(Does.HELP) else "")
         if own or self._was_given(Does.VERSION):
             return Wants(own or "V")
-        command = self._first(Does.CONTROL)
-        what = "G" if self._was_given(Does.SETTINGS) else command
-        if not what:
-            return None
-        if what not in ("G", "check", "stop", "exit"):
-            raise UsageError(f"option -O {what} can't be honoured: there is no ssh connection here to share")
-        parse_host(name)
-        return Wants(
-            what,
-            host=name.rpartition("@")[2],
-            user=self._first(Does.USER),
-            port=self._first(Does.PORT) or "22",
-            path=self._first(Does.SOCKET),
-        )
+        return None
 
     def _invocation(self, host: Host) -> Invocation:
         words = tuple(self._rest)
@@ -209,8 +183,8 @@ class _Reader:
     def _was_given(self, does: Does) -> bool:
         return any(given.does is does for given in self._given)
 
-    def _first(self, does: Does, name: str = "") -> str:
-        return next((one.text for one in self._given if one.does is does and name in ("", one.name)), "")
+    def _first(self, name: str) -> str:
+        return next(iter(self._all(name.lower())), "")
 
     def _all(self, name: str) -> tuple[str, ...]:
         return tuple(given.text for given in self._given if given.does is Does.SET and given.name == name)
@@ -222,11 +196,11 @@ class _Reader:
         return text
 
     def _seconds(self, name: str) -> float | None:
-        text = self._first(Does.SET, name.lower())
-        return seconds.of_option(name, text) if text else None
+        text = self._first(name)
+        return of_option(name, text) if text else None
 
     def _number(self, name: str, least: int, most: int) -> int | None:
-        text = self._first(Does.SET, name.lower())
+        text = self._first(name)
         if not text:
             return None
         is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
@@ -244,18 +218,15 @@ def parse_host(host: str) -> Host:
         raise UsageError(f"{host!r} has no user before the @")
     labels = name.removesuffix(".").split(".")
     if _is_ipv4(labels) or (":" in name and _is_ipv6(name)):
-        return Host(name, user=user, is_address=True)
+        return Host(name, is_address=True)
     for label in labels:
         if not _is_label(label):
             raise UsageError(f"{host!r} can't be a pod: a pod's name {_LABEL}")
     pod, *others = labels
-    return Host(pod, user=user, service=others[0] if others else "", namespace=_namespace(others))
+    return Host(pod, service=others[0] if others else "", namespace=_namespace(others))
 
 
 def _subsystem(words: tuple[str, ...], pod: str) -> tuple[str, ...]:
-    # Nothing of it is needed for a command.
-    from mpirt.rsh.invocation.subsystems import SFTP  # noqa: PLC0415
-
     if (name := " ".join(words)) != "sftp":
         raise UsageError(f"no subsystem {name!r} in {pod}; -s knows sftp only")
     return (SFTP,)
@@ -285,9 +256,6 @@ def _is_ipv4(labels: list[str]) -> bool:
 
 
 def _is_ipv6(name: str) -> bool:
-    # A module of 5 ms, for what launchers hardly ever say.
-    from ipaddress import IPv6Address  # noqa: PLC0415
-
     try:
         return IPv6Address(name).scope_id is None
     except ValueError:

@@ -20,13 +20,11 @@ Tried with Open MPI 4.1.4 and with 5.0.7, whose daemon is PRRTE's, in workers th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from mpirt import launchenv
 from mpirt.errors import UsageError
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 class Daemon(Value):

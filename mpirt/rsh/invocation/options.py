@@ -1,23 +1,20 @@
 """
-ssh's options, and what becomes of each here.
+ssh's options, and what becomes of each here; and the forms of what is given with them.
 
-Owns: the table, and reading one word of options. Nothing is known of hosts or commands.
+Owns: the table, reading one word of options, the times of ssh's options and of our own variables, and what
+`ssh -s` starts. Nothing is known of hosts or commands.
 
-Launchers put ssh's options before the host and after it, without asking which program they start. What only
-makes sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is
-refused.
+Launchers put ssh's options before the host and after it, without asking which program they start. What only makes
+sense for ssh is taken and ignored; what a user would miss (a forwarded port, a background ssh) is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from mpirt.errors import UsageError
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Does(Enum):
@@ -26,19 +23,11 @@ class Does(Enum):
     NOTHING = "nothing"
     SET = "set"
     """-o: a setting by its name."""
-    USER = "user"
-    PORT = "port"
     NO_STDIN = "no stdin"
     SUBSYSTEM = "subsystem"
     VERBOSE = "verbose"
     VERSION = "version"
     HELP = "help"
-    SETTINGS = "settings"
-    """-G: print what was understood."""
-    CONTROL = "control"
-    """-O: a command for a shared connection."""
-    SOCKET = "socket"
-    """-S: where a shared connection is."""
     FORWARDING = "forwarding"
     """Refused, and the message names what forwards ports instead."""
     REFUSED = "refused"
@@ -58,27 +47,20 @@ _REFUSED_WORD = Option(Does.REFUSED, takes_word=True)
 
 OPTIONS = {
     **dict.fromkeys("1246AaCgKkqTtXxYy", _FLAG),
-    **dict.fromkeys("BbcEeFIimP", _WORD),
-    "G": Option(Does.SETTINGS),
+    **dict.fromkeys("BbcEeFIilmPpS", _WORD),
     "h": Option(Does.HELP),
-    "l": Option(Does.USER, takes_word=True),
     "n": Option(Does.NO_STDIN),
-    "O": Option(Does.CONTROL, takes_word=True),
     "o": Option(Does.SET, takes_word=True),
-    "p": Option(Does.PORT, takes_word=True),
-    "S": Option(Does.SOCKET, takes_word=True),
     "s": Option(Does.SUBSYSTEM),
     "V": Option(Does.VERSION),
     "v": Option(Does.VERBOSE),
     **dict.fromkeys("DLRW", Option(Does.FORWARDING, takes_word=True)),
     # in the background, without a command, through or for another ssh
-    **dict.fromkeys("fMN", _REFUSED_FLAG),
-    **dict.fromkeys("JQw", _REFUSED_WORD),
+    **dict.fromkeys("fGMN", _REFUSED_FLAG),
+    **dict.fromkeys("JOQw", _REFUSED_WORD),
 }
 
-# The settings of -o that say what an option says.
-_SAME_AS = {"user": Does.USER, "port": Does.PORT, "controlpath": Does.SOCKET}
-# Those that ask for what an option asks for, or for something that is refused, by certain values.
+# The settings of -o that ask for what an option asks for, or for something that is refused, by certain values.
 _BY_VALUE = {
     "stdinnull": {"yes": Does.NO_STDIN, "true": Does.NO_STDIN, "no": Does.NOTHING, "false": Does.NOTHING},
     "sessiontype": {"subsystem": Does.SUBSYSTEM, "none": Does.REFUSED},
@@ -121,8 +103,6 @@ def _setting(text: str) -> Given:
     if not rest:
         raise UsageError(f"-o {text!r} is no setting; write it as -o NAME=VALUE")
     name, wanted = written.lower(), rest.lower()
-    if name in _SAME_AS:
-        return Given(_SAME_AS[name], name, rest)
     if wanted not in _OFF:
         refused = Does.REFUSED if name in _REFUSED_SETTINGS else Does.NOTHING
         _refuse(Does.FORWARDING if name in _FORWARDING_SETTINGS else refused, f"-o {written}")
@@ -149,3 +129,62 @@ def _refuse(does: Does, what: str) -> None:
         )
     if does is Does.REFUSED:
         raise UsageError(f"{what} can't be honoured: there is no ssh connection here to use or forward by")
+
+
+# ssh takes weeks, too; nothing that runs for a day can tell the difference.
+LONGEST = 86400.0
+_FORM = "expected a time such as 30, 10s or 1h30m"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def of_option(name: str, text: str) -> float:
+    """The seconds of a setting of ssh's; what is longer than a day is a day. Raises UsageError."""
+    seconds = 0.0 if text.lower() == "none" else read_time(text)
+    if seconds is None:
+        raise UsageError(f"-o {name}={text}: {_FORM}")
+    return min(seconds, LONGEST)
+
+
+def of_variable(environ: Mapping[str, str], name: str, default: float, *, may_be_zero: bool = True) -> float:
+    """The seconds of a variable of ours, a day at most. Raises UsageError."""
+    text = environ.get(name, "")
+    if not text:
+        return default
+    seconds = read_time(text)
+    if seconds is None or seconds > LONGEST or not (seconds or may_be_zero):
+        above = "" if may_be_zero else "above 0 and "
+        raise UsageError(f"{name}={text[:20]}: {_FORM}, {above}at most a day")
+    return seconds
+
+
+def read_time(text: str) -> float | None:
+    """Seconds out of 90, 90s or 1h30m, as ssh reads a time; None where it is none."""
+    total, number, had_seconds = 0.0, "", False
+    for letter in text.lower() if text[-1:].isalpha() else f"{text}s":
+        if letter in "0123456789.":
+            number += letter
+            continue
+        unit = _UNITS.get(letter)
+        # Only seconds may have a fraction, and only the last number has no unit.
+        if unit is None or not _is_number(number, whole=unit > 1) or (unit == 1 and had_seconds):
+            return None
+        total, number, had_seconds = total + float(number) * unit, "", had_seconds or unit == 1
+    return total
+
+
+def _is_number(text: str, *, whole: bool) -> bool:
+    return text[-1:].isdigit() and text.count(".") <= (0 if whole else 1)
+
+
+# Where Debian, Red Hat, Alpine (Arch and SUSE, too) and those who build it themselves have it.
+_PLACES = (
+    "/usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server /usr/lib/ssh/sftp-server "
+    "/usr/libexec/sftp-server /usr/lib/sftp-server /usr/local/libexec/sftp-server"
+)
+_MISSING = "mpirt-rsh: no sftp-server in this container; install one, copy by tar, or with: scp -O"
+
+# For the pod's shell. It is not exported, so what is started does not see the variable.
+SFTP = (
+    f'for mpirt_place in $(command -v sftp-server) {_PLACES}; do [ -x "$mpirt_place" ] && exec "$mpirt_place"; '
+    f'done; echo "{_MISSING}" >&2; exit 127'
+)

@@ -1,24 +1,15 @@
 """
-What is told instead of running a command: the help, the version, and what programs ask ssh for.
+What is told instead of running a command: the help and the version.
 
-Owns: the texts. Nothing is printed here. Imported only where one of them is asked for.
-
-Git and editors probe with `ssh -G`. Ansible's reset asks `-O check` whether there is a connection to stop, and
-stops it only if there is: as with ssh, there is none.
+Owns: the texts. Nothing is printed here.
 """
 
 from __future__ import annotations
 
-from mpirt.errors import ExitCode
+from dataclasses import dataclass
+
 from mpirt.names import RSH
-from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.rsh.invocation.argv import Wants
-
-# What ssh itself fails with.
-_SSH_FAILED = 255
+from mpirt.rsh.invocation.argv import Wants
 
 HELP = """\
 Usage: mpirt-rsh [options] HOST [options] COMMAND...
@@ -51,7 +42,7 @@ Options:
   --container NAME       the container, where a pod has several
   --context NAME         a context of the kubeconfig
   -v                     log to stderr, with times
-  --direct               as the first word: run in a process of its own, as MPIRT_SWITCHBOARD=off does
+  --direct               as the first word: a switchboard of its own, as MPIRT_SWITCHBOARD=off has it
   -h, --help
   --version
 
@@ -82,7 +73,7 @@ Environment:
                          if the pod is deleted, its grace period less 3 s)
   MPIRT_FENCE            JOB or JOB:ATTEMPT; kills what earlier launchers of JOB left in the container
   MPIRT_KEEPER=off       no keeper in the pod: the command ends with its connection
-  MPIRT_SWITCHBOARD      off: one process per command, not one for all (on);
+  MPIRT_SWITCHBOARD      off: a switchboard for each command, not one for all (on);
                          or the folder of its socket, such as /run/mpirt (/dev/shm, $TMPDIR or /tmp)
   MPIRT_LOG=debug        as -v
 
@@ -90,29 +81,29 @@ Exit code: the command's own, 128 and the number for a signal; from 240 on, see 
 """
 
 
-class Reply(Value):
-    """What to print, and the code to end with."""
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to print."""
 
-    code: int
     stdout: str = ""
     stderr: str = ""
 
 
-def reply(asked: Wants, *, version: str, user: str) -> Reply:
-    """Answer what was asked; `user` is who asks."""
-    match asked.what:
-        case "help":
-            return Reply(ExitCode.OK, stdout=HELP)
-        case "version":
-            return Reply(ExitCode.OK, stdout=f"{RSH} {version}\n")
-        case "V":
-            # Who asks so looks at stderr, where ssh has it.
-            return Reply(ExitCode.OK, stderr=f"{RSH} {version}\n")
-        case "G":
-            lines = f"host {asked.host}\nuser {asked.user or user}\nhostname {asked.host}\nport {asked.port}\n"
-            return Reply(ExitCode.OK, stdout=lines)
-        case "check":
-            none = 'No ControlPath specified for "-O" command'
-            said = f"Control socket connect({asked.path}): No such file or directory" if asked.path else none
-            return Reply(_SSH_FAILED, stderr=f"{RSH}: {said}\n")
-    return Reply(ExitCode.OK)
+def reply(asked: Wants, *, version: str) -> Reply:
+    """Answer what was asked."""
+    if asked is Wants.HELP:
+        return Reply(stdout=HELP)
+    told = f"{RSH} {version}\n"
+    # Programs that ask as of ssh look at stderr, where ssh has it.
+    return Reply(stdout=told) if asked is Wants.VERSION else Reply(stderr=told)
+
+
+def version(package: str = "mpirt") -> str:
+    """That of an installed package; empty if it is not installed."""
+    # Brings email and zipfile: milliseconds of the first command's start, for what is hardly ever asked.
+    from importlib import metadata  # noqa: PLC0415
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -3,20 +3,17 @@ What MPIRT_LOG=debug shows: one line for what happens to a session and for what 
 the start.
 
 Owns: the words. Nothing that a command, its environment, its stdin or a token may hold stands in them: of bytes
-there are only numbers. Imported only when it is asked for.
+there are only numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session import events
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from mpirt.kubeapi.endpoint import Endpoint
-    from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.machine import State
 
 
 class Log:

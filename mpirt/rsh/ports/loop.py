@@ -5,7 +5,7 @@ Owns: the only wait of the program, and whose turn it is. A port says what it wa
 come is its owner's business. Clocks come last: what has come in time is heard before anybody says that it is late.
 
 A turn costs what is ready or due, not what is registered. So ports and clocks are in groups, one per command: what
-they wait for changes only when one of the group's acts has run, or when somebody calls touch(). Only then is the
+they wait for changes only when one of the group's acts has run, or when touch() is called. Only then is the
 group asked again.
 """
 
@@ -15,27 +15,26 @@ import errno
 import heapq
 import select
 import time
+from collections.abc import Callable, Hashable, Iterable
+from typing import Protocol
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
-    from typing import Protocol
 
-    class Clock(Protocol):
-        """Something that is due at a time."""
+class Clock(Protocol):
+    """Something that is due at a time."""
 
-        def timeout(self) -> float:
-            """In how many seconds it has to act, ready or not; FOR_EVER if nothing is due."""
+    def timeout(self) -> float:
+        """In how many seconds it has to act, ready or not; FOR_EVER if nothing is due."""
 
-    class Port(Clock, Protocol):
-        """Something that waits for a descriptor."""
 
-        @property
-        def wants(self) -> int:
-            """What to poll the descriptor for; 0 is: leave it alone."""
+class Port(Clock, Protocol):
+    """Something that waits for a descriptor."""
 
-        def fileno(self) -> int:
-            """The descriptor; -1 while there is none. Each act may change it."""
+    @property
+    def wants(self) -> int:
+        """What to poll the descriptor for; 0 is: leave it alone."""
+
+    def fileno(self) -> int:
+        """The descriptor; -1 while there is none. Each act may change it."""
 
 
 FOR_EVER = float("inf")
@@ -157,7 +156,7 @@ class Loop:
             return
         try:
             what(group)
-        except Exception as error:  # noqa: BLE001  whoever owns the group knows what else must go on
+        except Exception as error:  # noqa: BLE001  the owner knows what else must go on
             self._failed(group.key, error)
 
     def _group(self, key: Hashable) -> _Group:

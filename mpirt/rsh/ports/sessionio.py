@@ -10,66 +10,23 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable, Iterable
 
 from mpirt.errors import ExitCode, MpirtError
 from mpirt.kubeapi.answers import NotFound
 from mpirt.kubeapi.asks import exec_in_pod
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecDial
-from mpirt.rsh.ports.execlink import ExecLink
+from mpirt.rsh.pod.lookup import HostName
+from mpirt.rsh.ports.client import Client, Follower, Place, Surroundings
+from mpirt.rsh.ports.links import ExecLink, PodLookup
+from mpirt.rsh.ports.log import Log
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
-from mpirt.rsh.session.machine import PASSED_ON, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Protocol
-
-    from mpirt.kubeapi.execs import ExecApi
-    from mpirt.rsh.pod.lookup import HostName
-    from mpirt.rsh.ports.log import Log
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.podlookup import PodLookup
-    from mpirt.rsh.session.machine import Machine
-    from mpirt.rsh.session.record import Record
-    from mpirt.rsh.session.session import Session
-
-    class Client(Protocol):
-        """Who has the command's stdin, stdout and stderr."""
-
-        def serve(self, running: SessionIO, /) -> None: ...
-        def write(self, stream: int, data: bytes, /) -> None: ...
-        def say(self, line: str, /) -> None: ...
-        @property
-        def waiting(self) -> int: ...
-        @property
-        def is_crowded(self) -> bool: ...
-        @property
-        def done(self) -> tuple[int, int]: ...
-        def broken_by(self, stream: int, /) -> int: ...
-        def keep(self, record: Record | None, /) -> None: ...
-        def settle(self, stdin_room: int, stdin_taken: int, /) -> None: ...
-        def read_no_more(self) -> None: ...
-
-    class Follower(Protocol):
-        """Who tells of one pod."""
-
-        def look(self, *, anew: bool) -> None: ...
-        def drop(self) -> None: ...
-
-    Hear = Callable[[Sequence[events.Event]], None]
-    Follow = Callable[[str, Hear], Follower]
-
-    class Gate(Protocol):
-        """Who says when to dial, so that not all do at once."""
-
-        def enter(self, who: object, dial: Callable[[], None], /) -> None: ...
-        def refused(self, error: MpirtError, /) -> None: ...
-        def leave(self, who: object, /) -> None: ...
-
+from mpirt.rsh.session.machine import PASSED_ON, Machine, State
+from mpirt.rsh.session.session import Session
 
 # Output that waits for its reader: above the one the exec is left alone, below the other it is read again.
 _FULL = 256 * 1024
@@ -95,26 +52,17 @@ class SessionIO:
     def __init__(
         self,
         session: Session,
-        loop: Loop,
-        api: ExecApi,
         client: Client,
+        place: Place,
+        around: Surroundings,
         *,
-        namespace: str,
-        pod: str,
-        follow: Follow,
-        service: str = "",
-        gate: Gate | None = None,
         log: Log | None = None,
         moved: Callable[[], None] = lambda: None,
     ) -> None:
-        """
-        `service` is the second label of a host name: no pod may have its first as a name.
-
-        `moved` is called whenever there may be a code.
-        """
-        self._session, self._loop, self._api, self._client = session, loop, api, client
-        self._namespace, self._pod, self._service = namespace, pod, service
-        self._follow, self._gate, self._log, self._moved = follow, gate, log, moved
+        """`moved` is called whenever there may be a code."""
+        self._session, self._client, self._log, self._moved = session, client, log, moved
+        self._namespace, self._pod, self._service = place.namespace, place.pod, place.service
+        self._loop, self._api, self._follow, self._gate = around.loop, around.api, around.follow, around.gate
         self._waiting: list[events.Event] = []
         self._is_hearing = False
         self._host_name: HostName | None = None
@@ -130,7 +78,7 @@ class SessionIO:
         self.finish: events.Finish | None = None
         self._over_at = FOR_EVER
         client.serve(self)
-        loop.add_clock(self, self.begin, group=self)
+        self._loop.add_clock(self, self.begin, group=self)
 
     def begin(self) -> None:
         """Let the session say what it wants: first, and whenever its clock says so."""
@@ -175,7 +123,7 @@ class SessionIO:
         self.hear(events.Signalled(name, number))
 
     def abandon(self) -> None:
-        """Let go of everything: something that nobody foresaw has happened here."""
+        """Let go of everything, after an unforeseen error."""
         self.finish = self.finish or events.Finish(ExitCode.INTERNAL)
         self._loop.drop(self)
         self._hang_up()
@@ -339,10 +287,6 @@ class SessionIO:
             self.hear(events.NotOpened(error))
 
     def _look_up(self, error: NotFound) -> None:
-        # Most names are those of pods.
-        from mpirt.rsh.pod.lookup import HostName  # noqa: PLC0415
-        from mpirt.rsh.ports.podlookup import PodLookup  # noqa: PLC0415
-
         if self._host_name is None:
             self._host_name = HostName(self._api.list_steps, self._namespace, self._pod, service=self._service)
         self._lookup = PodLookup(self._host_name.pod(error))
@@ -385,7 +329,7 @@ class SessionIO:
         return follower.look(anew=True) if action.anew else None
 
     def _finished(self, finish: events.Finish) -> None:
-        """What was received is written, however slowly it is read, unless somebody wants an end to it."""
+        """What was received is written, however slowly it is read, unless a signal limits that."""
         self.finish = finish
         if finish.line:
             self._client.say(finish.line)

@@ -11,24 +11,19 @@ import errno
 import os
 import select
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from mpirt.errors import PeerError
+from mpirt.rsh.ports.client import Client
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
+from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session import events
+from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Handover, Kind
-from mpirt.rsh.switchboard.outbox import Outbox
+from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
+from mpirt.rsh.switchboard.outbox import Budget, Outbox
 from mpirt.rsh.switchboard.peers import pid_of_peer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mpirt.rsh.ports.sessionio import SessionIO
-    from mpirt.rsh.session.record import Record
-    from mpirt.rsh.switchboard.budget import Budget
 
 _READ = 128 * 1024
 # ROOM is said for every so many bytes, where the agent has some left.
@@ -36,7 +31,7 @@ _WORTH_TELLING = 64 * 1024
 _HUP = 1
 
 
-class AgentLink:
+class AgentLink(Client):
     """An agent, as a port, and as who has a command's streams."""
 
     # fmt: off
@@ -102,7 +97,7 @@ class AgentLink:
     # Frames for it
 
     def go_direct(self, why: str) -> None:
-        """Have it run the command by itself."""
+        """Have it start a switchboard of its own."""
         self._say(frame(Kind.DIRECT, why.encode(errors="replace")[: frames.LARGEST]))
 
     def follow_its_parent(self) -> None:
@@ -114,18 +109,19 @@ class AgentLink:
         self._running = self._code = None
         self._say(frames.finish(code))
 
-    def fail(self, line: str, code: int) -> None:
-        """The last word, once the person has been told why."""
-        self._running = None
-        self._code = code
-        self.say(line)
+    def end(self, code: int) -> None:
+        """The last word, once everything is written."""
+        self._running, self._code = None, code
+        self._send()
+        if not self.waiting:
+            self.finish(code)
 
     def answer(self, kind: Kind, document: bytes) -> None:
         """Send STATUS, DISCOVERED or SETTLED to the client that has asked."""
         self._is_owed = False
         self._say(frames.answer(kind, document))
 
-    # For whoever wants to know how it is
+    # Its state
 
     @property
     def pid(self) -> int | None:
@@ -195,7 +191,7 @@ class AgentLink:
     def keep(self, record: Record | None) -> None:
         self._record = record
         if self.is_gone and self._running is not None:
-            # Nobody will come for it: the keeper need not wait.
+            # No agent will come back for it: the keeper need not wait.
             self._running.hear(events.Kept(record))
             return
         self._outbox.keep(record)
@@ -284,7 +280,7 @@ class AgentLink:
         if self._code is None and kind is Kind.SIGNAL:
             self._signalled_early(self, frames.read_signal(payload))
         elif self._code is not None and kind in (Kind.SIGNAL, Kind.BROKEN):
-            # Nobody reads it, or somebody does not want to wait until it is read.
+            # The line has no reader any more, or a signal says not to wait for one.
             self.finish(self._code)
 
     def _take_written(self, payload: bytes) -> None:
@@ -312,8 +308,8 @@ class AgentLink:
                 running.hear(events.StdinBroken(os.strerror(frames.read_errno(payload))))
             case Kind.SIGNAL:
                 number = frames.read_signal(payload)
-                if number in MEANT_FOR_THE_COMMAND:
-                    running.signalled(MEANT_FOR_THE_COMMAND[number], number)
+                if number in SIGNALS:
+                    running.signalled(SIGNALS[number], number)
 
     def _feed(self) -> None:
         """Give the session of stdin what it has room for."""
@@ -367,5 +363,5 @@ class AgentLink:
         self._budget.forget(self)
         self._socket.close()
         if self._running is not None:
-            self._running.signalled(MEANT_FOR_THE_COMMAND[_HUP], _HUP)
+            self._running.signalled(SIGNALS[_HUP], _HUP)
         self._has_ended(self)

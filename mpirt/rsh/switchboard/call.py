@@ -1,54 +1,48 @@
 """
 One command that an agent has handed over, from HANDOVER to FINISH.
 
-Owns: what becomes of it: a session, the direct form, or an error in one line. Decides nothing about a session.
+Owns: what becomes of it: a session, a switchboard of its own, or an error in one line. Decides nothing about
+a session.
 """
 
 from __future__ import annotations
 
+import random
+import secrets
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh.invocation import launchers
-from mpirt.rsh.invocation.argv import Wants, parse
+from mpirt.rsh.invocation.argv import Invocation, Wants, parse
+from mpirt.rsh.invocation.replies import reply, version
 from mpirt.rsh.pod.lookup import find_pod
-from mpirt.rsh.ports.chance import jitter, nonce
+from mpirt.rsh.ports.client import Follow, Follower, Hear, Place, Surroundings
+from mpirt.rsh.ports.links import PodLookup
 from mpirt.rsh.ports.log import Log
-from mpirt.rsh.ports.podlookup import PodLookup
+from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
-from mpirt.rsh.ports.signals import MEANT_FOR_THE_COMMAND
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
+from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.record import Resumption
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.session.starting import WATCH_AFTER
-from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
+from mpirt.rsh.switchboard.agentlink import AgentLink
+from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
+from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.processes import age, parent
-from mpirt.rsh.switchboard.records import resumption
 from mpirt.rsh.switchboard.status import LOOKUP, QUEUED, CommandStatus
-from mpirt.rsh.tasks.task import connect_seconds, make_task, wants_log
+from mpirt.rsh.switchboard.task import connect_seconds, make_task, wants_log
+from mpirt.rsh.watches.podhub import PodHub
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from mpirt.rsh.invocation.argv import Invocation
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.record import Resumption
-    from mpirt.rsh.switchboard.agentlink import AgentLink
-    from mpirt.rsh.switchboard.clusters import Cluster
-    from mpirt.rsh.switchboard.frames import Handover
-    from mpirt.rsh.watches.podhub import PodHub
-
-# Words and variables are bytes to everybody but us.
-_ENCODING = "utf-8"
+_TOO_MANY = "the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,7 @@ class Call:
         """`answered`: its keeper has said what the command uses, or will not any more."""
         self._holding, self._answered, self._ledger = holding, answered, ledger
         self._agent, self._handover, self._loop, self._over = agent, handover, loop, over
+        self._environ = located(handover.environ, handover.folder)
         self._turn: Turn | None = None
         self._lookup: PodLookup | None = None
         self._running: SessionIO | None = None
@@ -100,13 +95,13 @@ class Call:
 
     @property
     def is_ending(self) -> bool:
-        """Whether nobody waits for its end any more, or it was told to end."""
+        """Whether no launcher waits for its end any more, or it was signalled to end."""
         is_told = self._running is not None and self._running.phase.state is State.TERMINATING
         return self._is_over or is_told or self._has_lost_its_launcher
 
     @property
     def _has_lost_its_launcher(self) -> bool:
-        """Whether its agent, or whoever has started that, is gone."""
+        """Whether its agent, or the process that has started that, is gone."""
         return self._agent.is_gone or parent(self._agent.pid) != self._parent
 
     @property
@@ -132,7 +127,7 @@ class Call:
         return self._is_over or not (self.is_ending or self._is_unheard(state))
 
     def note_if_left(self) -> None:
-        """Note that whoever started the agent will not know of its end."""
+        """Note that the process that started the agent will not know of its end."""
         if self._wish is not None and self.is_running and self._is_left:
             self._ledger.left(self, self._wish.pod)
 
@@ -189,9 +184,6 @@ class Call:
         """Do a part of it. What goes wrong there ends this command, and no other."""
         try:
             what()
-        except NotHere as error:
-            self.let_go()
-            self._agent.go_direct(str(error))
         except MpirtError as error:
             self._fail(str(error), error.code)
         except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
@@ -223,15 +215,17 @@ class Call:
     def prepare(self, clusters: Clusters, *, is_one_too_many: bool) -> None:
         """Find out what is wanted, and begin with it when it is its turn. Raises MpirtError."""
         handover = self._handover
-        resumed = resumption(handover, MEANT_FOR_THE_COMMAND)
+        resumed = resumption(handover, SIGNALS)
         self._agent.take_up(handover, is_resumed=resumed is not None)
         if is_one_too_many and resumed is None:
-            raise NotHere("the switchboard has no descriptors for more commands: its limit (ulimit -n) is too low")
+            self.let_go()
+            self._agent.go_direct(_TOO_MANY)
+            return
         asked = parse(handover.called, handover.words)
         if isinstance(asked, Wants):
-            raise NotHere("it does not need one")
-        check(handover.environ)
-        cluster = clusters.find(handover.environ, asked.context)
+            self._reply(asked)
+            return
+        cluster = clusters.find(self._environ, asked.context)
         self._turn = Turn(cluster, self, self.guard)
         if resumed is None and handover.signals:
             # It was told to another switchboard, before anything had begun.
@@ -249,19 +243,28 @@ class Call:
         else:
             self._wait_for_its_turn(wish)
 
+    def _reply(self, asked: Wants) -> None:
+        """Tell what is asked for; no command runs."""
+        told = reply(asked, version=version())
+        self.let_go()
+        self._agent.write(1, told.stdout.encode())
+        self._agent.write(2, told.stderr.encode())
+        self._agent.end(ExitCode.OK)
+
     def _fail(self, line: str, code: int) -> None:
         """It has ended, and not by itself."""
         if self._wish is not None:
             self._ledger.ended(self._wish.pod, code, line, is_left=self._is_left)
         self.let_go()
-        self._agent.fail(line, code)
+        self._agent.say(line)
+        self._agent.end(code)
         if self._agent.is_gone:
             self._over(self._agent)
 
     def _look_up(self, wish: _Wish) -> None:
         """An exec goes by names only: find the pod that has the address."""
         api = ExecApi(wish.cluster.dialer)
-        deadline = Deadline(connect_seconds(wish.asked, self._handover.environ))
+        deadline = Deadline(connect_seconds(wish.asked, self._environ))
         lookup = PodLookup(find_pod(api.list_steps, wish.namespace, wish.asked.pod, deadline))
         self._lookup = lookup
 
@@ -287,16 +290,15 @@ class Call:
         if self._agent.is_gone:
             self.let_go()
             return
-        environ, asked, dialer = self._handover.environ, wish.asked, wish.cluster.dialer
+        environ, asked, dialer = self._environ, wish.asked, wish.cluster.dialer
         hub = wish.cluster.hub(wish.namespace, environ)
         task = make_task(
             asked,
             wish.words,
             environ,
             pod=wish.pod,
-            nonce=nonce(),
+            nonce=secrets.token_hex(8),
             has_stdin=self._handover.has_stdin,
-            encoding=_ENCODING,
             holding=self._holding(environ),
             # A pod that is replaced in the first second is another one only for who has seen the first.
             watch_after=0.0 if hub.knows(wish.pod) or self._ledger.is_again else WATCH_AFTER,
@@ -306,15 +308,10 @@ class Call:
         if log is not None:
             self._agent.say(log.place(wish.pod, wish.namespace, dialer.endpoint, now))
         self._running = SessionIO(
-            Session(task, now=now, jitter=jitter, resumption=resumed),
-            self._loop,
-            ExecApi(dialer),
+            Session(task, now=now, jitter=random.random, resumption=resumed),
             self._agent,
-            namespace=wish.namespace,
-            pod=wish.pod,
-            service=asked.service,
-            follow=self._guarded(hub),
-            gate=wish.turn,
+            Place(wish.namespace, wish.pod, asked.service),
+            Surroundings(self._loop, ExecApi(dialer), self._guarded(hub), wish.turn),
             log=log,
             moved=self._moved,
         )

@@ -8,6 +8,7 @@ named there may be changed: then it is another one.
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,6 @@ from mpirt.kubeapi.credentials import StoredCredentials
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
 from mpirt.rsh.pod.scope import given_scope
-from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.watches.followers import Watch
@@ -60,7 +60,7 @@ class Cluster:
         return self.dialer.endpoint
 
     def refused(self, error: MpirtError) -> None:
-        """It has refused somebody. Where it asks for time, nobody else needs to hear that first."""
+        """It has refused a command. If it asks for a pause, the others wait without asking."""
         if not isinstance(error, ApiError) or error.failure.status != _TOO_MANY_REQUESTS:
             return
         asked = error.failure.retry_after
@@ -83,7 +83,9 @@ class Cluster:
         selector = given_scope(environ)
         key = (namespace, selector)
         if key not in self._hubs:
-            self._hubs[key] = PodHub(self._loop, self.dialer, namespace, selector, jitter=jitter, keep=self._keep)
+            self._hubs[key] = PodHub(
+                self._loop, self.dialer, namespace, selector, jitter=random.random, keep=self._keep
+            )
         return self._hubs[key]
 
     def ask(self, namespace: str, selectors: Sequence[str], hear: Hear) -> None:
@@ -100,7 +102,7 @@ class Cluster:
 
 
 class Turn:
-    """The way of one command through its cluster's gate: whoever of it asks."""
+    """The way of one command through its cluster's gate: its session and its look-up have one turn."""
 
     def __init__(self, cluster: Cluster, who: object, guard: Callable[[Callable[[], None]], None]) -> None:
         """`guard` does a part of it: that may begin in the middle of another command's act."""
@@ -156,10 +158,9 @@ class Clusters:
         Only one to which commands are connected with the same credentials. Where a credential plugin decides on
         these, that can't be known.
         """
-        try:
-            check(environ)
-        except NotHere as error:
-            raise NotKnown(str(error)) from error
+        relative = [path for path in _paths(environ) if not Path(path).is_absolute()]
+        if relative:
+            raise NotKnown(f"KUBECONFIG={relative[0]} is relative to the folder of the program that asks")
         cluster = self._known.get(_key(environ, ""))
         if cluster is None:
             raise NotKnown("no command runs in this cluster with these credentials")
@@ -170,15 +171,13 @@ class Clusters:
         return [watch for cluster in self._known.values() for watch in cluster.watches()]
 
 
-class NotHere(MpirtError):
-    """This agent's cluster can be found by the agent itself only; why."""
-
-
-def check(environ: Mapping[str, str]) -> None:
-    """Refuse what would mean another file here than where the agent is. Raises NotHere."""
-    relative = [path for path in _paths(environ) if not Path(path).is_absolute()]
-    if relative:
-        raise NotHere(f"KUBECONFIG={relative[0]} is relative to the agent's folder")
+def located(environ: Mapping[str, str], folder: str) -> Mapping[str, str]:
+    """The same with paths in KUBECONFIG that mean here what they mean in the agent's folder."""
+    paths = _paths(environ)
+    if all(map(os.path.isabs, paths)):
+        return environ
+    absolute = [str(Path(folder or "/(removed folder)", path)) for path in paths]
+    return {**environ, "KUBECONFIG": os.pathsep.join(absolute)}
 
 
 def _paths(environ: Mapping[str, str]) -> list[str]:

@@ -23,7 +23,7 @@ from mpirt.rsh.switchboard.peers import is_ours
 IDLE_SECONDS = 15.0
 # How many to let in before the rest of the loop gets its turn.
 _AT_ONCE = 64
-# A link or a pipe that somebody has put there is neither followed nor waited for.
+# A link or a pipe in its place is neither followed nor waited for.
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # How long to leave the door alone where there is no descriptor for who waits.
 _PAUSE = 0.1
@@ -77,7 +77,7 @@ class Door:
             self._leave()
 
     def look(self) -> None:
-        """Somebody has come, or gone."""
+        """An agent has come or gone."""
         if self._count():
             self._idle_since = None
         elif self._idle_since is None:
@@ -102,22 +102,22 @@ class Door:
         return True
 
     def _leave(self) -> None:
-        """Close the door, unless somebody is about to come in."""
+        """Close the door, unless an agent is about to come in."""
         if _identity(self._folder / "socket") != self._socket:
-            # Another switchboard listens there: nobody will come here.
+            # Another switchboard listens there: no agent will come here.
             self._close()
             return
         try:
             with os.fdopen(os.open(self._folder / "lock", _LOCK_FLAGS, 0o600), "wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Whoever comes now waits for the lock, and starts another one.
+                # An agent that comes now waits for the lock, and starts another one.
                 (self._folder / "socket").unlink(missing_ok=True)
                 self._close()
         except BlockingIOError:
-            # Somebody holds the lock, and so is about to come in.
+            # An agent holds the lock, and so is about to come in.
             self._idle_since = time.monotonic()
         except OSError:
-            # There is no such folder any more, or no right to it: nobody can come in.
+            # There is no such folder any more, or no right to it: no agent can come in.
             self._close()
 
     def _close(self) -> None:

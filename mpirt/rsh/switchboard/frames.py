@@ -1,11 +1,13 @@
 """
-The words between the switchboard and its agents, as bytes.
+The words between the switchboard and its agents, as bytes; and a command's record, which its agent keeps.
 
-Owns: the types and payloads of docs/switchboard.md, which images/agent has in C. No I/O.
+Owns: the types and payloads of docs/switchboard.md, which images/agent has in C, and the form of the record.
+Only switchboards of the same protocol read it. No I/O.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from enum import IntEnum
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.framing import FrameReader, frame
+from mpirt.rsh.session.record import Record, Resumption
 
 PROTOCOL = 1
 # A longer answer comes in several frames.
@@ -25,6 +28,8 @@ WINDOW = 256 * 1024
 # How much of stdin an agent keeps: what a keeper has room for.
 STDIN_KEPT = 1024 * 1024
 MOST_SIGNALS = 64
+# The signals that are meant for the command, by their numbers on Linux.
+SIGNALS: Mapping[int, str] = {15: "TERM", 2: "INT", 1: "HUP", 3: "QUIT", 10: "USR1", 12: "USR2"}
 
 _FIXED = struct.Struct("<BIQQQ")
 _U32 = struct.Struct("<I")
@@ -131,6 +136,16 @@ def read_errno(payload: bytes) -> int:
     return _unpack("<I", payload)[0]
 
 
+def write_handover(given: Handover) -> bytes:
+    """The payload of HANDOVER. It is the first that an agent sends: without a record, output or stdin."""
+    flags = given.has_stdin * _HAS_STDIN
+    variables = [f"{name}={text}" for name, text in given.environ.items()]
+    texts = [given.called, given.folder, *given.words, *variables]
+    strings = b"".join(text.encode(errors="surrogateescape") + b"\0" for text in texts)
+    counts = _U32.pack(len(given.words)) + _U32.pack(len(variables))
+    return _FIXED.pack(flags, 0, 0, 0, 0) + bytes(3 * _U32.size) + counts + strings
+
+
 def read_handover(payload: bytes) -> Handover:
     """HANDOVER. Raises PeerError."""
     flags, generation, stdout, stderr, stdin_at = _unpack_from(_FIXED, payload, 0)
@@ -205,3 +220,46 @@ def _unpack_from(layout: struct.Struct, payload: bytes, at: int) -> tuple[int, .
         return layout.unpack_from(payload, at)
     except struct.error:
         raise PeerError("an agent's frame is cut off") from None
+
+
+_FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
+
+# What was kept before is not true any more.
+_NONE = b"null"
+
+
+def write_record(record: Record | None) -> bytes:
+    """What the agent keeps."""
+    if record is None:
+        return _NONE
+    fields = {field: getattr(record, field) for field in _FIELDS}
+    kept = json.dumps(fields).encode()
+    # An agent takes no more; a line may repeat what a server has said.
+    while len(kept) > LARGEST_RECORD and fields["line"]:
+        fields["line"] = fields["line"][: len(fields["line"]) // 2]
+        kept = json.dumps(fields).encode()
+    return kept
+
+
+def read_record(kept: bytes) -> Record:
+    """The same back. Raises PeerError."""
+    try:
+        found = json.loads(kept)
+        return Record(**{field: found[field] for field in _FIELDS})
+    except (ValueError, KeyError, TypeError) as error:
+        raise PeerError("an agent has kept a record that can't be read") from error
+
+
+def resumption(handover: Handover, names: Mapping[int, str]) -> Resumption | None:
+    """What there is to go on with; None where nothing was started. `names` has the signals that commands get."""
+    if handover.kept in (b"", _NONE):
+        return None
+    return Resumption(
+        read_record(handover.kept),
+        generation=max(handover.generation, 1),
+        output=handover.output,
+        stdin_at=handover.stdin_at,
+        stdin=handover.stdin,
+        stdin_ended=handover.stdin_ended,
+        signals=tuple((names[number], number) for number in handover.signals if number in names),
+    )

@@ -65,7 +65,7 @@ class Gate:
         self._let_in(now)
 
     def pause(self, until: float) -> None:
-        """Let nobody begin for the first time until then."""
+        """No command begins for the first time until then."""
         self._paused_until = max(until, self._paused_until or until)
 
     def tick(self, now: float) -> None:

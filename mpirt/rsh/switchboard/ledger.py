@@ -15,18 +15,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpirt import account, names, podobjects
 from mpirt.account import Account, Lost
 from mpirt.errors import ExitCode
+from mpirt.rsh.pod.facts import Container
 from mpirt.rsh.switchboard.processes import age
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mpirt.rsh.pod.facts import Container
 
 _OWN_CODES = range(ExitCode.USAGE, ExitCode.NOT_READY + 1)
 _INIT = 1
@@ -67,7 +63,7 @@ class Ledger:
             self._lost = {one.pod: one for one in before.lost}
 
     def begin_run(self) -> None:
-        """A command has come, and those before it are over: whoever starts it has seen how they ended."""
+        """A command has come, and those before it are over: the launcher has seen how they ended."""
         if self._path is None:
             return
         self.is_again = self.is_again or bool(self._used or self._lost)
@@ -122,7 +118,7 @@ class Ledger:
         return True
 
     def left(self, who: object, pod: str) -> None:
-        """Whoever has started this daemon of PRRTE is gone, and its end is not known yet."""
+        """The launcher of this daemon of PRRTE is gone, and the daemon's end is not known yet."""
         identity = self._used.get(pod, {}).get(who)
         if identity is not None:
             self._doubtful[pod] = identity

@@ -1,8 +1,9 @@
 """
-The switchboard's process: started by an agent, with the listening socket as descriptor 3.
+The switchboard's process: started by an agent, with a socket as descriptor 3.
 
-Owns: putting the parts together, and the end. The program is mpirt/cli/switchboard.py, which hands in what answers
-mpirt-discover. What goes wrong here is in the file that an agent has made stderr.
+Owns: putting the parts together, and the end. The socket of a shared one listens, and what goes wrong is in the
+file that an agent has made stderr. That of a private one is connected to its agent, with which it ends. The
+program is mpirt/cli/switchboard.py, which hands in what answers mpirt-discover.
 """
 
 from __future__ import annotations
@@ -14,28 +15,23 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.errors import ExitCode, our_mistake
+from mpirt.rsh.invocation.replies import version
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
-from mpirt.rsh.switchboard.budget import Budget
 from mpirt.rsh.switchboard.calls import Calls
+from mpirt.rsh.switchboard.discovery import Discovery
 from mpirt.rsh.switchboard.door import IDLE_SECONDS, Door
-from mpirt.rsh.switchboard.frames import Kind
-from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, WatchStatus, document
+from mpirt.rsh.switchboard.frames import Handover, Kind
+from mpirt.rsh.switchboard.outbox import Budget
+from mpirt.rsh.switchboard.status import QUEUED, BoardStatus, CommandStatus, WatchStatus, document
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from mpirt.rsh.switchboard.discovery import Discovery
-    from mpirt.rsh.switchboard.frames import Handover
-    from mpirt.rsh.switchboard.status import CommandStatus
-
-_LISTENER = 3
+_SOCKET = 3
 # A thousand sessions that each wake up once in a while are a thousand waits less so.
 _GRAIN = 0.05
 # What the process itself needs, and each command: its agent, its exec, and a watch where each pod has its own.
@@ -46,40 +42,71 @@ _TURNED_AWAY_AT_ONCE = 8
 
 
 def main(discovery: Discovery, *, idle_seconds: float = IDLE_SECONDS) -> int:
-    """Serve agents until there have been none for a while."""
-    os.umask(0o077)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Serve agents until there have been none for a while; or one, if MPIRT_SWITCHBOARD is off."""
+    place = os.environ.get(names.SWITCHBOARD_VARIABLE, "")
     try:
-        folder = Path(os.environ[names.SWITCHBOARD_VARIABLE])
-        listener = socket.socket(fileno=_LISTENER)
-    except (KeyError, OSError):
+        given = socket.socket(fileno=_SOCKET)
+    except OSError:
+        place = ""
+    if not place:
         sys.stderr.write("mpirt-switchboard: agents of mpirt-rsh start it, with a socket; people don't\n")
         return 2
     # None of what was imported is ever garbage.
     gc.freeze()
-    Switchboard(listener, folder, discovery, idle_seconds=idle_seconds).run()
+    if place == "off":
+        serve_one(given)
+    else:
+        _prepare()
+        Switchboard(discovery).serve_all(given, Path(place), idle_seconds=idle_seconds)
     return 0
+
+
+def serve_one(connection: socket.socket) -> None:
+    """Be the private switchboard of the agent at the other end."""
+    _prepare()
+    board = Switchboard()
+    # A program that reads the agent's stderr to its end waits for the agent, not for this process.
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(_SOCKET):
+        os.dup2(null, fd)
+    board.serve_one(connection)
+
+
+def _prepare() -> None:
+    """Keep no folder busy, write what others can't read, and hold as many descriptors as this user may."""
+    os.chdir("/")
+    os.umask(0o077)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class Switchboard:
     """The agents, their commands, and the loop that has them all."""
 
-    def __init__(
-        self, listener: socket.socket, folder: Path, discovery: Discovery, *, idle_seconds: float
-    ) -> None:
+    def __init__(self, discovery: Discovery | None = None) -> None:
+        """A private one, which has no `discovery`, answers its agent only, and keeps no account."""
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._loop = Loop(self._failed, grain=_GRAIN)
         self._calls = Calls(self._loop, discovery)
         self._most = max(1, (limit - _OWN_DESCRIPTORS - _TURNED_AWAY_AT_ONCE) // _DESCRIPTORS_EACH)
         self._budget = Budget()
         self._started = time.time()
-        # Who has connected and said nothing yet; agents; and who only looks, which keeps no switchboard alive.
+        # Clients that have connected and said nothing yet; agents; and viewers, which keep no switchboard alive.
         self._newcomers: set[AgentLink] = set()
         self._agents: set[AgentLink] = set()
         self._viewers: set[AgentLink] = set()
-        self._door = Door(
+        self._door: Door | None = None
+
+    def serve_one(self, connection: socket.socket) -> None:
+        """Until this agent has left, and its command has ended."""
+        self._let_in(connection)
+        while self._newcomers or self._agents or self._calls:
+            self._loop.turn()
+
+    def serve_all(self, listener: socket.socket, folder: Path, *, idle_seconds: float) -> None:
+        """Until the door is closed and all agents have left."""
+        self._door = door = Door(
             listener,
             folder,
             let_in=self._let_in,
@@ -87,19 +114,16 @@ class Switchboard:
             count=self._count,
             idle_seconds=idle_seconds,
         )
-
-    def run(self) -> None:
-        """Until the door is closed and everybody has left."""
-        self._loop.add(self._door, self._door.act, group=self._door)
+        self._loop.add(door, door.act, group=door)
         before = None
-        while not self._door.is_closed or self._newcomers or self._agents or self._calls:
+        while not door.is_closed or self._newcomers or self._agents or self._calls:
             self._loop.turn()
             self._calls.settle_if_heard()
             # Turns come by the thousand while output flows; few of them change anything for the door.
             if (present := (self._count(), self._is_full())) != before:
                 before = present
-                self._door.look()
-                self._loop.touch(self._door)
+                door.look()
+                self._loop.touch(door)
 
     def _count(self) -> int:
         return len(self._agents) + len(self._calls)
@@ -149,11 +173,16 @@ class Switchboard:
         if self._calls.failed(group, error):
             return
         if isinstance(group, AgentLink):
-            group.fail(our_mistake(error), ExitCode.INTERNAL)
+            group.say(our_mistake(error))
+            group.end(ExitCode.INTERNAL)
             return
         if group is self._door:
             raise error
         traceback.print_exception(error)
+        if self._door is None:
+            # A private switchboard has no log.
+            for agent in self._agents:
+                agent.say(our_mistake(error))
         self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:
@@ -167,7 +196,7 @@ class Switchboard:
         return BoardStatus(
             pid=os.getpid(),
             started=round(self._started, 3),
-            version=_version(),
+            version=version(),
             sessions=len(commands),
             queued=sum(command.state == QUEUED for command in commands),
             watches=tuple(WatchStatus(one.namespace, one.selector, one.state, one.pods) for one in watches),
@@ -175,13 +204,3 @@ class Switchboard:
             descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
             descriptor_limit=limit,
         )
-
-
-def _version() -> str:
-    # Brings email and zipfile, which nobody needs who does not ask.
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
-
-    try:
-        return version("mpirt")
-    except PackageNotFoundError:
-        return ""

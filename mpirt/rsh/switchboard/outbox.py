@@ -1,20 +1,22 @@
 """
-What is to be said to an agent, in order, and how much of it may be on its way.
+What waits in the switchboard for one agent, and how much may wait for all of them together.
 
-Owns: the windows of the command's streams, and when a record is safe. No I/O: bytes go out where they are taken.
+Owns: the order of what goes to an agent, how much of it may be under way, and which commands are not to be read
+any more. A keeper sends 2 MiB of each stream ahead of a reader that stands still, which is nothing for one command
+and gigabytes for a thousand. No I/O.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from mpirt import names
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.framing import frame, header
 from mpirt.rsh.session.record import Record
 from mpirt.rsh.switchboard import frames
-from mpirt.rsh.switchboard.frames import Kind
-from mpirt.rsh.switchboard.records import write_record
+from mpirt.rsh.switchboard.frames import Kind, write_record
 
 _KINDS = {1: Kind.OUT, 2: Kind.ERR}
 
@@ -176,3 +178,59 @@ class Outbox:
         if self._keeping is not None and not any(stream.pending for stream in self._streams.values()):
             self._bytes += self._keeping
             self._keeping = None
+
+
+LIMIT = 64 * 1024 * 1024
+# What each may have in any case, so that a few that are stuck take nothing from the others.
+SHARE = 256 * 1024
+
+
+class Budget:
+    """What waits, by command."""
+
+    __slots__ = ("_held", "_limit", "_share", "_stopped", "_total")
+
+    def __init__(self, limit: int = LIMIT, share: int = SHARE) -> None:
+        self._limit, self._share = limit, share
+        self._held: dict[object, int] = {}
+        self._total = 0
+        self._stopped: dict[object, Callable[[], None]] = {}
+
+    @property
+    def total(self) -> int:
+        """How many bytes wait."""
+        return self._total
+
+    def holds(self, who: object, count: int) -> None:
+        """So many bytes of theirs wait now. Those that may be read again are told."""
+        before = self._held.pop(who, 0)
+        if count:
+            self._held[who] = count
+        self._total += count - before
+        if count < before:
+            # While there is no room for all, only their own share may have become free.
+            self._resume(tuple(self._stopped) if self._total <= self._limit - self._share else (who,))
+
+    def may_be_read(self, who: object, again: Callable[[], None]) -> bool:
+        """Whether more of theirs may be read. If not, `again` is called when that may have changed."""
+        if self._has_room(who):
+            self._stopped.pop(who, None)
+            return True
+        self._stopped[who] = again
+        return False
+
+    def forget(self, who: object) -> None:
+        """They have ended."""
+        self._stopped.pop(who, None)
+        self.holds(who, 0)
+
+    def _has_room(self, who: object) -> bool:
+        # One that is stopped waits for more room than a byte: else all of them would take turns at the limit.
+        limit = self._limit - self._share if who in self._stopped else self._limit
+        return self._total <= limit or self._held.get(who, 0) < self._share
+
+    def _resume(self, candidates: tuple[object, ...]) -> None:
+        for who in candidates:
+            # What one of them does then may stop the next one.
+            if who in self._stopped and self._has_room(who):
+                self._stopped.pop(who)()

@@ -7,13 +7,13 @@ wrong: short commands pay nothing for it.
 
 from __future__ import annotations
 
+import random
 import time
 
 from mpirt.kubeapi.listwatch import Kind, News
 from mpirt.kubeapi.watch import PodWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.rsh.pod.facts import read_pod
-from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ class OwnWatch:
         self, loop: Loop, dialer: Dialer, namespace: str, pod: str, hear: Callable[[Sequence[events.Event]], None]
     ) -> None:
         self._loop = loop
-        self._port = port = PodWatchPort(dialer, namespace, pod, jitter=jitter)
+        self._port = port = PodWatchPort(dialer, namespace, pod, jitter=random.random)
         loop.add(port, lambda: hear(port.learn()), group=self)
 
     def look(self, *, anew: bool) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.chaos import storms
 from tests.e2e.rsh.proxy import Storm, listening
 from tests.e2e.rsh.starts import kubeconfig_by_way_of, server_address
 from tests.promises import promise
-from tests.support import forms
+from tests.support import switchboards
 
 COMMANDS = 500 if "MPIRT_TEST_CHAOS" in os.environ else 40
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
@@ -49,7 +49,7 @@ def test_each_command_is_started_once_and_ends_by_itself(namespace: Namespace, b
         # The schedule's own times; nothing tells of them.
         for _ in range(kills):
             time.sleep(_KILLED_EVERY)
-            os.kill(forms.switchboard(board), signal.SIGKILL)
+            os.kill(switchboards.pid_of(board), signal.SIGKILL)
         time.sleep(_LASTS - kills * _KILLED_EVERY)
         storm.lasts = False
         ends = storms.ends_of(namespace, pods, commands)

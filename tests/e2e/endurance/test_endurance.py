@@ -25,8 +25,7 @@ from tests.e2e.endurance.running import Stayer, Traffic
 from tests.e2e.endurance.weather import Weather
 from tests.e2e.rsh import jobworkers
 from tests.e2e.rsh.remains import REAPS
-from tests.support import forms, switchboards
-from tests.support.forms import Form
+from tests.support import switchboards
 
 MINUTES = float(os.environ.get("MPIRT_TEST_MINUTES", "0.5"))
 SEED = os.environ.get("MPIRT_TEST_SEED", "mpirt")
@@ -49,8 +48,8 @@ pytestmark = [
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the switchboard listens."""
-    for folder in forms.place(tmp_path_factory.mktemp("board")):
-        with forms.chosen(Form.SWITCHBOARD, folder):
+    for folder in switchboards.place(tmp_path_factory.mktemp("board")):
+        with switchboards.used(folder):
             yield folder
 
 

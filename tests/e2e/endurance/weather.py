@@ -24,7 +24,7 @@ from testbed.kube.wait import until
 from tests.e2e.endurance.judging import Fate, Lap
 from tests.e2e.endurance.running import Traffic
 from tests.e2e.rsh import outages
-from tests.support import forms
+from tests.support import switchboards
 
 _EVERY = 40.0
 """Seconds between two of them; a shorter lap has one."""
@@ -103,7 +103,7 @@ def switchboard_killed(folder: Path) -> Fault:
     """What happens once only: another process has nothing of the first one's memory."""
 
     async def kill() -> None:
-        os.kill(forms.switchboard(folder), signal.SIGKILL)
+        os.kill(switchboards.pid_of(folder), signal.SIGKILL)
 
     return Fault("switchboard killed", kill)
 

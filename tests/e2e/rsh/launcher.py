@@ -89,10 +89,8 @@ def _is_back(namespace: Namespace, pod: str) -> bool:
 
 
 def _settings() -> dict[str, str]:
-    """The protocol, and the form; a folder of this machine's is none of the pod's."""
-    protocol, form = os.environ.get(names.PROTOCOL_VARIABLE), os.environ.get(names.SWITCHBOARD_VARIABLE)
-    wanted = {names.PROTOCOL_VARIABLE: protocol, names.SWITCHBOARD_VARIABLE: "off" if form == "off" else None}
-    return {name: text for name, text in wanted.items() if text}
+    protocol = os.environ.get(names.PROTOCOL_VARIABLE)
+    return {names.PROTOCOL_VARIABLE: protocol} if protocol else {}
 
 
 def put_mpirt(namespace: Namespace, pod: str, texts: Mapping[str, bytes] | None = None) -> None:

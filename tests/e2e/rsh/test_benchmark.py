@@ -13,11 +13,6 @@ from testbed.ground import Ground
 from testbed.kube.paths import PROJECT
 
 
-@pytest.fixture(autouse=True)
-def form() -> None:
-    """They choose it themselves."""
-
-
 def test_the_last_line_holds_all_figures(own_cluster: Ground) -> None:
     few = ["--runs", "2", "--held", "2", "--streams", "1", "--bytes", str(16 << 20)]
     argv = [sys.executable, "-m", "benchmarks", "rsh", *few, "--json"]

@@ -16,7 +16,7 @@ from testbed.ground import Ground, Namespace
 from testbed.kube import faults, nodes
 from tests.e2e.rsh import agent
 from tests.promises import promise
-from tests.support.forms import Form, switchboard
+from tests.support import switchboards
 
 _NODE = "node-1"
 # A keeper takes silence for its agent's end after 40 s, whatever the lease is below that.
@@ -32,7 +32,7 @@ _COMMAND = "trap 'echo told; exit 3' TERM; echo running; for n in 1 2 3 4; do sl
     "An agent that was stopped for longer than the lease reports 250, whatever the command's code.", of="mpirt-rsh"
 )
 def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
-    own_cluster: Ground, namespace: Namespace, form: Form, board: Path
+    own_cluster: Ground, namespace: Namespace, board: Path
 ) -> None:
     pod, left_alone = namespace.workers(2, "busybox", **manifests.on(_NODE))
     uid = namespace.kubectl.get("pod", pod)["metadata"]["uid"]
@@ -42,8 +42,7 @@ def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
     ):
         assert (running.line(), alone.line()) == ("running", "running")
         agents = [running.process.pid, alone.process.pid]
-        pids = [*nodes.container_pids(faults.node_named(_NODE), uid), *agents]
-        pids += [switchboard(board)] if form is Form.SWITCHBOARD else []
+        pids = [*nodes.container_pids(faults.node_named(_NODE), uid), *agents, switchboards.pid_of(board)]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
         # Nothing tells of time that has to pass.

@@ -38,7 +38,6 @@ def test_a_later_launcher_finds_nothing_of_an_earlier_one(namespace: Namespace, 
 
 
 @promise("A later launcher of a job first ends the commands that an earlier one has left.", of="mpirt-rsh")
-@pytest.mark.in_the_pod
 @pytest.mark.one_in(3)
 def test_a_restarted_launcher_finds_nothing_of_the_earlier_one_though_its_pods_containers_share_processes(
     namespace: Namespace, workers: Workers
@@ -55,7 +54,6 @@ def test_a_restarted_launcher_finds_nothing_of_the_earlier_one_though_its_pods_c
 
 
 @promise("A later launcher of a job first ends the commands that an earlier one has left.", of="mpirt-rsh")
-@pytest.mark.in_the_pod
 @pytest.mark.one_in(3)
 def test_a_later_launcher_finds_nothing_of_an_earlier_one_though_its_nodes_clock_is_behind(
     namespace: Namespace, workers: Workers

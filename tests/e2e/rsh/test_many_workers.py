@@ -25,7 +25,6 @@ from testbed.kube.wait import until
 from tests.e2e.rsh import agent, launcher, sampling
 from tests.e2e.rsh.mpis import HYDRA, OPEN_MPI_4, OPEN_MPI_5, Mpi
 from tests.promises import promise
-from tests.support.forms import Form
 
 # A node of Open MPI's tree has 64 children, and 128 daemons are started at a time.
 _WORKERS = 150
@@ -136,7 +135,7 @@ def many(cluster: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     ids=["Open MPI 4", "Open MPI 5", "Hydra"],
 )
 def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
-    many: ManyWorkers, form: Form, mpi: Mpi, name: str
+    many: ManyWorkers, mpi: Mpi, name: str
 ) -> None:
     began = time.monotonic()
     with (
@@ -145,21 +144,19 @@ def test_a_rank_starts_on_every_worker_with_the_variables_of_mpirt_env(
     ):
         running.wait_for_all()
         seconds = time.monotonic() - began
-        if form is Form.SWITCHBOARD:
-            # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
-            until(
-                lambda: sampling.connections(many.namespace, mpi.image) == _WORKERS + 1,
-                within=60,
-                what="a connection for each worker and a watch",
-                instead=lambda: sampling.connections(many.namespace, mpi.image),
-            )
+        # A session for each worker, and one watch; one more for a moment, where something is dialled anew.
+        until(
+            lambda: sampling.connections(many.namespace, mpi.image) == _WORKERS + 1,
+            within=60,
+            what="a connection for each worker and a watch",
+            instead=lambda: sampling.connections(many.namespace, mpi.image),
+        )
         code = running.end()
 
     print(f"{_WORKERS} workers, {mpi.image}: {seconds:.1f} s until the last rank, {seen}")
     assert code == 0, running.said.stderr.read_text()
     assert running.said.hosts() == sorted(many.hosts)
-    if form is Form.SWITCHBOARD:
-        assert len(seen.switchboards) == 1
+    assert len(seen.switchboards) == 1
 
 
 @promise("With more workers than Open MPI's tree reaches, mpirt-rsh names the variables to set.", of="mpirt-rsh")

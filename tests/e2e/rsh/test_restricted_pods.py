@@ -24,8 +24,6 @@ from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
 from tests.promises import promise
 
-pytestmark = pytest.mark.in_the_pod
-
 MIB = 1 << 20
 UNKNOWN_USER = 2_000_000_123
 

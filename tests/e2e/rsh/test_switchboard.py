@@ -15,9 +15,11 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from testbed.ground import Namespace
@@ -26,8 +28,7 @@ from tests.e2e.rsh import agent, crowds, hard, jobworkers
 from tests.e2e.rsh.crowds import Member
 from tests.e2e.rsh.remains import REAPS, same_as, seen
 from tests.promises import promise
-from tests.support import forms, sizes
-from tests.support.forms import Form
+from tests.support import sizes, switchboards
 
 Workers = Callable[[int, str], list[str]]
 
@@ -51,23 +52,18 @@ done
 _EXPECTED = b"".join(b"%d %s\n" % (number, _PADDING.encode()) for number in range(1, _LINES + 1))
 
 _ECHOES, _ROUNDS = 8, 50
+_TICKS = "n=0; while [ $n -lt 6 ]; do n=$((n + 1)); echo $n; sleep 1; done; exit 7"
 _BUSY = "echo running; while :; do :; done"
 # A shell's variable of 30 MB.
 _LARGE = r"x=$(head -c 30000000 /dev/zero | tr '\0' x); echo running; sleep 1000; echo $x"
 
 
 @pytest.fixture(autouse=True)
-def form(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
-    """By a switchboard of each test's own. There is none in the direct form."""
-    for folder in forms.place(tmp_path_factory.mktemp("board")):
-        with forms.chosen(Form.SWITCHBOARD, folder) as found:
-            yield found
-
-
-@pytest.fixture
-def folder(form: Form) -> Path:
-    """Where it listens."""
-    return Path(os.environ[forms.SWITCHBOARD])
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the switchboard listens, which each test has for itself."""
+    for folder in switchboards.place(tmp_path_factory.mktemp("board")):
+        with switchboards.used(folder):
+            yield folder
 
 
 @promise("Commands go on when their switchboard is killed, and every byte arrives once.", of="mpirt-rsh")
@@ -92,6 +88,22 @@ def test_commands_go_on_when_their_switchboard_is_killed_twice_and_every_byte_ar
     assert [number for number, member in enumerate(members) if member.output != _EXPECTED] == []
     for pod in pods:
         same_as(before[pod], namespace, pod)
+
+
+@promise("A command goes on when its private switchboard is killed, and every byte arrives once.", of="mpirt-rsh")
+def test_a_command_goes_on_when_its_private_switchboard_is_killed(namespace: Namespace, workers: Workers) -> None:
+    [pod] = workers(1, "busybox")
+    with agent.rsh(namespace, pod, _TICKS, env={switchboards.SWITCHBOARD: switchboards.PRIVATE}) as running:
+        assert running.line() == "1"
+        [first] = private_switchboards()
+        os.kill(first, signal.SIGKILL)
+        assert running.line() == "2"
+        [second] = private_switchboards()
+        ended = running.end(within=60)
+
+    assert second != first
+    assert (ended.code, ended.output, ended.errors) == (7, b"3\n4\n5\n6\n", "")
+    until(lambda: private_switchboards() == [], within=20, what="the switchboard's end")
 
 
 @promise(
@@ -153,6 +165,17 @@ def test_ps_shows_what_each_command_uses_in_its_pod(namespace: Namespace, worker
     print({pod: (one["cpu"], one["memory"]) for pod, one in found.items()})
 
 
+def private_switchboards() -> list[int]:
+    """The process ids of those that run here. Tests of this file have the machine for themselves."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            is_one = process.environ().get(switchboards.SWITCHBOARD) == switchboards.PRIVATE
+            if is_one and any("mpirt.rsh.switchboard.main" in word for word in process.cmdline()):
+                found.append(process.pid)
+    return found
+
+
 def listed() -> dict[str, Any]:
     """The commands as `mpirt ps` lists them, by their pods."""
     done = subprocess.run([agent.MPIRT, "ps", "--json"], check=True, capture_output=True, timeout=60)
@@ -164,7 +187,7 @@ def killed_when_all_are_at(share: float, members: list[Member], folder: Path) ->
     for member in members:
         member.until(int(share * len(_EXPECTED)), within=120)
     assert [member for member in members if len(member.output) == len(_EXPECTED)] == []
-    pid = forms.switchboard(folder)
+    pid = switchboards.pid_of(folder)
     os.kill(pid, signal.SIGKILL)
     return pid
 

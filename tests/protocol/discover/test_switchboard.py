@@ -185,7 +185,7 @@ class TestTheApiServerIsAsked:
         boarded.warm()
         relative = os.path.relpath(boarded.program.kubeconfig)
 
-        self.by_the_api_server(boarded, "is relative to the agent's folder", KUBECONFIG=relative)
+        self.by_the_api_server(boarded, "is relative to the folder of the program that asks", KUBECONFIG=relative)
 
     @pytest.mark.sample(1)
     @pytest.mark.parametrize("setting", ["off", "/nowhere"])

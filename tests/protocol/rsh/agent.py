@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.apiserver.server import ApiServer
-from tests.support.forms import SWITCHBOARD
+from tests.support.switchboards import SWITCHBOARD
 
 RSH = Path(sys.executable).with_name("mpirt-rsh")
 # More than anything here takes, the longest silence included.

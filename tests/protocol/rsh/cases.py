@@ -20,7 +20,7 @@ from tests.apiserver.connection import Request
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
 from tests.protocol.rsh.agent import PATIENCE, Ended, Ground
-from tests.support.forms import SWITCHBOARD, Form
+from tests.support.switchboards import SWITCHBOARD
 
 Tell: TypeAlias = "Callable[[ApiServer], None]"
 
@@ -81,22 +81,19 @@ CameOf: TypeAlias = "Callable[[Case], Outcome]"
 class Cases:
     """The cases that run."""
 
-    def __init__(
-        self, cases: Iterable[tuple[Case, Form]], authority: Authority, folder: Path, board: Path
-    ) -> None:
-        """`board`: the folder of the switchboard for those that are run by one."""
+    def __init__(self, cases: Iterable[Case], authority: Authority, folder: Path, board: Path) -> None:
+        """`board`: the folder of their switchboard."""
         found = list(cases)
         self._quick = ThreadPoolExecutor(_AT_ONCE)
         self._slow = ThreadPoolExecutor(max(1, len(found)))
-        self._outcomes: dict[tuple[Case, Form], Future[Outcome]] = {}
-        for number, (case, form) in enumerate(sorted(found, key=lambda pair: not pair[0].slow)):
+        self._outcomes: dict[Case, Future[Outcome]] = {}
+        for number, case in enumerate(sorted(found, key=lambda each: not each.slow)):
             pool = self._slow if case.slow else self._quick
-            setting = form.setting(board)
-            self._outcomes[case, form] = pool.submit(_play, case, authority, folder / str(number), setting)
+            self._outcomes[case] = pool.submit(_play, case, authority, folder / str(number), str(board))
 
-    def outcome(self, case: Case, form: Form) -> Outcome:
+    def outcome(self, case: Case) -> Outcome:
         """Wait until the case is over."""
-        return self._outcomes[case, form].result()
+        return self._outcomes[case].result()
 
     def stop(self) -> None:
         """Let those end that have begun."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -140,18 +139,3 @@ def test_it_works_under_other_names(ground: Ground, name: str) -> None:
     ended = ground.start(*words, program=ground.folder / name).wait()
 
     assert (ended.code, ended.output) == (0, b"/bin/sh\n" if name == "ssh" else b"-x\n")
-
-
-# No locale but UTF-8 is on every machine: this is an interpreter that takes itself to be in another.
-IN_LATIN_1 = """
-import sys
-sys.getfilesystemencoding = lambda: "iso8859-1"
-from mpirt.rsh.main import main
-raise SystemExit(main(["w-0", "printf \\xe4"]))
-"""
-
-
-def test_the_command_is_the_one_that_was_given_in_any_locale(ground: Ground) -> None:
-    ended = ground.start("-c", IN_LATIN_1, program=Path(sys.executable)).wait()
-
-    assert (ended.code, ended.output, ended.errors) == (0, b"\xe4", "")

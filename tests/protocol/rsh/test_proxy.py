@@ -13,7 +13,6 @@ from tests.apiserver.certificates import HOST
 from tests.apiserver.proxy import Proxy
 from tests.promises import promise
 from tests.protocol.rsh.agent import Ground
-from tests.support.forms import Form
 
 
 @pytest.fixture
@@ -43,13 +42,13 @@ def far_away(ground: Ground) -> None:
     no_cluster="the test cluster has no proxy before it",
 )
 @pytest.mark.usefixtures("far_away")
-def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, proxy: Proxy, form: Form) -> None:
+def test_a_command_goes_through_the_proxy_of_the_environment(ground: Ground, proxy: Proxy) -> None:
     ended = ground.run("w-0", "echo out; sleep 1.2", env={"HTTPS_PROXY": proxy.url})
 
     assert (ended.code, ended.output, ended.errors) == (0, b"out\n", "")
     assert {line for line, _ in proxy.asked} == {f"CONNECT api.example:{ground.server.port} HTTP/1.1"}
-    # The second one is for the pod's watch; a switchboard's begins with a look at the pod's labels.
-    assert len(proxy.asked) == ground.server.connections == (2 if form is Form.DIRECT else 3)
+    # The second one is for a look at the pod's labels, the third for the watch on its job's pods.
+    assert len(proxy.asked) == ground.server.connections == 3
 
 
 @promise(

@@ -16,7 +16,7 @@ from tests.protocol.rsh.peers import ends_with
 ASKING = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
 
 
-# Two of the four, in one form or the other.
+# Two of the four.
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", ASKING, ids=lambda number: number.name)
 class TestASignal:
@@ -83,7 +83,7 @@ def test_what_the_command_says_to_a_signal_is_relayed_and_its_code_counts(ground
     assert (ended.code, ended.output) == (7, b"bye\n")
 
 
-# Two of the four, in one form or the other.
+# Two of the four.
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", ASKING, ids=lambda number: number.name)
 def test_a_signal_that_was_ignored_at_the_start_stays_ignored(ground: Ground, number: signal.Signals) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.apiserver.pods import pod
-from tests.promises import promise
 from tests.protocol.rsh.agent import RSH, Ended, Ground
 
 
@@ -88,31 +87,6 @@ class TestOwnOptions:
         ended = as_program(ground, name, ["-v", "w-0", "true"], {})
 
         assert (ended.code, ended.errors) == (0, "")
-
-
-class TestQuestions:
-    @promise(
-        "With -G mpirt-rsh prints host, user and port as ssh does, and contacts nothing.",
-        of="mpirt-rsh",
-        no_cluster="nothing is contacted",
-    )
-    def test_nothing_is_contacted(self, ground: Ground) -> None:
-        ended = ground.run("-G", "mpi@w-0.train", "-p", "7")
-
-        assert (ended.code, ended.errors) == (0, "")
-        assert ended.output == b"host w-0.train\nuser mpi\nhostname w-0.train\nport 7\n"
-        assert ground.server.connections == 0
-
-    def test_ansible_finds_nothing_to_reset(self, ground: Ground) -> None:
-        ended = ground.run("-o", "ControlPath=/nowhere/a", "-O", "check", "w-0")
-
-        assert (ended.code, ended.line) == (255, "Control socket connect(/nowhere/a): No such file or directory")
-
-    @pytest.mark.parametrize("command", ["stop", "exit"])
-    def test_there_is_nothing_to_stop(self, ground: Ground, command: str) -> None:
-        ended = ground.run("-O", command, "w-0")
-
-        assert (ended.code, ended.output, ended.errors) == (0, b"", "")
 
 
 class TestAddresses:

@@ -48,12 +48,12 @@ def test_a_kubeconfig_that_is_replaced_is_read_anew(yard: Yard, elsewhere: ApiSe
     assert len(elsewhere.asked("exec")) == 1
 
 
-def test_a_relative_kubeconfig_is_the_agents_own_affair(yard: Yard) -> None:
+def test_a_relative_kubeconfig_is_that_of_the_agents_folder(yard: Yard) -> None:
     yard.begin()
+    # The folder that these agents hand over.
+    relative = yard.kubeconfig.removeprefix("/")
 
-    assert yard.agent("true", KUBECONFIG="./kubeconfig").end().direct == (
-        "KUBECONFIG=./kubeconfig is relative to the agent's folder"
-    )
+    assert yard.agent("exit 3", KUBECONFIG=relative).end().code == 3
 
 
 def test_a_broken_kubeconfig_has_its_code_and_line(yard: Yard) -> None:

@@ -218,19 +218,18 @@ class TestTheEnd:
 
 
 def hasty_package(folder: Path) -> str:
-    """A package whose switchboards leave at once, and whose direct form fails."""
+    """A package whose switchboards leave at once."""
     source = Path(mpirt.__file__).parent
     target = folder / "mpirt"
     for part in (".", "cli", "rsh"):
         (target / part).mkdir(parents=True)
         for entry in (source / part).iterdir():
-            if entry.name not in ("cli", "rsh", "switchboard.py", "direct.py", "__pycache__"):
+            if entry.name not in ("cli", "rsh", "switchboard.py", "__pycache__"):
                 (target / part / entry.name).symlink_to(entry)
     (target / "cli/real.py").symlink_to(source / "cli/switchboard.py")
     (target / "cli/switchboard.py").write_text(
         "from mpirt.cli.real import main as real\ndef main():\n    return real(idle_seconds=0.03)\n"
     )
-    (target / "rsh/direct.py").write_text("def main():\n    return 99\n")
     return str(folder)
 
 

@@ -262,6 +262,14 @@ class Ground:
         """What a switchboard does that agents start: `listener` is there, and `note` writes a line."""
         (self.root / "board.py").write_text(code, encoding="utf-8")
 
+    def private(self, code: str) -> None:
+        """What a private one does: `agent` is the connection to it."""
+        (self.root / "private.py").write_text(code, encoding="utf-8")
+
+    def handed_over(self) -> Handover:
+        """What the last private one has got."""
+        return Handover.read((self.root / "handover").read_bytes())
+
     def notes(self) -> list[str]:
         """The lines that switchboards have written."""
         file = self.root / "notes"
@@ -279,13 +287,6 @@ class Ground:
             sock.close()
 
 
-DIRECT = """
-import json, os, sys
-def main():
-    print(json.dumps({"argv": sys.argv, "cwd": os.getcwd(), "path": sys.path[0],
-                      "held": sorted(name for name in os.environ if name.startswith("MPIRT_HELD"))}), flush=True)
-    return 77
-"""
 BOARD = """
 import os, socket, struct, sys, time
 def main():
@@ -307,12 +308,22 @@ def main():
             return data
         (first,) = struct.unpack("<I12x", exactly(16))
         return first & 255, exactly(first >> 8)
-    listener = socket.socket(fileno=3)
-    listener.setblocking(True)
-    with open(f"{root}/board.py") as file:
-        code = compile(file.read(), "board.py", "exec")
-    exec(code, dict(listener=listener, note=note, frame=frame, receive=receive, root=root))
+    name = "private.py" if os.environ["MPIRT_SWITCHBOARD"] == "off" else "board.py"
+    given = socket.socket(fileno=3)
+    given.setblocking(True)
+    with open(f"{root}/{name}") as file:
+        code = compile(file.read(), name, "exec")
+    exec(code, dict(listener=given, agent=given, note=note, frame=frame, receive=receive, root=root))
     return 0
+"""
+# A private one: notes what it gets, and ends the command with 77.
+PRIVATE = """
+import os, struct
+agent.sendall(frame(1, struct.pack("<II", 1, os.getpid())))
+_, payload = receive(agent)
+with open(f"{root}/handover", "wb") as file:
+    file.write(payload)
+agent.sendall(frame(9, bytes([77])))
 """
 # Serves one agent after the other: its command ends with 7.
 SERVE = """
@@ -333,7 +344,7 @@ except TimeoutError:
 
 def make_ground(root: Path, program: Path) -> Ground:
     """The package that agents start something of, and nothing that listens."""
-    files = {"mpirt/rsh/direct.py": DIRECT, "mpirt/cli/switchboard.py": BOARD}
+    files = {"private.py": PRIVATE, "mpirt/cli/switchboard.py": BOARD}
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")

@@ -22,8 +22,9 @@ def folder(tmp_path: Path, program: Path) -> Path:
     (made / "bin").mkdir()
     (made / "lib/ld.so").write_text(LOADER)
     (made / "lib/ld.so").chmod(0o755)
-    for name in ("mpirt", "mpirt-rsh", "ssh"):
+    for name in ("mpirt", "mpirt-runtime-install", "mpirt-switchboard"):
         (made / f"lib/programs/{name}.pyc").touch()
+    for name in ("mpirt", "mpirt-runtime-install", "mpirt-rsh", "ssh"):
         shutil.copy(program, made / "bin" / name)
     (tmp_path / "bin").symlink_to(".runtime-1/bin")
     return made
@@ -49,7 +50,7 @@ def expected(folder: Path, name: str, called: str, *words: str) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["mpirt", "mpirt-rsh", "ssh"])
+@pytest.mark.parametrize("name", ["mpirt", "mpirt-runtime-install"])
 def test_its_name_says_which_program_is_started(folder: Path, tmp_path: Path, name: str) -> None:
     words, _ = started(tmp_path / "bin" / name, "a b", "")
 
@@ -57,33 +58,46 @@ def test_its_name_says_which_program_is_started(folder: Path, tmp_path: Path, na
 
 
 def test_the_name_of_a_link_to_it_is_passed_on(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").symlink_to(folder / "bin/mpirt-rsh")
+    (tmp_path / "elsewhere").symlink_to(folder / "bin/mpirt")
 
-    words, _ = started(tmp_path / "elsewhere", "w-0", called="ssh")
+    words, _ = started(tmp_path / "elsewhere", "ps", called="other")
 
-    assert words == expected(folder, "mpirt-rsh", "ssh", "w-0")
+    assert words == expected(folder, "mpirt", "other", "ps")
+
+
+@pytest.mark.parametrize("name", ["mpirt-rsh", "ssh"])
+def test_an_agent_starts_the_switchboard_of_its_folder(folder: Path, name: str) -> None:
+    (folder / "lib/ld.so").write_text(LOADER.replace("done\n", "done >&2\n"))
+
+    done = subprocess.run([folder / "bin" / name, "--direct", "w-0"], capture_output=True, text=True, check=False)
+
+    *words, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (255, "")
+    board = f"{folder}/lib/programs/mpirt-switchboard.pyc"
+    assert words == [*expected(folder, name, "")[:-2], board, "mpirt-switchboard"]
+    assert last == "mpirt-rsh: no switchboard: it ended before it said a word"
 
 
 def test_words_of_the_console_script_mean_nothing_in_a_folder(folder: Path) -> None:
-    words, _ = started(folder / "bin/mpirt-rsh", "--python", "a", "b", "c")
+    words, _ = started(folder / "bin/mpirt", "--python", "a", "b", "c")
 
-    assert words == expected(folder, "mpirt-rsh", str(folder / "bin/mpirt-rsh"), "--python", "a", "b", "c")
+    assert words == expected(folder, "mpirt", str(folder / "bin/mpirt"), "--python", "a", "b", "c")
 
 
 def test_one_that_stands_alone_finds_the_folder_by_a_variable(folder: Path, tmp_path: Path, program: Path) -> None:
-    alone = tmp_path / "alone/place/ssh"
+    alone = tmp_path / "alone/place/mpirt"
     alone.parent.mkdir(parents=True)
     shutil.copy(program, alone)
 
     words, _ = started(alone, environment={"MPIRT_RUNTIME": str(tmp_path)})
 
-    assert words == expected(folder, "ssh", str(alone))
+    assert words == expected(folder, "mpirt", str(alone))
 
 
 def test_what_would_mislead_the_folders_python_is_held(folder: Path) -> None:
     given = {"LD_PRELOAD": "/x.so", "LC_ALL": "de_DE", "GLIBC_TUNABLES": "y", "LANG": "C"}
 
-    _, variables = started(folder / "bin/mpirt-rsh", environment=given)
+    _, variables = started(folder / "bin/mpirt", environment=given)
 
     held = {f"MPIRT_HELD_{name}={given[name]}" for name in ("LD_PRELOAD", "LC_ALL", "GLIBC_TUNABLES")}
     assert held | {"LC_ALL=C", "LANG=C"} <= set(variables)
@@ -93,7 +107,7 @@ def test_what_would_mislead_the_folders_python_is_held(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        ("lib/programs/ssh.pyc", "ssh: there is no program of this name in "),
+        ("lib/programs/mpirt-switchboard.pyc", "ssh: mpirt-switchboard is missing in "),
         ("lib/ld.so", "ssh: its folder is neither around it nor in $MPIRT_RUNTIME nor in /opt/mpirt\n"),
     ],
 )

@@ -14,56 +14,118 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.board import SERVE, Ground, Kind, ended, until
+from tests.unit.agent.board import PRIVATE, SERVE, Ground, Kind, ended, until
 
 AS_ROOT = pytest.mark.usefixtures("root")
-WITHOUT = "; this command runs on its own\n"
+OWN = "; this command gets one of its own\n"
 
 
-def runs_directly(process: subprocess.Popen[bytes]) -> str:
-    """What the agent says; the direct form has run."""
+def gets_its_own(ground: Ground, process: subprocess.Popen[bytes]) -> str:
+    """What the agent says; a private switchboard has got the command."""
     code, out, err = ended(process)
-    assert (code, json.loads(out)["argv"]) == (77, ["mpirt-rsh", "worker-0", "true"])
+    assert (code, out, ground.handed_over().words) == (77, b"", [b"worker-0", b"true"])
     return err.decode()
 
 
-class TestTheDirectForm:
-    def test_it_has_the_words_and_the_package(self, ground: Ground, tmp_path: Path) -> None:
+class TestAPrivateSwitchboard:
+    def test_it_gets_the_words_and_the_folder(self, ground: Ground, tmp_path: Path) -> None:
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "elsewhere/json.py").write_text("raise SystemExit('a module of the folder of the command')")
         process = ground.start("--direct", "a b", "", "-c", cwd=tmp_path / "elsewhere")
 
-        code, out, err = ended(process)
+        assert ended(process) == (77, b"", b"")
+        told = ground.handed_over()
+        assert (told.called, told.words) == (b"mpirt-rsh", [b"--direct", b"a b", b"", b"-c"])
+        assert told.folder == os.fsencode(tmp_path / "elsewhere")
+        assert not ground.place.exists()
 
-        assert (code, err) == (77, b"")
-        assert json.loads(out) == {
-            "argv": ["mpirt-rsh", "--direct", "a b", "", "-c"],
-            "cwd": str(tmp_path / "elsewhere"),
-            "path": str(ground.root),
-            "held": [],
-        }
+    @pytest.mark.parametrize("word", ["--help", "--version", "-V"])
+    def test_questions_without_a_command_go_to_one(self, ground: Ground, word: str) -> None:
+        assert ended(ground.start(word)) == (77, b"", b"")
+        assert not ground.place.exists()
 
-    def test_it_can_be_asked_for_by_a_variable(self, ground: Ground) -> None:
-        assert runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": "off"})) == ""
+    def test_a_variable_can_ask_for_it(self, ground: Ground) -> None:
+        assert gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": "off"})) == ""
 
-    def test_a_switchboard_can_ask_for_it(self, board: Ground) -> None:
+    def test_it_has_nothing_of_the_agent_but_stderr_and_a_connection(self, ground: Ground) -> None:
+        ground.private(
+            "import json, os\n"
+            "note(json.dumps({'env': sorted(os.environ), 'cwd': os.getcwd(), 'group': os.getpgrp(),"
+            " 'fds': {fd: os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')"
+            " if os.path.exists(f'/proc/self/fd/{fd}') or int(fd) < 4}}))\n" + PRIVATE
+        )
+        left_open = os.open("/dev/zero", os.O_RDONLY)
+        process = ground.start("--direct", environment={"SECRET": "x"}, pass_fds=[left_open])
+        os.close(left_open)
+        assert process.stderr is not None
+        stderr = str(Path(f"/proc/self/fd/{process.stderr.fileno()}").readlink())
+
+        assert ended(process) == (77, b"", b"")
+        told = json.loads(ground.notes()[0])
+        assert (set(told["env"]) - {"LC_CTYPE"}, told["cwd"]) == ({"MPIRT_SWITCHBOARD", "PATH"}, "/")
+        assert told["group"] not in (process.pid, os.getpgrp())
+        fds = told["fds"]
+        assert (fds["0"], fds["1"], fds["2"]) == ("/dev/null", "/dev/null", stderr)
+        assert fds["3"].startswith("socket:")
+        assert "/dev/zero" not in fds.values()
+
+    def test_one_that_ends_before_it_says_a_word_ends_the_command_and_its_reason_is_shown(
+        self, ground: Ground
+    ) -> None:
+        ground.private("note('begun'); raise SystemExit('something is missing')")
+
+        code, out, err = ended(ground.start("--direct", "worker-0", "true"))
+
+        assert (code, out, ground.notes()) == (255, b"", ["begun"])
+        assert err == b"something is missing\nmpirt-rsh: no switchboard: it ended before it said a word\n"
+
+    def test_one_that_says_nothing_is_given_up(self, ground: Ground, impatient: Path) -> None:
+        ground.private("agent.recv(1)")
+
+        code, out, err = ended(ground.start("--direct", "worker-0", "true", program=impatient))
+
+        assert (code, out, err) == (255, b"", b"mpirt-rsh: no switchboard: it does not answer\n")
+
+    def test_it_sees_the_end_of_an_agent_that_is_killed(self, ground: Ground) -> None:
+        ground.private(
+            "import struct\nagent.sendall(frame(1, struct.pack('<II', 1, 1)))\nreceive(agent)\nnote('has it')\n"
+            "note(agent.recv(1))"
+        )
+        process = ground.start("--direct", "worker-0", "true")
+        until(lambda: ground.notes() == ["has it"], "the handover")
+
+        process.kill()
+
+        until(lambda: ground.notes() == ["has it", "b''"], "its end")
+
+    def test_a_signal_before_the_handover_ends_the_agent(self, ground: Ground) -> None:
+        ground.private("note('begun')\nagent.recv(1)")
+        process = ground.start("--direct", "worker-0", "true")
+        until(ground.notes, "the switchboard")
+
+        process.terminate()
+
+        assert ended(process) == (143, b"", b"")
+
+    def test_a_shared_one_can_ask_for_it(self, board: Ground) -> None:
         process = board.start()
         connection = board.accept()
         connection.begin(keep=b"")
 
-        connection.send(Kind.DIRECT, b"a secret plugin")
+        connection.send(Kind.DIRECT, b"too many")
 
-        assert runs_directly(process) == ""
+        assert gets_its_own(board, process) == ""
+        assert board.handed_over().generation == 1
 
-    def test_why_a_switchboard_asks_for_it_is_said_to_those_who_want_a_log(self, board: Ground) -> None:
+    def test_with_a_log_the_agent_says_why_a_shared_one_asks_for_it(self, board: Ground) -> None:
         process = board.start(environment={"MPIRT_LOG": "debug"})
         connection = board.accept()
         connection.begin(keep=b"")
 
-        connection.send(Kind.DIRECT, b"a plugin asks")
+        connection.send(Kind.DIRECT, b"too many")
 
-        expected = "mpirt-rsh: this command runs without the switchboard: a plugin asks\n"
-        assert runs_directly(process) == expected
+        expected = "mpirt-rsh: this command gets a switchboard of its own: too many\n"
+        assert gets_its_own(board, process) == expected
 
     def test_a_switchboard_of_another_version_leads_to_it(self, board: Ground) -> None:
         process = board.start()
@@ -71,14 +133,14 @@ class TestTheDirectForm:
         connection.send(Kind.WELCOME, struct.pack("<II", 2, 1))
 
         expected = "mpirt-rsh: no switchboard: the one that runs here is of another version of mpirt"
-        assert runs_directly(process) == expected + WITHOUT
+        assert gets_its_own(board, process) == expected + OWN
 
     def test_a_switchboard_that_says_nothing_leads_to_it(self, board: Ground, impatient: Path) -> None:
         process = board.start(program=impatient)
         board.accept()
 
         expected = f"mpirt-rsh: no switchboard: it does not answer; see {board.place}/log"
-        assert runs_directly(process) == expected + WITHOUT
+        assert gets_its_own(board, process) == expected + OWN
 
     def test_a_full_backlog_leads_to_it_in_the_end(self, ground: Ground, impatient: Path) -> None:
         ground.place.mkdir(mode=0o700)
@@ -87,17 +149,8 @@ class TestTheDirectForm:
             listener.listen(0)
             other.connect(str(ground.place / "socket"))
 
-            said = runs_directly(ground.start(program=impatient))
-        assert said == f"mpirt-rsh: no switchboard: it can't be reached; see {ground.place}/log{WITHOUT}"
-
-    def test_signals_are_what_they_were(self, ground: Ground) -> None:
-        (ground.root / "mpirt/rsh/direct.py").write_text(
-            "import signal\ndef main():\n    print([signal.getsignal(n) == signal.SIG_IGN for n in (1, 15, 21)],"
-            " signal.pthread_sigmask(signal.SIG_BLOCK, []))\n"
-        )
-        process = ground.start("--direct", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-
-        assert ended(process)[1] == b"[True, False, False] set()\n"
+            said = gets_its_own(ground, ground.start(program=impatient))
+        assert said == f"mpirt-rsh: no switchboard: it can't be reached; see {ground.place}/log{OWN}"
 
 
 class TestStarting:
@@ -188,25 +241,27 @@ class TestStarting:
     def test_one_that_crashes_three_times_is_given_up(self, ground: Ground) -> None:
         ground.board("note('begun'); raise SystemExit('something is missing')")
 
-        said = runs_directly(ground.start())
+        said = gets_its_own(ground, ground.start())
 
         expected = f"it ended three times before it said a word; see {ground.place}/log"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
         assert ground.notes() == ["begun"] * 3
         assert (ground.place / "log").read_text() == "something is missing\n"
 
     def test_why_it_can_not_be_executed_is_in_the_log(self, ground: Ground) -> None:
         words = ground.words()
         words[2] = "/nowhere/python"
+        said = "mpirt-switchboard: can't start /nowhere/python: No such file or directory\n"
 
         done = subprocess.run(
             words, env=ground.environment, capture_output=True, text=True, check=False, timeout=60
         )
 
-        assert done.returncode == 255
-        assert "mpirt-rsh: can't start /nowhere/python: No such file or directory\n" in done.stderr
-        log = (ground.place / "log").read_text()
-        assert log == "mpirt-switchboard: can't start /nowhere/python: No such file or directory\n"
+        assert (done.returncode, (ground.place / "log").read_text()) == (255, said)
+        assert done.stderr.splitlines(keepends=True)[1:] == [
+            said,
+            "mpirt-rsh: no switchboard: it ended before it said a word\n",
+        ]
 
 
 class TestThePlace:
@@ -214,40 +269,40 @@ class TestThePlace:
         ground.place.mkdir()
         ground.place.chmod(0o750)
 
-        said = runs_directly(ground.start())
+        said = gets_its_own(ground, ground.start())
 
         expected = f"{ground.place} is accessible to others: its mode is 0750"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
 
     @AS_ROOT
     def test_one_of_another_user_is_not_used(self, ground: Ground) -> None:
         ground.place.mkdir(mode=0o700)
         os.chown(ground.place, 12345, 12345)
 
-        said = runs_directly(ground.start())
+        said = gets_its_own(ground, ground.start())
 
-        assert said == f"mpirt-rsh: no switchboard: {ground.place} belongs to another user{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {ground.place} belongs to another user{OWN}"
 
     def test_a_link_is_not_used(self, ground: Ground) -> None:
         (ground.root / "real").mkdir(mode=0o700)
         ground.place.symlink_to(ground.root / "real")
 
-        said = runs_directly(ground.start())
+        said = gets_its_own(ground, ground.start())
 
-        assert said == f"mpirt-rsh: no switchboard: {ground.place} is a link{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {ground.place} is a link{OWN}"
 
     def test_one_that_can_not_be_made_is_named(self, ground: Ground) -> None:
         place = ground.root / "no/such/folder"
 
-        said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))
+        said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": str(place)}))
 
-        assert said == f"mpirt-rsh: no switchboard: {place}: No such file or directory{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {place}: No such file or directory{OWN}"
 
     def test_a_relative_path_is_no_place(self, ground: Ground) -> None:
-        said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": "here"}))
+        said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": "here"}))
 
         expected = "MPIRT_SWITCHBOARD is neither on nor off nor the absolute path of a folder"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
 
     def test_a_path_may_be_longer_than_a_sockets(self, ground: Ground) -> None:
         ground.board(SERVE)
@@ -271,11 +326,11 @@ class TestThePlace:
         ) as other:
             assert other.stdout is not None
             other.stdout.readline()
-            said = runs_directly(ground.start())
+            said = gets_its_own(ground, ground.start())
             other.communicate()
 
         expected = f"{ground.place} has a socket of another user or container"
-        assert said == f"mpirt-rsh: no switchboard: {expected}{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {expected}{OWN}"
 
     @pytest.mark.parametrize(
         ("options", "error"),
@@ -288,11 +343,11 @@ class TestThePlace:
         mounted.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", mounted], check=True)
         try:
-            said = runs_directly(ground.start(environment={"MPIRT_SWITCHBOARD": f"{mounted}/place"}))
+            said = gets_its_own(ground, ground.start(environment={"MPIRT_SWITCHBOARD": f"{mounted}/place"}))
         finally:
             subprocess.run(["umount", mounted], check=True)
 
-        assert said == f"mpirt-rsh: no switchboard: {mounted}/place: {error}{WITHOUT}"
+        assert said == f"mpirt-rsh: no switchboard: {mounted}/place: {error}{OWN}"
 
     @AS_ROOT
     def test_the_next_one_is_taken_where_the_first_can_not_be_used(self, ground: Ground) -> None:

@@ -186,8 +186,8 @@ def test_each_byte_arrives_once_whatever_ends_in_between(board: Ground) -> None:
     assert got == data[:sent]
 
 
-def test_five_ends_within_a_minute_are_the_end_of_a_command_that_runs(board: Ground) -> None:
-    process = board.start()
+def end_five_times(board: Ground) -> None:
+    """Be five switchboards, each of which ends after a byte of output."""
     for generation in range(5):
         connection = board.accept()
         assert connection.begin().generation == generation
@@ -197,14 +197,57 @@ def test_five_ends_within_a_minute_are_the_end_of_a_command_that_runs(board: Gro
             pass
         connection.sock.close()
 
+
+def test_after_five_ends_within_a_minute_a_private_one_goes_on(board: Ground) -> None:
+    process = board.start()
+    end_five_times(board)
+
     code, out, err = ended(process)
 
-    assert (code, out) == (250, b"xxxxx")
+    assert (code, out) == (77, b"xxxxx")
+    told = board.handed_over()
+    assert (told.generation, told.out, told.keep) == (5, 5, b"kept")
     reason = f"it ended five times within a minute; see {board.place}/log"
-    assert err == f"mpirt-rsh: the switchboard is lost: {reason}\n".encode()
+    assert err == f"mpirt-rsh: the switchboard is lost: {reason}; this command gets one of its own\n".encode()
 
 
-def test_five_ends_before_the_command_was_started_lead_to_the_direct_form(board: Ground) -> None:
+def test_five_private_ones_that_end_within_a_minute_end_the_command(board: Ground) -> None:
+    board.private(
+        "import struct\nagent.sendall(frame(1, struct.pack('<II', 1, 1)))\n"
+        "note(receive(agent)[1][1])\nagent.sendall(frame(3, b'newer') + frame(4, b'y'))\nreceive(agent)\n"
+    )
+    process = board.start("--direct", "worker-0", "true")
+
+    code, out, err = ended(process)
+
+    assert (code, out, board.notes()) == (250, b"y" * 5, ["0", "1", "2", "3", "4"])
+    assert err == b"mpirt-rsh: the switchboard is lost: it ended five times within a minute\n"
+
+
+def test_a_private_one_that_is_killed_is_followed_by_another_that_goes_on(ground: Ground) -> None:
+    ground.private(
+        "import os, struct\nagent.sendall(frame(1, struct.pack('<II', 1, 1)))\npayload = receive(agent)[1]\n"
+        "open(f'{root}/handover', 'wb').write(payload)\n"
+        "if payload[1]:\n    agent.sendall(frame(4, b'after'))\n"
+        "    while receive(agent)[1][:1] != bytes([12]):\n        pass\n"
+        "    agent.sendall(frame(9, bytes([7])))\n"
+        "else:\n    agent.sendall(frame(3, b'record') + frame(4, b'before '))\n    receive(agent)\n"
+        "    os.kill(os.getpid(), 9)\n"
+    )
+
+    process = ground.start("--direct", "worker-0", "true")
+
+    assert ended(process) == (7, b"before after", b"")
+    told = ground.handed_over()
+    assert (told.generation, told.out, told.keep, told.words) == (
+        1,
+        7,
+        b"record",
+        [b"--direct", b"worker-0", b"true"],
+    )
+
+
+def test_five_ends_before_the_command_was_started_lead_to_a_private_one(board: Ground) -> None:
     process = board.start()
     for _ in range(5):
         connection = board.accept()
@@ -213,15 +256,14 @@ def test_five_ends_before_the_command_was_started_lead_to_the_direct_form(board:
 
     code, out, err = ended(process)
 
-    assert code == 77
-    assert b'"argv": ["mpirt-rsh", "worker-0", "true"]' in out
+    assert (code, out, board.handed_over().words) == (77, b"", [b"worker-0", b"true"])
     assert err == (
         "mpirt-rsh: no switchboard: it ended five times within a minute; "
-        f"see {board.place}/log; this command runs on its own\n".encode()
+        f"see {board.place}/log; this command gets one of its own\n".encode()
     )
 
 
-def test_a_command_that_was_signalled_before_it_was_started_is_not(board: Ground) -> None:
+def test_a_signal_before_the_command_was_started_is_handed_over_to_a_private_one(board: Ground) -> None:
     process = board.start()
     connection = board.accept()
     connection.begin(keep=b"")
@@ -232,4 +274,5 @@ def test_a_command_that_was_signalled_before_it_was_started_is_not(board: Ground
 
     connection.send(Kind.DIRECT, b"")
 
-    assert ended(process)[:2] == (128 + signal.SIGTERM, b"")
+    assert ended(process)[0] == 77
+    assert board.handed_over().signals == bytes([signal.SIGTERM])

@@ -6,8 +6,7 @@ import pytest
 
 from mpirt.errors import UsageError
 from mpirt.rsh.invocation.argv import Host, Invocation, Wants, parse, parse_host
-from mpirt.rsh.invocation.seconds import read_time
-from mpirt.rsh.invocation.subsystems import SFTP
+from mpirt.rsh.invocation.options import SFTP, read_time
 from tests.promises import promise
 
 LABEL = "is of lower-case letters, digits and dashes, up to 63 of them, and begins and ends with a letter or digit"
@@ -22,13 +21,13 @@ class TestHosts:
         ("host", "expected"),
         [
             ("train-worker-0", Host("train-worker-0")),
-            ("mpi@train-worker-0", Host("train-worker-0", user="mpi")),
+            ("mpi@train-worker-0", Host("train-worker-0")),
             ("train-worker-0.train", Host("train-worker-0", service="train")),
             ("train-worker-0.train.ml", Host("train-worker-0", service="train", namespace="ml")),
             ("train-worker-0.train.ml.svc", Host("train-worker-0", service="train", namespace="ml")),
             (
                 "mpi@train-worker-0.train.ml.svc.cluster.local.",
-                Host("train-worker-0", user="mpi", service="train", namespace="ml"),
+                Host("train-worker-0", service="train", namespace="ml"),
             ),
             ("train-worker-0.hosts.example.org", Host("train-worker-0", service="hosts")),
         ],
@@ -40,7 +39,7 @@ class TestHosts:
         "address", ["10.0.0.7", "255.255.255.255", "fd00::7", "fd00:0:0::a07", "::ffff:10.0.0.7"]
     )
     def test_an_ip_address_is_one_host(self, address: str) -> None:
-        assert parse_host(f"mpi@{address}") == Host(address, user="mpi", is_address=True)
+        assert parse_host(f"mpi@{address}") == Host(address, is_address=True)
 
     @pytest.mark.parametrize("host", ["10.0.0.256", "10.0.0", "10.0.0.7.8"])
     def test_numbers_that_are_no_address_are_names(self, host: str) -> None:
@@ -120,17 +119,17 @@ class TestRsh:
 
     @pytest.mark.parametrize("words", [("--help",), ("-h",), ("worker-0", "--help"), ("--help", "--version")])
     def test_help_can_be_wanted(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words) == Wants("help")
+        assert rsh(*words) == Wants.HELP
 
     def test_the_version_can_be_wanted(self) -> None:
-        assert rsh("--version") == Wants("version")
+        assert rsh("--version") == Wants.VERSION
 
-    def test_that_it_runs_directly_is_settled_before_the_words_are_read(self) -> None:
+    def test_a_private_switchboard_is_the_agents_business(self) -> None:
         assert rsh("--direct", "worker-0", "true") == Invocation("worker-0", ("true",))
 
     @pytest.mark.parametrize("words", [("-V",), ("-V", "worker-0", "true")])
     def test_the_version_can_be_wanted_as_of_ssh(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words) == Wants("V")
+        assert rsh(*words) == Wants.SSH_VERSION
 
 
 class TestSsh:
@@ -283,38 +282,18 @@ class TestSubsystems:
         assert str(caught.value) == "no subsystem 'netconf' in worker-0; -s knows sftp only"
 
 
-class TestQuestions:
-    @pytest.mark.parametrize(
-        ("words", "expected"),
-        [
-            (("-G", "worker-0"), Wants("G", host="worker-0", port="22")),
-            (("-G", "a@worker-0.train", "true"), Wants("G", host="worker-0.train", user="a", port="22")),
-            (("-G", "-l", "a", "-p", "2", "b@w", "-p", "3"), Wants("G", host="w", user="a", port="2")),
-            (("w", "-o", "User=a", "-oPort=2", "-G"), Wants("G", host="w", user="a", port="2")),
-            (("b@w", "-l", "a", "-G"), Wants("G", host="w", user="b", port="22")),
-        ],
-    )
-    def test_settings_can_be_asked_for_and_the_first_counts(self, words: tuple[str, ...], expected: Wants) -> None:
-        assert rsh(*words) == expected
-
-    @pytest.mark.parametrize("command", ["check", "stop", "exit"])
-    def test_a_shared_connection_can_be_asked_about(self, command: str) -> None:
-        assert rsh("-O", command, "worker-0") == Wants(command, host="worker-0", port="22")
-
-    @pytest.mark.parametrize("words", [("-S", "/tmp/a"), ("-o", "ControlPath=/tmp/a")])
-    def test_a_shared_connection_has_a_socket(self, words: tuple[str, ...]) -> None:
-        assert rsh(*words, "-O", "check", "w") == Wants("check", host="w", port="22", path="/tmp/a")
-
-    def test_a_shared_connection_can_not_be_told_to_forward(self) -> None:
-        with pytest.raises(UsageError) as caught:
-            rsh("-O", "forward", "-O", "check", "worker-0")
-
-        assert str(caught.value) == "option -O forward can't be honoured: there is no ssh connection here to share"
-
+class TestSharedConnections:
     @pytest.mark.parametrize("words", [("-G",), ("-O", "check")])
-    def test_each_needs_a_host(self, words: tuple[str, ...]) -> None:
-        with pytest.raises(UsageError, match="no host; the form is"):
-            rsh(*words)
+    def test_questions_about_one_are_refused(self, words: tuple[str, ...]) -> None:
+        with pytest.raises(UsageError) as caught:
+            rsh(*words, "worker-0")
+
+        expected = "can't be honoured: there is no ssh connection here to use or forward by"
+        assert str(caught.value) == f"option {words[0]} {expected}"
+
+    @pytest.mark.parametrize("words", [("-S", "/tmp/a"), ("-o", "ControlPath=/tmp/a"), ("-l", "a"), ("-p", "7")])
+    def test_what_is_said_of_one_is_ignored(self, words: tuple[str, ...]) -> None:
+        assert rsh(*words, "worker-0", "true") == Invocation("worker-0", ("true",))
 
 
 class TestKubexec:
@@ -334,7 +313,7 @@ class TestKubexec:
         assert parse("kubexec.sh", words) == expected
 
     def test_help_can_be_wanted(self) -> None:
-        assert parse("kubexec.sh", ["--help"]) == Wants("help")
+        assert parse("kubexec.sh", ["--help"]) == Wants.HELP
 
     def test_horovods_one_word_is_a_command(self) -> None:
         word = "cd /data > /dev/null 2>&1 ; env HOROVOD_RANK=1 python train.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import UsageError
-from mpirt.rsh.invocation.environment import exported, matches
+from mpirt.rsh.invocation.order import exported, matches
 
 HERE = {"LANG": "C", "LC_ALL": "de", "LC_TIME": "fr", "PSSH_NODENUM": "7", "HOME": "/root", "EMPTY": ""}
 
@@ -119,13 +119,3 @@ class TestSetEnv:
     def test_a_quote_needs_its_end(self, text: str) -> None:
         with pytest.raises(UsageError, match="has a quote without an end"):
             assigned(text)
-
-
-class TestBytes:
-    def test_a_value_comes_through_whatever_the_locale_takes_it_for(self) -> None:
-        given = b"\xff \xc3\xa4 \xe4"
-        here = {"A": given.decode("iso8859-1")}
-
-        [found] = exported(["A"], [], here, encoding="iso8859-1").values()
-
-        assert found.encode("utf-8", "surrogateescape") == given

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
 from mpirt.rsh.invocation.argv import Wants
-from mpirt.rsh.invocation.replies import HELP, Reply, reply
+from mpirt.rsh.invocation.replies import HELP, Reply, reply, version
 
 
 class TestHelp:
     def test_it_is_the_answer_to_help(self) -> None:
-        assert reply(Wants("help"), version="1.0", user="me") == Reply(0, stdout=HELP)
+        assert reply(Wants.HELP, version="1.0") == Reply(stdout=HELP)
 
     @pytest.mark.parametrize(
         "word",
@@ -28,35 +30,13 @@ class TestHelp:
 
 class TestTheVersion:
     def test_it_goes_to_stdout(self) -> None:
-        assert reply(Wants("version"), version="1.0", user="me") == Reply(0, stdout="mpirt-rsh 1.0\n")
+        assert reply(Wants.VERSION, version="1.0") == Reply(stdout="mpirt-rsh 1.0\n")
 
     def test_it_goes_where_that_of_ssh_goes(self) -> None:
-        assert reply(Wants("V"), version="1.0", user="me") == Reply(0, stderr="mpirt-rsh 1.0\n")
+        assert reply(Wants.SSH_VERSION, version="1.0") == Reply(stderr="mpirt-rsh 1.0\n")
 
+    def test_it_is_that_of_the_package(self) -> None:
+        assert version() == importlib.metadata.version("mpirt")
 
-class TestSettings:
-    def test_they_are_printed_as_by_ssh(self) -> None:
-        asked = Wants("G", host="worker-0.train", user="mpi", port="2222")
-
-        assert reply(asked, version="1.0", user="me") == Reply(
-            0, stdout="host worker-0.train\nuser mpi\nhostname worker-0.train\nport 2222\n"
-        )
-
-    def test_the_user_is_ours_where_none_was_named(self) -> None:
-        assert "user me\n" in reply(Wants("G", host="w", port="22"), version="1.0", user="me").stdout
-
-
-class TestSharedConnections:
-    @pytest.mark.parametrize("command", ["stop", "exit"])
-    def test_there_is_none_to_stop(self, command: str) -> None:
-        assert reply(Wants(command, host="w"), version="1.0", user="me") == Reply(0)
-
-    def test_a_check_finds_none(self) -> None:
-        assert reply(Wants("check", host="w"), version="1.0", user="me") == Reply(
-            255, stderr='mpirt-rsh: No ControlPath specified for "-O" command\n'
-        )
-
-    def test_a_check_finds_no_socket(self) -> None:
-        assert reply(Wants("check", host="w", path="/tmp/a"), version="1.0", user="me") == Reply(
-            255, stderr="mpirt-rsh: Control socket connect(/tmp/a): No such file or directory\n"
-        )
+    def test_a_package_that_is_not_installed_has_none(self) -> None:
+        assert version("no-such-package") == ""

@@ -11,7 +11,7 @@ import pytest
 from mpirt.errors import ConfigError, Unreachable
 from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
+from mpirt.rsh.switchboard.clusters import Clusters, located
 from mpirt.rsh.watches.podquestions import NotKnown
 
 
@@ -97,15 +97,21 @@ def test_no_more_than_32_are_remembered(clusters: Clusters, tmp_path: Path) -> N
     assert clusters.find(environ, "") is not first
 
 
-@pytest.mark.parametrize("paths", ["config", f"/etc/config{os.pathsep}./config"])
-def test_a_relative_path_is_found_by_the_agent_only(paths: str) -> None:
-    with pytest.raises(NotHere, match="is relative to the agent's folder"):
-        check({"KUBECONFIG": paths})
+def test_paths_are_those_of_the_agents_folder() -> None:
+    paths = os.pathsep.join(["config", "/etc/config", "../other"])
+
+    found = located({"KUBECONFIG": paths, "HOME": "/root"}, "/work")
+
+    assert found == {"KUBECONFIG": "/work/config:/etc/config:/work/../other", "HOME": "/root"}
+
+
+def test_a_folder_that_was_removed_holds_no_file() -> None:
+    assert located({"KUBECONFIG": "config"}, "") == {"KUBECONFIG": "/(removed folder)/config"}
 
 
 @pytest.mark.parametrize("environ", [{}, {"KUBECONFIG": ""}, {"KUBECONFIG": f"/a{os.pathsep}{os.pathsep}/b"}])
-def test_absolute_paths_are_found_here_too(environ: dict[str, str]) -> None:
-    check(environ)
+def test_absolute_paths_stay(environ: dict[str, str]) -> None:
+    assert located(environ, "/work") is environ
 
 
 def refusal(status: int, retry_after: float | None) -> ApiError:
@@ -169,7 +175,9 @@ class TestAQuestion:
         assert answer(clusters, environ) == "no command runs in this cluster with these credentials"
 
     def test_by_a_relative_kubeconfig_is_not_answered(self, clusters: Clusters) -> None:
-        assert answer(clusters, {"KUBECONFIG": "x"}) == "KUBECONFIG=x is relative to the agent's folder"
+        assert answer(clusters, {"KUBECONFIG": "x"}) == (
+            "KUBECONFIG=x is relative to the folder of the program that asks"
+        )
 
     def test_needs_a_watch_of_the_namespace(self, clusters: Clusters, tmp_path: Path) -> None:
         environ = {"KUBECONFIG": kubeconfig(tmp_path)}

@@ -81,6 +81,11 @@ class TestTheAgents:
 
 
 class TestHandover:
+    def test_that_of_a_new_command_is_read_back(self) -> None:
+        given = Handover("ssh", "/work", ("w-0", "true"), {"A": "b=c", "EMPTY": ""}, has_stdin=True)
+
+        assert frames.read_handover(frames.write_handover(given)) == given
+
     def test_is_read_whole(self) -> None:
         texts = b"mpirt-rsh\0/home\0w-0\0tr\xffue\0A=1\0B=x=y\0C\0"
 

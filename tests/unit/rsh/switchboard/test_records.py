@@ -6,8 +6,7 @@ import pytest
 
 from mpirt.errors import PeerError
 from mpirt.rsh.session.record import Record, Resumption
-from mpirt.rsh.switchboard.frames import Handover
-from mpirt.rsh.switchboard.records import read_record, resumption, write_record
+from mpirt.rsh.switchboard.frames import Handover, read_record, resumption, write_record
 
 RECORD = Record("w-0", "0123456789abcdef", "worker", 4000, code=246, line="pod w-0 is being deleted")
 NAMES = {10: "USR1", 15: "TERM"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mpirt.rsh.ports.loop import Loop
-from mpirt.rsh.switchboard.survey import Survey
+from mpirt.rsh.switchboard.calls import Survey
 
 
 class Held:

@@ -1,23 +1,27 @@
 """
-The exec's connection: frames on a TLS stream on one side, the session's events on the other.
+What a session is connected by: its exec, and before that, for some host names, the look-up of its pod.
 
-Owns: one WebSocket from its opening to its end, and the words for how it ended. Never waits: who owns the loop
-polls fileno() for `wants` and then calls step(). Must not know: what the messages mean.
+Owns: one WebSocket from its opening to its end, as frames on a TLS stream on one side and the session's events on
+the other; the words for how it ended; what the end of a look-up is to a session. Nothing waits: the loop polls
+fileno() for `wants` and then calls step() or learn(). Must not know: what the messages mean.
 """
 
 from __future__ import annotations
 
 import os
 import select
+from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError
 from mpirt.kubeapi import frames
+from mpirt.kubeapi.exchange import Pending
+from mpirt.kubeapi.execs import Upgraded
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.execs import Upgraded
+    # It exists for type checkers only.
+    from mpirt.kubeapi.exchange import Steps
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
@@ -92,7 +96,7 @@ class ExecLink:
         return found
 
     def close(self) -> None:
-        """Hang up: with a last frame if it can go at once, for nobody waits for it."""
+        """Hang up: with a last frame if it can go at once, for it is not waited for."""
         if not self._closed:
             self._write(frames.close(frames.NORMAL, os.urandom(4)))
             self._closed = True
@@ -149,3 +153,23 @@ def _has_ended(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLRDHUP)
     return bool(poll.poll(0))
+
+
+class PodLookup(Pending):
+    """One look-up, by steps that return the pod's name. The loop calls learn() until it returns an event."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, steps: Steps[str]) -> None:
+        self._found = ""
+        super().__init__(self._see_through(steps))
+
+    def learn(self) -> events.PodFound | events.NotOpened | None:
+        """Do what can be done without waiting; give the outcome once there is one."""
+        try:
+            return events.PodFound(self._found) if self.advance() else None
+        except MpirtError as error:
+            return events.NotOpened(error)
+
+    def _see_through(self, steps: Steps[str]) -> Steps[None]:
+        self._found = yield from steps
