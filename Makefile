@@ -120,7 +120,7 @@ UNITS := $(addprefix tests/unit/,api demo e2e images kube run test_ci.py test_do
   $(addprefix controller/decisions/test_,cut_off.py harmless_edits.py odd_numbers.py rights.py rolling.py suspended.py) \
   controller/scaling/test_drains.py \
   $(addprefix kubeapi/test_,jsontext.py kubeconfig.py parts.py plugin.py plugincache.py) \
-  $(addprefix rsh/test_,loop.py session_properties.py started_once.py wrapper_in_shells.py wrapper_ends_in_shells.py))
+  $(addprefix rsh/test_,loop.py started_once.py))
 UNCOUNTED := $(PROGRAMS) $(UNITS)
 
 # Tests whose cases run ahead of them; and the other ones of mpirt-rsh.
@@ -255,7 +255,7 @@ $(READY): pyproject.toml
 # The numbers are those of mpirt/agent and mpirt/keeper. What the compiler makes for itself the first time is in
 # ~/.cache/zig.
 AGENTS := $(addprefix mpirt/agent/agent-1-,amd64 arm64)
-KEEPERS := $(addprefix mpirt/keeper/keeper-1-,amd64 arm64)
+KEEPERS := $(addprefix mpirt/keeper/keeper-1-,amd64 arm64 ppc64le riscv64 s390x)
 sources-of = $(wildcard $(foreach part,$(1) common,images/$(part)/*.c images/$(part)/*.h)) images/build.py
 
 .PHONY: programs keeper

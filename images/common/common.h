@@ -28,6 +28,7 @@ typedef int64_t i64;
 u16 get16(const u8 *at);
 u32 get32(const u8 *at);
 u64 get64(const u8 *at);
+void put16(u8 *at, u16 value);
 void put32(u8 *at, u32 value);
 void put64(u8 *at, u64 value);
 

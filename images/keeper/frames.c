@@ -44,11 +44,10 @@ enum parsed frame_parse(const u8 *bytes, size_t size, struct frame *frame)
 /* The payload may stand in its place already. Returns the frame's size. */
 size_t frame_write(u8 *to, enum frame_type type, u32 epoch, u64 number, const void *payload, size_t length)
 {
-    u16 short_length = (u16)length;
     to[0] = (u8)type;
     to[1] = 0;
-    memcpy(to + 2, &short_length, sizeof short_length);
-    memcpy(to + 4, &epoch, sizeof epoch);
+    put16(to + 2, (u16)length);
+    put32(to + 4, epoch);
     put64(to + 8, number);
     if (length && payload != to + HEADER)
         memcpy(to + HEADER, payload, length);

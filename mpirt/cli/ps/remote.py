@@ -27,12 +27,14 @@ from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.task import Holding, Patience
+from mpirt.rsh.tasks.settings import keepers
 from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
 from mpirt.rsh.watches.podwatch import OwnWatch
 
 if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
-    from mpirt.rsh.session.record import Record
+    from mpirt.rsh.session.task import Record
 
 _FIND_SECONDS = 20.0
 _NOT_FOUND = 127
@@ -96,7 +98,7 @@ class Remote:
     def _run(self) -> tuple[int, _Collected]:
         pod = self._pod.name
         asked = Invocation(pod, (_SCRIPT,), container=self._pod.container)
-        # It is over in a second: without a keeper it leaves nothing in the pod.
+        # It is over in a second: without a lease it leaves nothing in the pod.
         task = make_task(
             asked,
             asked.words,
@@ -105,7 +107,7 @@ class Remote:
             nonce=nonce(),
             has_stdin=False,
             encoding="utf-8",
-            holding=None,
+            holding=Holding(keepers(), patience=Patience(lease=0)),
         )
         loop, output, api = Loop(), _Collected(), ExecApi(self._dialer)
         running = SessionIO(

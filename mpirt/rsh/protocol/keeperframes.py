@@ -78,6 +78,9 @@ class Fence(Value):
     """What no other launcher has; 0 where the user counts them."""
 
 
+NO_FENCE = Fence()
+
+
 class Attached(Value):
     """The keeper's answer to ATTACH."""
 

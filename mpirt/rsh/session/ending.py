@@ -1,5 +1,5 @@
 """
-How a running command is ended, by a keeper or by the wrapper.
+How a running command is ended.
 
 Owns: the reasons, and how long each step of it may take. No I/O.
 """
@@ -52,6 +52,9 @@ class Grace(Value):
         return ours if self.asked is None else min(ours, self.asked)
 
 
+DEFAULT_GRACE = Grace()
+
+
 class Ending(Value):
     """Why a running command is ended."""
 
@@ -66,7 +69,7 @@ class Ending(Value):
 
 
 def out_of_lease(pod: str, lease: float) -> Ending:
-    """The keeper has ended it, for nobody was connected; somebody came back before its end could be told."""
+    """The keeper has ended it without a connection; we came back before it could report that."""
     line = f"the command in pod {pod} was ended there: nobody was connected to it for its lease of {lease:.0f} s"
     return Ending(ExitCode.CONNECTION_LOST, line)
 
@@ -76,7 +79,7 @@ def fenced(pod: str) -> str:
     return f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
 
 
-def told_from_outside(pod: str, code: int) -> Ending:
+def ended_from_outside(pod: str, code: int) -> Ending:
     """As any other process that something in the pod ends, it has its own code, unless that is 0."""
     line = f"something in pod {pod} told the command's keeper to end"
     return Ending(code or ExitCode.UNKNOWN_END, line)
@@ -99,7 +102,7 @@ def broken_stdin(why: str) -> Ending:
 
 
 def broken_stdout(pod: str, why: str) -> Ending:
-    """Nobody reads our stdout any more; or it can't be written, which must not look like a reader's wish."""
+    """Our stdout has no reader any more; or it can't be written, which must not look like a reader's wish."""
     if why:
         return Ending(ExitCode.UNKNOWN_END, f"the output of pod {pod} can't be written: {why}")
     return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)

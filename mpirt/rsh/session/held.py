@@ -7,6 +7,8 @@ outcome. Events in, actions out; it never waits.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
@@ -19,22 +21,20 @@ from mpirt.rsh.session.ending import (
     STATUS_SECONDS,
     Ending,
     ended_before,
+    ended_from_outside,
     fenced,
     left_open,
     out_of_lease,
-    told_from_outside,
 )
 from mpirt.rsh.session.machine import TERM, Entered, State, Step
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mpirt.rsh.pod.evidence import Verdict
     from mpirt.rsh.protocol.entrance import KeeperFound
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.starting import Task
+    from mpirt.rsh.session.task import Task
 
 
 # It does nothing to a command that runs.
@@ -49,7 +49,6 @@ class Held(Connected):
     def __init__(
         self,
         task: Task,
-        holding: Holding,
         channels: Channels | None,
         entered: Entered,
         *,
@@ -57,7 +56,7 @@ class Held(Connected):
         jitter: Callable[[], float],
         talk: conversation.Conversation | None = None,
     ) -> None:
-        super().__init__(task, holding, channels, entered, now=now, jitter=jitter, talk=talk)
+        super().__init__(task, channels, entered, now=now, jitter=jitter, talk=talk)
         self._outcome: tuple[int, str] = (ExitCode.UNKNOWN_END, "")
         self._ending: Ending | None = None
         self._over_at: float | None = None
@@ -79,12 +78,10 @@ class Held(Connected):
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)
         for name, number in signals:
-            self._of_ours(events.Signalled(name, number), now, is_ending=self._ending is not None)
+            self._local_event(events.Signalled(name, number), now, is_ending=self._ending is not None)
 
     def _start_controls(self) -> Iterator[bytes]:
-        return frames.start_controls(self._holding.start(self._task.order, self._task.grace))
-
-    bounds_output = True
+        return frames.start_controls(self._task.start())
 
     @property
     def wake(self) -> float:
@@ -118,7 +115,7 @@ class Held(Connected):
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
             case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
-                self._of_ours(event, now, is_ending=self._ending is not None)
+                self._local_event(event, now, is_ending=self._ending is not None)
             case _:
                 self._of_the_connection(event, now)
                 self._learn(event, now)
@@ -178,9 +175,7 @@ class Held(Connected):
     def _keep_outcome(self) -> None:
         """Nobody may have to ask the keeper again once it is told that this is known."""
         found, (code, line) = self._findings, self._outcome
-        record = Record(
-            self._task.pod, self._nonce, found.container, found.container_start, is_held=True, code=code, line=line
-        )
+        record = Record(self._task.pod, self._nonce, found.container, found.container_start, code=code, line=line)
         self._actions.append(events.Keep(record))
 
     def _outcome_of(self, end: conversation.Ended) -> tuple[int, str]:
@@ -190,7 +185,7 @@ class Held(Connected):
         if end.by is EndedBy.LEASE:
             return out_of_lease(self._task.pod, self._holding.patience.lease).after(end.code)
         if end.by is EndedBy.SIGNAL:
-            return told_from_outside(self._task.pod, end.code).after(end.code)
+            return ended_from_outside(self._task.pod, end.code).after(end.code)
         if end.by is EndedBy.END and self._ending is None:
             return ended_before(self._task.pod).after(end.code)
         return end.code, ""

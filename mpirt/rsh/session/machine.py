@@ -7,7 +7,9 @@ and the pod's watch, begun once. No I/O, no clock.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi.channels import stdin_messages
@@ -15,11 +17,9 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_stdin, broken_stdout
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.channels import Status
     from mpirt.rsh.protocol.keeperframes import Usage
-    from mpirt.rsh.session.starting import Task
+    from mpirt.rsh.session.task import Task
 
 
 # What batch systems send to announce something; the other signals ask for an end.
@@ -37,11 +37,11 @@ class State(Enum):
     DIAL = "dial"
     """Nothing is open."""
     HELLO = "hello"
-    """The connection is open, the wrapper was sent, its HELLO is awaited."""
+    """The connection is open, the shell was greeted, a keeper's first line is awaited."""
     GO = "go"
-    """GO was sent: from here on the command may be running."""
+    """The keeper was told to start it: from here on the command may be running."""
     RUNNING = "running"
-    """The wrapper has started it."""
+    """The keeper has started it."""
     DETACHED = "detached"
     """The connection is lost; a keeper in the pod holds the command, and is looked for."""
     TERMINATING = "terminating"
@@ -57,12 +57,12 @@ class Step(Enum):
 
     OPEN = "the connection is open"
     FAIL = "the attempt has failed"
-    HELLO = "the wrapper says HELLO"
-    START = "the wrapper says START"
+    HELLO = "a keeper answers"
+    START = "the keeper starts the command"
     LOSE = "the connection is lost"
     ATTACH = "the keeper is found again"
     TERMINATE = "the command is to end"
-    EXIT = "the wrapper reports the end"
+    EXIT = "the keeper reports the end"
     REFUSE = "the keeper can't start it"
     FINISH = "there is an outcome"
 
@@ -101,7 +101,7 @@ class Entered(Value):
     """Whether the pod is watched already."""
 
 
-class Machine:
+class Machine(ABC):
     """A phase: events go in, actions come out."""
 
     __slots__ = ("_actions", "_task", "_watch_at", "_watching", "end_is_unknown", "state")
@@ -115,7 +115,7 @@ class Machine:
         self._watching = watching
         self._watch_at: float | None = None
 
-    # For whoever wants to know how it is
+    # What can be looked at
 
     is_held = False
     """Whether a keeper holds the command."""
@@ -162,6 +162,7 @@ class Machine:
         actions, self._actions = self._actions, []
         return actions
 
+    @abstractmethod
     def _happened(self, event: events.Event, now: float) -> None:
         """What follows from it: each phase has its own."""
 
@@ -177,12 +178,6 @@ class Machine:
         if line and self._task.host:
             line = f"host {self._task.host}: {line}"
         self._actions += [events.HangUp(), events.Finish(code, line)]
-
-    def _not_started(self, status: Status | None, how: str = "") -> MpirtError:
-        """What to call it when a connection ends before the pod's side says a word."""
-        from mpirt.rsh.session.retry import not_started  # noqa: PLC0415  most connections last
-
-        return not_started(self._task.pod, status, how)
 
     def _tell(self, data: bytes) -> None:
         self._actions += [events.Send(message) for message in stdin_messages(data)]
@@ -208,12 +203,15 @@ class Running(Machine):
         super().__init__(task, state, watching=watching)
         self._was_signalled = False
 
+    @abstractmethod
     def _pass_on(self, number: int) -> None:
         """Give the command a signal that ends nothing."""
 
+    @abstractmethod
     def _pass_over(self) -> None:
         """A signal means nothing to the command."""
 
+    @abstractmethod
     def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
         """
         End the command. The first reason counts; later ones may shorten the grace.
@@ -221,7 +219,7 @@ class Running(Machine):
         `is_asked`: a signal to us asks for it, which the command gets in any case.
         """
 
-    def _of_ours(self, event: events.Event, now: float, *, is_ending: bool) -> None:
+    def _local_event(self, event: events.Event, now: float, *, is_ending: bool) -> None:
         grace = self._task.grace.told
         match event:
             case events.Signalled(name, number) if name in PASSED_ON:

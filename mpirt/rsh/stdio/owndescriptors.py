@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.sessionio import SessionIO
-    from mpirt.rsh.session.record import Record
+    from mpirt.rsh.session.task import Record
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 # How much of stdin is read before the rest of the loop gets its turn.

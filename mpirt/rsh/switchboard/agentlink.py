@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.rsh.ports.sessionio import SessionIO
-    from mpirt.rsh.session.record import Record
+    from mpirt.rsh.session.task import Record
     from mpirt.rsh.switchboard.budget import Budget
 
 _READ = 128 * 1024

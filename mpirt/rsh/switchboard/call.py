@@ -26,7 +26,7 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
 from mpirt.rsh.session.machine import State
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import WATCH_AFTER
+from mpirt.rsh.session.task import WATCH_AFTER
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, Turn, check
 from mpirt.rsh.switchboard.ledger import Ledger
 from mpirt.rsh.switchboard.processes import age, parent
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from mpirt.rsh.invocation.argv import Invocation
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.ports.sessionio import Follow, Follower, Hear
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.record import Resumption
+    from mpirt.rsh.session.task import Holding, Resumption
     from mpirt.rsh.switchboard.agentlink import AgentLink
     from mpirt.rsh.switchboard.clusters import Cluster
     from mpirt.rsh.switchboard.frames import Handover
@@ -76,7 +75,7 @@ class Call:
         handover: Handover,
         loop: Loop,
         *,
-        holding: Callable[[Mapping[str, str]], Holding | None],
+        holding: Callable[[Mapping[str, str]], Holding],
         over: Callable[[AgentLink], None],
         answered: Callable[[Call], None],
         ledger: Ledger,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mpirt.boards.protocol import Question
     from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.task import Holding
     from mpirt.rsh.switchboard.agentlink import AgentLink
     from mpirt.rsh.switchboard.frames import Handover
     from mpirt.rsh.watches.followers import Watch
@@ -86,7 +86,7 @@ class Calls:
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)
 
-    def _holding(self, environ: Mapping[str, str]) -> Holding | None:
+    def _holding(self, environ: Mapping[str, str]) -> Holding:
         return holding(environ, held=self._keepers, ask_every=self._ask_every)
 
     def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:

@@ -11,7 +11,7 @@ from collections import deque
 from mpirt import names
 from mpirt.boards.protocol import frame, header
 from mpirt.errors import PeerError
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind
 from mpirt.rsh.switchboard.records import write_record

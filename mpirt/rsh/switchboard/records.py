@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 
 from mpirt.errors import PeerError
-from mpirt.rsh.session.record import Record, Resumption
+from mpirt.rsh.session.task import Record, Resumption
 from mpirt.rsh.switchboard.frames import LARGEST_RECORD, Handover
 
-_FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
+_FIELDS = ("pod", "nonce", "container", "container_start", "code", "line")
 
 # What was kept before is not true any more.
 _NONE = b"null"

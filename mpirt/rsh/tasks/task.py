@@ -11,7 +11,7 @@ from mpirt.errors import UsageError
 from mpirt.kubeapi.channels import V4, V5
 from mpirt.rsh.invocation import seconds
 from mpirt.rsh.invocation.order import SHELL, Order, command_line
-from mpirt.rsh.session.starting import WATCH_AFTER, Task
+from mpirt.rsh.session.task import WATCH_AFTER, Task
 from mpirt.rsh.tasks import settings
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpirt.rsh.invocation.argv import Invocation
-    from mpirt.rsh.session.holding import Holding
+    from mpirt.rsh.session.task import Holding
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
@@ -36,7 +36,7 @@ def make_task(
     nonce: str,
     has_stdin: bool,
     encoding: str,
-    holding: Holding | None,
+    holding: Holding,
     watch_after: float = WATCH_AFTER,
 ) -> Task:
     """`words` are those of the command as they are sent; `encoding` is what words and environment were read in."""

@@ -20,7 +20,7 @@ from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.monitoring.logs import Value
 from mpirt.controller.observed.observe import read_live, slim
-from mpirt.rsh.protocol.greeting import Keepers, greeting
+from mpirt.rsh.protocol.entrance import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
 from tests.unit.controller.world import World, writes
 from tests.unit.layers import PROJECT

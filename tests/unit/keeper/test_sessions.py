@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.invocation.order import Order
-from mpirt.rsh.protocol import wrapper
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, read_greeting, stat_fields
 from tests.unit.keeper.container import Container, Shell, Words, kill
@@ -240,15 +238,6 @@ class TestAShellOfAnExec:
         container.shell()
 
         assert count(container, hasty) == 0
-
-    def test_counts_once_with_the_wrapper_and_its_command(self, container: Container, hasty: Path) -> None:
-        shell = container.shell()
-        assert shell.stdin is not None
-        assert shell.stdout is not None
-        shell.stdin.write(wrapper.payload(Order("a" * 16, b"echo up; exec sleep 1000")) + wrapper.GO)
-        assert shell.stdout.readline() == b"up\n"
-
-        assert count(container, hasty) == 1
 
     def test_counts_while_it_executes_another_program(self, container: Container, keeper: Path) -> None:
         shell = container.shell()

@@ -28,8 +28,7 @@ from tests.unit.keeper.client import (
     socket_of,
     stat_fields,
 )
-from tests.unit.keeper.container import Container
-from tests.unit.rsh.remote import within
+from tests.unit.keeper.container import Container, within
 
 
 def test_a_start_may_come_in_parts_over_two_connections(agent: Agent) -> None:

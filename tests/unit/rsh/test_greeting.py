@@ -14,8 +14,7 @@ import mpirt.keeper
 from images import build
 from mpirt.errors import PeerError
 from mpirt.kubeapi.channels import Output
-from mpirt.rsh.protocol.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
-from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
+from mpirt.rsh.protocol.entrance import BOOTSTRAP, Answers, Gone, Hello, KeeperHere, Keepers, greeting, upload
 
 Shell = Sequence[str]
 
@@ -196,7 +195,6 @@ class TestWhatComesBack:
     @pytest.mark.parametrize(
         ("text", "marker"),
         [
-            ("HELLO", Hello()),
             ("HELLO arm64", Hello("arm64")),
             ("KEEPER 1 4000", KeeperHere(4000)),
             ("GONE 0", Gone(0)),
@@ -221,6 +219,6 @@ class TestWhatComesBack:
         with pytest.raises(PeerError, match="65537 bytes came from the pod before its shell answered"):
             answers.receive(Output(2, b"x"))
 
-    def test_a_line_out_of_turn_is_refused(self) -> None:
-        with pytest.raises(PeerError, match=r"the shell in the pod said Exit\(.*\) out of turn"):
+    def test_another_line_is_refused(self) -> None:
+        with pytest.raises(PeerError, match="invalid answer from the shell in the pod: b'EXIT 0'"):
             Answers(NONCE).receive(Output(2, f"\x01mpirt-{NONCE} EXIT 0\n".encode()))

@@ -1,10 +1,21 @@
-"""How long a command that is to end has for that."""
+"""What a keeper is told to start, and how long a command that is to end has for that."""
 
 from __future__ import annotations
 
 import pytest
 
+from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.session.ending import Grace
+from mpirt.rsh.session.task import Task
+from tests.unit.rsh.sessions import HOLDING
+
+
+@pytest.mark.parametrize("length", [10, 300_000])
+def test_another_shell_gets_the_command_where_it_is_asked_for(length: int) -> None:
+    start = Task("w", Order("n1", b"x" * length, shell="/bin/bash"), HOLDING).start()
+
+    assert b"/bin/bash" in start
+    assert b"/bin/sh" not in start
 
 
 def test_the_grace_depends_on_the_reason() -> None:
