@@ -53,7 +53,7 @@ class TestHere:
         assert err == ""
 
     def test_a_held_command_has_its_cpu_time_and_memory(self, launcher: Launcher, capsys: Say) -> None:
-        launcher.start("w-1", "exec sleep 60", MPIRT_KEEPER="on")
+        launcher.start("w-1", "exec sleep 60")
         launcher.until(lambda status: [one["processes"] for one in status["commands"]] == [1])
 
         assert main(["ps"]) == 0

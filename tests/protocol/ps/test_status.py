@@ -129,7 +129,7 @@ class TestACommand:
         assert 0 < launcher.viewer.status()["buffered"] < found["waiting"]
 
     def test_that_a_keeper_holds_and_whose_connection_is_lost(self, launcher: Launcher) -> None:
-        launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")
+        launcher.start("w-0", "sleep 60")
         assert launcher.command_when(lambda one: one["state"] == "running")["held"]
         launcher.server.always("exec", Status(503))
         launcher.server.wait_for_session().end(End.EOF)
@@ -141,7 +141,7 @@ class TestACommand:
         assert (found["cpu"], found["memory"], found["processes"]) == (None, None, None)
 
     def test_that_another_switchboard_has_taken_over(self, launcher: Launcher) -> None:
-        agent = launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")
+        agent = launcher.start("w-0", "sleep 60")
         agent.until(lambda command: bool(command.kept))
         launcher.command_when(lambda one: one["state"] == "running")
 
