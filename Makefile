@@ -17,7 +17,7 @@ ROOT_REMEDY := run it as root on a throwaway Debian machine, or set MPIRT_TEST_K
 kubeconfig of a cluster that tests may use. What needs no cluster runs anywhere: make check
 VENV_REMEDY := $(PYTHON) can't make .venv; as root: apt-get install python3-venv (Python 3.11 or later)
 
-# What mpirt-rsh runs in pods is tested with every shell that people have there.
+# What mpirt-rsh says to the shell in a pod is tested with every shell that people have there.
 BUSYBOX ?= busybox
 HAS_BUSYBOX := command -v $(BUSYBOX) >/dev/null
 BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-static
@@ -26,8 +26,8 @@ BUSYBOX_REMEDY := the tests need busybox; as root: apt-get install busybox-stati
 HAS_OPENSSL := command -v openssl >/dev/null
 OPENSSL_REMEDY := the tests need openssl; as root: apt-get install openssl
 
-# Agent and keeper are built for both architectures; the other one's keeper runs here as well.
-OTHER_MACHINE := $(if $(filter aarch64,$(shell uname -m)),x86_64,aarch64)
+# The keeper is built for five architectures; those of the others run here as well. They come with one package.
+OTHER_MACHINE := $(if $(filter s390x,$(shell uname -m)),x86_64,s390x)
 QEMU ?= qemu-$(OTHER_MACHINE)-static
 HAS_QEMU := command -v $(QEMU) >/dev/null
 QEMU_REMEDY := the tests need $(QEMU); as root: apt-get install qemu-user-static

@@ -116,6 +116,32 @@ class TestAShell:
         assert pod.hears(line, keepers=Keepers({}))[1:] == (pod.found(pod.folder, verb="attach")[1], HELLO)
 
 
+CPUS = {
+    "amd64": "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n",
+    "arm64": "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\n",
+    "ppc64le": "processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\nclock\t\t: 2200.0MHz\n",
+    "riscv64": "processor\t: 0\nhart\t\t: 2\nisa\t\t: rv64imafdc_zicntr\nmmu\t\t: sv39\n",
+    "s390x": "vendor_id       : IBM/S390\n# processors    : 4\nbogomips per cpu: 3241.00\n",
+    "none": "processor\t: 0\ncpu model\t\t: Loongson-3 V0.4\n",
+}
+
+
+class TestTheProcessor:
+    @pytest.mark.parametrize("arch", CPUS)
+    def test_is_named_as_kubernetes_does(self, shell: Shell, tmp_path: Path, arch: str) -> None:
+        (tmp_path / "cpuinfo").write_text(CPUS[arch], encoding="utf-8")
+        line = greeting(NONCE, Keepers({})).replace(b"/proc/cpuinfo", bytes(tmp_path / "cpuinfo"))
+
+        done = subprocess.run(
+            [*shell, *BOOTSTRAP[1:]], input=line + b"exit 3\n", capture_output=True, check=False, timeout=60
+        )
+
+        assert (done.returncode, done.stderr.decode()) == (3, f"\x01mpirt-{NONCE} HELLO {arch}\n")
+
+    def test_is_one_of_those_that_keepers_are_built_for(self) -> None:
+        assert set(CPUS) == {*mpirt.keeper.ARCHITECTURES, "none"}
+
+
 class TestAnUpload:
     def test_becomes_a_keeper_and_is_found_the_next_time(self, pod: Pod) -> None:
         code, said, complained = pod.hears(pod.upload(), b"frames")

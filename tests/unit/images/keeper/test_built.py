@@ -62,7 +62,7 @@ class TestTheFile:
 
 @EACH
 class TestTheProgram:
-    """Of the other architecture as well, and that one really: by QEMU."""
+    """Of the other architectures as well, and those really: by QEMU."""
 
     def test_says_that_it_can_be_executed(self, architecture: str) -> None:
         done = subprocess.run([*runner(architecture), path_of(architecture), "probe"], check=False, timeout=60)
@@ -119,6 +119,6 @@ def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
 
 
 def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
-    assert {one: build.file_name("keeper", one) for one in build.MACHINES} == {
+    assert {one: build.file_name("keeper", one) for one in build.ARCHITECTURES["keeper"]} == {
         one: keeper.file_name(one) for one in keeper.ARCHITECTURES
     }
