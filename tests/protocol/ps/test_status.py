@@ -79,7 +79,7 @@ class TestACommand:
         assert (found["stdout"], found["stderr"], found["stdin"]) == (5, 3, 0)
         assert found["agent"] == os.getpid()
         assert abs(found["started"] + found["age"] - time.time()) < 5
-        assert (found["held"], found["generation"]) == (False, 0)
+        assert (found["held"], found["generation"]) == (True, 0)
         assert 0 <= found["silence"] < 10
         agent.until(lambda command: command.output == b"12345" and command.errors == b"123")
 

@@ -17,9 +17,9 @@ HANDLER = """
 import os, signal, sys, time
 
 def told(number, frame):
-    os.write(1, f"told {os.environ['A']} {number}\n".encode())
+    os.write(1, b"told %s %d\\n" % (os.environb[b"A"], number))
     time.sleep(0.5)
-    os.write(1, b"done\n")
+    os.write(1, b"done\\n")
     os._exit(5)
 
 for name in ("TERM", "HUP", "USR1"):
