@@ -7,6 +7,7 @@ import pytest
 from mpirt.errors import PeerError
 from mpirt.kubeapi.channels import Succeeded
 from mpirt.rsh.protocol.entrance import (
+    BOOTSTRAP,
     Entrance,
     Gone,
     Hello,
@@ -32,6 +33,9 @@ def entrance(*, attach: bool = False) -> Entrance:
 
 
 class TestTheFirstWords:
+    def test_in_the_url_hold_nothing_of_the_command(self) -> None:
+        assert BOOTSTRAP == ("/bin/sh", "-c", 'IFS= read -r mpirt && eval "$mpirt"')
+
     @pytest.mark.parametrize("attach", [False, True])
     def test_are_the_greeting(self, attach: bool) -> None:  # noqa: FBT001
         assert entrance(attach=attach).greeting() == greeting(NONCE, KEEPERS, attach=attach)

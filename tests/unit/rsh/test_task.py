@@ -1,10 +1,11 @@
-"""What a keeper is told to start, and how long a command that is to end has for that."""
+"""What is to be started and how that is said to a keeper; how long a command that is to end has for that."""
 
 from __future__ import annotations
 
 import pytest
 
-from mpirt.rsh.invocation.order import Order
+from mpirt.errors import UsageError
+from mpirt.rsh.invocation.order import Order, command_line
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.task import Task
 from tests.unit.rsh.sessions import HOLDING
@@ -51,3 +52,37 @@ class TestTheGraceOfADeletedPod:
     )
     def test_is_bounded_by_what_was_set(self, pods: float | None, ours: float) -> None:
         assert Grace(5).deleted(pods) == ours
+
+
+class TestOrders:
+    @pytest.mark.parametrize("nonce", ["", "a b", "a-b", "a;b", "\u00e4"])
+    def test_a_nonce_is_letters_and_digits(self, nonce: str) -> None:
+        with pytest.raises(ValueError, match="a nonce is letters and digits"):
+            Order(nonce, b"true")
+
+    def test_a_command_without_a_nul(self) -> None:
+        with pytest.raises(UsageError, match="the command holds a NUL byte"):
+            Order("n1", b"a\0b")
+
+    @pytest.mark.parametrize("name", ["", "A-B", "1A", "A=B", "\u00c4"])
+    def test_variables_have_names(self, name: str) -> None:
+        with pytest.raises(UsageError, match="is no name for an environment variable"):
+            Order("n1", b"true", environment={name: "x"})
+
+    @pytest.mark.parametrize("shell", ["bash", "", "bin/bash", "/bin/bash\n", "/bin/b\0", "/bin/", "/"])
+    def test_a_shell_is_a_path(self, shell: str) -> None:
+        with pytest.raises(UsageError, match="can't be a shell: expected a path such as /bin/bash"):
+            Order("n1", b"true", shell=shell)
+
+
+class TestTheCommand:
+    def test_words_are_joined_by_single_spaces_and_nothing_is_quoted(self) -> None:
+        words = ["echo", "a  b", '"c"', "$D", ""]
+
+        assert command_line(words, encoding="utf-8") == b'echo a  b "c" $D '
+
+    @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "iso8859-1", "euc-jp"])
+    def test_bytes_come_through_whatever_the_locale_takes_them_for(self, encoding: str) -> None:
+        given = b"\xff\xfe \xc3\xa4 \xe4 \xa4\xa2"
+
+        assert command_line([given.decode(encoding, "surrogateescape")], encoding=encoding) == given
