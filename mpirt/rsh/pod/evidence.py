@@ -176,7 +176,7 @@ def _by_keeper(facts: Facts) -> Verdict | None:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} was restarted")
     if facts.keeper_gone is KeeperGone.CONTAINER_ENDED:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} has ended")
-    # A code that the runtime has tells more: what ended the bridge has ended the keeper, too.
+    # A code of the runtime says more: what ended the bridge has ended the keeper, too.
     if facts.keeper_gone is None or isinstance(facts.status, ExitedWith):
         return None
     cause = f"the keeper of the command in pod {facts.pod} is gone: something has killed it, or its lease was over"

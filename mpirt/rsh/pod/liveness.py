@@ -100,7 +100,7 @@ class Liveness:
     @property
     def wake(self) -> float:
         """When to tick next, at the latest."""
-        # The first only to tell that we were stopped: later than what is due by then, so that it is no tick more.
+        # The first only to notice that we were stopped: later than what is due by then, so it costs no tick.
         moments = [
             self._last_tick + self._pace.ask_every + _STALL_BEYOND / 2,
             self._kept_alive + self._keep_alive_every,

@@ -43,7 +43,7 @@ _SHOWN = 128
 _U64 = 2**64 - 1
 _MOST_DIGITS = len(str(_U64))
 
-# Only builtins. The first telling line of /proc/cpuinfo decides.
+# Only builtins. The first significant line of /proc/cpuinfo decides.
 _FIND = r"""
 mpirt_arch=none; while read -r mpirt_x mpirt_y; do case "$mpirt_x $mpirt_y" in
 vendor_id*IBM*) mpirt_arch=s390x; break;; vendor_id*) mpirt_arch=amd64; break;;
@@ -58,7 +58,7 @@ printf '\001mpirt-NONCE HELLO %s\n' "$mpirt_arch" >&2; IFS= read -r mpirt && eva
 
 _FOLDERS = '"${TMPDIR:-/tmp}" /tmp /var/tmp "${HOME:-/tmp}"'
 
-# The file is whole before it has its name, so whoever finds it can execute it.
+# The file is whole before it has its name, so a shell that finds it can execute it.
 _UPLOAD = r"""
 mpirt_umask=$(umask); umask 077; for mpirt_x in FOLDERS; do mpirt_x=$mpirt_x/mpirt-keeper-DIGEST;
 mkdir "$mpirt_x" 2>/dev/null;

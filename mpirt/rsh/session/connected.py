@@ -78,7 +78,7 @@ class Connected(Running):
         self._findings = Findings(task.pod, self._pace)
         self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
-        # What was told before the command is no evidence about its pod.
+        # What was reported before the command is no evidence about its pod.
         self._watch_at = now if entered.watching else now + task.watch_after
         self._asked_api = False
         self._is_listening = True
@@ -306,7 +306,7 @@ class Connected(Running):
         if self._was_started:
             self._go_on()
 
-    # What somebody who looks wants to know
+    # What `mpirt ps` shows
 
     def _ask_usage(self, now: float) -> None:
         if self._is_attached and self.state in _HAS_USAGE and now - self._usage_asked >= USAGE_EVERY:
@@ -342,6 +342,6 @@ class Connected(Running):
             self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
         times = reattaching.dial(now) if self._can_attach else None
         if times is not None:
-            # Whether the API server answers others meanwhile tells whose silence it is.
+            # Whether the API server answers others meanwhile shows whose silence it is.
             self._look()
             self._actions.append(events.Dial(self._protocol, self._findings.container, *times))

@@ -11,10 +11,10 @@ from mpirt.values import Value
 
 SIGNALLED = 128
 _SIGPIPE = 13
-# From TERM to KILL when the agent is told to end: a launcher that wants to be rid of us waits 5 s.
-_TOLD_SECONDS = 3.0
-# The same when nobody came back within the lease: what Kubernetes gives a pod by default.
-_LEFT_SECONDS = 30.0
+# From TERM to KILL when a signal ends the agent: a launcher that ends its agents waits 5 s.
+_SIGNALLED_SECONDS = 3.0
+# The same when the lease is over: what Kubernetes gives a pod by default.
+_LEASE_SECONDS = 30.0
 # Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
 _REPORT_SECONDS = 3.0
 # From KILL to the report of it.
@@ -31,14 +31,14 @@ class Grace(Value):
     """As many as the environment wants, whatever the reason is."""
 
     @property
-    def told(self) -> float:
+    def on_signal(self) -> float:
         """When a signal to the agent ends it."""
-        return _TOLD_SECONDS if self.asked is None else self.asked
+        return _SIGNALLED_SECONDS if self.asked is None else self.asked
 
     @property
-    def left(self) -> float:
+    def after_lease(self) -> float:
         """When its lease is over."""
-        return _LEFT_SECONDS if self.asked is None else self.asked
+        return _LEASE_SECONDS if self.asked is None else self.asked
 
     def deleted(self, seconds: float | None) -> float:
         """
@@ -47,7 +47,7 @@ class Grace(Value):
         They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
         """
         if seconds is None:
-            return self.told
+            return self.on_signal
         ours = max(seconds - _REPORT_SECONDS, seconds / 2)
         return ours if self.asked is None else min(ours, self.asked)
 
@@ -70,7 +70,7 @@ class Ending(Value):
 
 def out_of_lease(pod: str, lease: float) -> Ending:
     """The keeper has ended it without a connection; we came back before it could report that."""
-    line = f"the command in pod {pod} was ended there: nobody was connected to it for its lease of {lease:.0f} s"
+    line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease:.0f} s"
     return Ending(ExitCode.CONNECTION_LOST, line)
 
 
@@ -81,7 +81,7 @@ def fenced(pod: str) -> str:
 
 def ended_from_outside(pod: str, code: int) -> Ending:
     """As any other process that something in the pod ends, it has its own code, unless that is 0."""
-    line = f"something in pod {pod} told the command's keeper to end"
+    line = f"something in pod {pod} has signalled the command's keeper"
     return Ending(code or ExitCode.UNKNOWN_END, line)
 
 

@@ -24,7 +24,7 @@ LOOK_SECONDS = 3.0
 # The exit code is certain, and only its reason is missing. The kubelet reports that within a second, mostly
 # sooner, and a launcher wants to know within one.
 KILLED_SECONDS = 0.6
-# The keeper is gone, and nothing in the container tells whether this is the next one: an exec into that is faster
+# The keeper is gone, and nothing in the container shows whether this is the next one: an exec into that is faster
 # than the kubelet's word on it, most of all after an outage.
 GONE_SECONDS = 10.0
 _FOR_EVER = float("inf")
@@ -102,7 +102,7 @@ class Findings:
     def container_has_ended(self, lost_at: float) -> None:
         """The runtime had ended what was in it, and now an exec finds no such container running."""
         self.keeper_gone = KeeperGone.CONTAINER_ENDED
-        # Its pod may have been replaced, which only the pod itself tells.
+        # Its pod may have been replaced, which only the pod itself shows.
         self._until, self._reason_by = lost_at + LOOK_SECONDS, lost_at + KILLED_SECONDS
 
     @property

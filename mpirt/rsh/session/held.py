@@ -73,7 +73,7 @@ class Held(Connected):
         return actions
 
     def resume(self, container_start: int, signals: Sequence[tuple[str, int]], now: float) -> None:
-        """Another process has begun it, or was about to. The keeper ignores what it has been told before."""
+        """Another process has begun it, or was about to. The keeper ignores controls that it has had before."""
         self._findings.container_start = container_start
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)
@@ -173,13 +173,13 @@ class Held(Connected):
         self._keep_outcome()
 
     def _keep_outcome(self) -> None:
-        """Nobody may have to ask the keeper again once it is told that this is known."""
+        """From DONE on the keeper can't be asked again: so the outcome is kept before."""
         found, (code, line) = self._findings, self._outcome
         record = Record(self._task.pod, self._nonce, found.container, found.container_start, code=code, line=line)
         self._actions.append(events.Keep(record))
 
     def _outcome_of(self, end: conversation.Ended) -> tuple[int, str]:
-        """Only its own 0 is a 0: a program that is told to end may end with it, too."""
+        """Only its own 0 is a 0: a program that is ended may end with it, too."""
         if self._ending is not None and not self._ending.is_ours:
             return self._ending.after(end.code)
         if end.by is EndedBy.LEASE:
@@ -259,8 +259,8 @@ class Held(Connected):
 
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:
-            # Whatever the reason is, nobody will come back for it.
-            self._tell(self._talk.end(frames.end_control(TERM, self._task.grace.told)))
+            # Whatever the reason is, no other process will come back for it.
+            self._tell(self._talk.end(frames.end_control(TERM, self._task.grace.on_signal)))
         super()._finish(code, line)
 
     def _conclude(self) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # What batch systems send to announce something; the other signals ask for an end.
 PASSED_ON = ("USR1", "USR2")
-# Also says that whoever started us is gone: it follows by itself when a launcher has told us to end, or a terminal
-# is closed, so it is no request to hurry.
+# Also says that our parent is gone: it follows by itself when a launcher has ended us, or a terminal is closed, so
+# it is no request to hurry.
 _HUP = "HUP"
 TERM = 15
 _KILL = 9
@@ -39,13 +39,13 @@ class State(Enum):
     HELLO = "hello"
     """The connection is open, the shell was greeted, a keeper's first line is awaited."""
     GO = "go"
-    """The keeper was told to start it: from here on the command may be running."""
+    """START is on its way to the keeper: from here on the command may be running."""
     RUNNING = "running"
     """The keeper has started it."""
     DETACHED = "detached"
     """The connection is lost; a keeper in the pod holds the command, and is looked for."""
     TERMINATING = "terminating"
-    """It was told to end."""
+    """It is being ended."""
     EXITED = "exited"
     """Its end was reported; the rest of its output, and the server's word, are on their way."""
     DONE = "done"
@@ -109,7 +109,7 @@ class Machine(ABC):
     def __init__(self, task: Task, state: State, *, watching: bool = False) -> None:
         self.state = state
         self.end_is_unknown = False
-        """Whether it is over, and the command, which may have been started, has not told how it ended."""
+        """Whether it is over, and the command, which may have been started, has not reported how it ended."""
         self._task = task
         self._actions: list[events.Action] = []
         self._watching = watching
@@ -220,7 +220,7 @@ class Running(Machine):
         """
 
     def _local_event(self, event: events.Event, now: float, *, is_ending: bool) -> None:
-        grace = self._task.grace.told
+        grace = self._task.grace.on_signal
         match event:
             case events.Signalled(name, number) if name in PASSED_ON:
                 self._pass_on(number)

@@ -132,7 +132,7 @@ class Reattaching:
         """An attempt has failed; a `status` may be the node's own answer."""
         self._dial_again(error, now)
         answered = self._has_answered or (status is not None and _is_from_node(status))
-        # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
+        # Either may have failed to answer in time; whether the API server answered others meanwhile decides.
         is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
         self._failed = not (answered or is_silent or _is_the_servers(error) or _is_the_runtimes(error))
         self._failed_at = now
@@ -196,7 +196,7 @@ class Reattaching:
 
 def _is_from_node(status: Status) -> bool:
     """
-    Whether the node said it: on v5 the API server opens the connection, and tells so that it can't reach the node.
+    Whether the node said it. On v5 the API server opens the connection, and reports if it can't reach the node.
 
     A runtime on its way down reports success for an exec that has not ended.
     """

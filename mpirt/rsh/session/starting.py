@@ -54,7 +54,7 @@ class Starting(Machine):
         self._attempt = 0
         # Of the connection that there is.
         self._entrance: Entrance | None = None
-        # The keeper that is told to start the command once the record is kept.
+        # The keeper that gets START once the record is kept.
         self._found: tuple[Channels, KeeperFound] | None = None
 
     @property

@@ -1,7 +1,7 @@
 """
 What a session is to do, and what another process needs to go on with it.
 
-Owns: the task with all its settings, START that tells the keeper, and the record of a command that was started.
+Owns: the task with all its settings, START for the keeper, and the record of a command that was started.
 Values only.
 """
 
@@ -78,14 +78,14 @@ class Task:
         return replace(self, pod=pod, host=self.pod)
 
     def start(self) -> bytes:
-        """START, which tells the keeper what to start and how to hold it."""
+        """START: what the keeper has to start, and how to hold it."""
         order, patience = self.order, self.holding.patience
         environment = {name: text.encode(errors="surrogateescape") for name, text in order.environment.items()}
         return keeperframes.start(
             _argv(order),
             environment,
             lease=patience.lease,
-            grace=self.grace.left if patience.lease else self.grace.told,
+            grace=self.grace.after_lease if patience.lease else self.grace.on_signal,
             has_stdin=order.has_stdin,
             fence=self.holding.fence,
         )

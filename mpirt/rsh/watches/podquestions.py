@@ -8,7 +8,7 @@ answer is that the API server has to be asked, which is never wrong.
 from __future__ import annotations
 
 from mpirt.boards.podlist import document, refusal
-from mpirt.rsh.pod.kept import KeptPods
+from mpirt.rsh.pod.jobpods import KeptPods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -222,7 +222,7 @@ class TestACommandThatSomebodyEnded:
         run.after(1.0)
 
         line = (
-            "the command in pod w was ended there: nobody was connected to it for its lease of 180 s; "
+            "the command in pod w was ended there: it had no connection for its lease of 180 s; "
             f"the command ended with {code}"
         )
         assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
@@ -247,7 +247,7 @@ class TestACommandThatSomebodyEnded:
         run.carry()
         run.after(1.0)
 
-        line = f"something in pod w told the command's keeper to end; the command ended with {code}"
+        line = f"something in pod w has signalled the command's keeper; the command ended with {code}"
         assert run.finish == Finish(ours, line)
 
     def test_for_a_reason_that_was_lost_with_a_switchboard_is_not_known(self) -> None:

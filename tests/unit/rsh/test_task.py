@@ -20,11 +20,11 @@ def test_another_shell_gets_the_command_where_it_is_asked_for(length: int) -> No
 
 
 def test_the_grace_depends_on_the_reason() -> None:
-    assert (Grace().told, Grace().left) == (3, 30)
+    assert (Grace().on_signal, Grace().after_lease) == (3, 30)
 
 
 def test_a_grace_that_was_asked_for_counts_for_every_reason() -> None:
-    assert (Grace(7).told, Grace(7).left) == (7, 7)
+    assert (Grace(7).on_signal, Grace(7).after_lease) == (7, 7)
 
 
 class TestTheGraceOfADeletedPod:
