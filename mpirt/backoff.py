@@ -6,7 +6,8 @@ Owns: the one back-off of all programs. Pure: it neither waits nor reads a clock
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -9,13 +9,14 @@ ended because of a strange object.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt import podobjects
 from mpirt.errors import ConfigError
 from mpirt.names import DEFAULT_CONTAINER_ANNOTATION
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -19,6 +19,7 @@ as soon as one of its outputs ends.
 from __future__ import annotations
 
 import binascii
+from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.errors import PeerError, Unreachable
@@ -27,7 +28,6 @@ from mpirt.kubeapi.channels import STDERR, STDOUT, Channels, Output, Status
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -8,12 +8,12 @@ follows from a frame.
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mpirt import keeper
 from mpirt.errors import PeerError
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
