@@ -16,7 +16,7 @@
 
 enum { TICK_NS = 10000000, TICKS_PER_SECOND = 100 };
 
-/* BOOTSTRAP of greeting.py, as /proc shows it. */
+/* BOOTSTRAP of entrance.py, as /proc shows it. */
 static const char first_words[] = "/bin/sh\0-c\0IFS= read -r mpirt && eval \"$mpirt\"";
 static bool has_looked;
 

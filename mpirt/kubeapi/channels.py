@@ -2,7 +2,7 @@
 The exec channel protocol of Kubernetes, without I/O.
 
 Owns: the layout of messages, the two sub-protocols that are spoken, and the status object that ends a session.
-Bytes of whole WebSocket messages in, events out. Must not know: markers, sockets.
+Bytes of whole WebSocket messages in, events out. Must not know: keepers, sockets.
 
 The caller's duty: send each message that `stdin_messages` gives unfragmented: the servers take every frame for a
 message, and its first byte for a channel.
