@@ -20,8 +20,8 @@ from mpirt.rsh.ports.execlink import ExecLink
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
-from mpirt.rsh.session.machine import PASSED_ON, State
+from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
+from mpirt.rsh.session.machine import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

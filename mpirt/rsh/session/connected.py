@@ -27,7 +27,7 @@ from mpirt.rsh.protocol.entrance import (
 )
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import Entered, Running, State, Step
+from mpirt.rsh.session.machine import Entered, Machine, State, Step
 from mpirt.rsh.session.reattaching import Reattaching
 from mpirt.rsh.session.retry import not_started
 
@@ -44,7 +44,7 @@ USAGE_EVERY = 1.0
 _HAS_USAGE = (State.GO, State.RUNNING, State.TERMINATING)
 
 
-class Connected(Running):
+class Connected(Machine):
     """A phase that has a keeper to talk to, over one connection after the other."""
 
     # fmt: off

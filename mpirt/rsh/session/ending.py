@@ -10,6 +10,8 @@ from mpirt.errors import ExitCode
 from mpirt.values import Value
 
 SIGNALLED = 128
+# What batch systems send to announce something; the other signals ask for an end.
+PASSED_ON = ("USR1", "USR2")
 _SIGPIPE = 13
 # From TERM to KILL when a signal ends the agent: a launcher that ends its agents waits 5 s.
 _SIGNALLED_SECONDS = 3.0

@@ -14,21 +14,11 @@ from typing import TYPE_CHECKING
 from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi.channels import stdin_messages
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_stdin, broken_stdout
 from mpirt.values import Value
 
 if TYPE_CHECKING:
     from mpirt.rsh.protocol.keeperframes import Usage
     from mpirt.rsh.session.task import Task
-
-
-# What batch systems send to announce something; the other signals ask for an end.
-PASSED_ON = ("USR1", "USR2")
-# Also says that our parent is gone: it follows by itself when a launcher has ended us, or a terminal is closed, so
-# it is no request to hurry.
-_HUP = "HUP"
-TERM = 15
-_KILL = 9
 
 
 class State(Enum):
@@ -192,49 +182,3 @@ class Machine(ABC):
         if self._watch_at is not None and now >= self._watch_at:
             self._actions.append(events.WatchPod(anew=False))
             self._watching, self._watch_at = True, None
-
-
-class Running(Machine):
-    """A phase in which there is a command: what our own signals and streams mean to it."""
-
-    __slots__ = ("_was_signalled",)
-
-    def __init__(self, task: Task, state: State, *, watching: bool) -> None:
-        super().__init__(task, state, watching=watching)
-        self._was_signalled = False
-
-    @abstractmethod
-    def _pass_on(self, number: int) -> None:
-        """Give the command a signal that ends nothing."""
-
-    @abstractmethod
-    def _pass_over(self) -> None:
-        """A signal means nothing to the command."""
-
-    @abstractmethod
-    def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
-        """
-        End the command. The first reason counts; later ones may shorten the grace.
-
-        `is_asked`: a signal to us asks for it, which the command gets in any case.
-        """
-
-    def _local_event(self, event: events.Event, now: float, *, is_ending: bool) -> None:
-        grace = self._task.grace.on_signal
-        match event:
-            case events.Signalled(name, number) if name in PASSED_ON:
-                self._pass_on(number)
-            case events.Signalled(name, _) if name == _HUP and is_ending:
-                # The command is saving what it has, and by default a HUP kills.
-                self._pass_over()
-            case events.Signalled(name, number):
-                # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
-                number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
-                ending = Ending(SIGNALLED + number, "", is_ours=True)
-                self._was_signalled = name != _HUP
-                self._terminate(ending, number, grace, now, is_asked=True)
-            case events.StdinBroken(why) if not is_ending:
-                self._terminate(broken_stdin(why), TERM, grace, now)
-            # One that is being ended already has lost its reader to the same Ctrl-C.
-            case events.StdoutBroken(why) if not is_ending:
-                self._terminate(broken_stdout(self.pod, why), TERM, grace, now)
