@@ -40,6 +40,8 @@ OPTIONS = (
     *("-Wall", "-Wextra", "-Werror"),
     *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--gc-sections"),
 )  # fmt: skip
+# Link-time optimization forgets which ABI for floats libc has there.
+MORE_OPTIONS = {"riscv64": ("-fno-lto",)}
 
 
 def architecture() -> str:
@@ -63,7 +65,11 @@ def build(name: str, folder: Path, arch: str, *more: str) -> Path:
             str(path.relative_to(HERE)) for part in (name, "common") for path in (HERE / part).glob("*.c")
         )
         compiler = (sys.executable, "-m", "ziglang", "cc", "-target", f"{MACHINES[arch][1]}-linux-musl")
-        subprocess.run((*compiler, *OPTIONS, *more, "-o", str(made), *sources), cwd=HERE, check=True)
+        subprocess.run(
+            (*compiler, *OPTIONS, *MORE_OPTIONS.get(arch, ()), *more, "-o", str(made), *sources),
+            cwd=HERE,
+            check=True,
+        )
         made.chmod(0o755)
         made.replace(target)
     return target
