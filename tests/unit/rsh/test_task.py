@@ -19,6 +19,12 @@ def test_another_shell_gets_the_command_where_it_is_asked_for(length: int) -> No
     assert b"/bin/sh" not in start
 
 
+def test_variables_go_with_the_command() -> None:
+    order = Order("n1", b"true", environment={"A": "1", "B": "\udcff"})
+
+    assert b"\0A=1\0B=\xff\0" in Task("w", order, HOLDING).start()
+
+
 def test_the_grace_depends_on_the_reason() -> None:
     assert (Grace().on_signal, Grace().after_lease) == (3, 30)
 
