@@ -8,7 +8,7 @@ keeper where the controller mounts it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,7 +33,6 @@ WALL = Quantity("wall_ratio", "`true`: wall time", "ms", 0.85, By.PAIRS)
 CPU = Quantity("cpu_ratio", "`true`: CPU time", "ms", 0.75, By.PAIRS)
 PEAK = Quantity("memory_ratio", "`true`: peak memory", "MB", 0.42, By.MEDIANS)
 START = Quantity("start_ratio", "first byte: wall time", "ms", 0.85, By.PAIRS)
-UNHELD_START = Quantity("unheld_start_ratio", "first byte without a keeper: wall time", "ms", 0.85, By.PAIRS)
 HELD = Quantity("held_memory_ratio", "held: memory of each", "MB", 0.60, By.MEDIANS)
 # The keeper and its bridge.
 PROCESSES = Quantity("more_processes", "held: in the worker for each", "processes", 2, By.DIFFERENCE)
@@ -50,7 +49,6 @@ _SETTLED_AFTER = 5.0
 _ENDED_WITHIN = 60.0
 
 _BYTE = "echo x"
-_WITHOUT_KEEPER = {"MPIRT_KEEPER": "off"}
 
 _MIB_PER_GIB = 1024
 # dd counts whole mebibytes that it has put together, and what was left at the end. The shell waits for it, for
@@ -106,9 +104,15 @@ class Contest:
             )
 
     def start(self, runs: int) -> list[Comparison]:
-        """From an agent's start to its command's first byte, under the keeper and without it."""
-        with step(f"2 times {runs} pairs of first bytes"):
-            return [self._started(START, {}, runs), self._started(UNHELD_START, _WITHOUT_KEEPER, runs)]
+        """From an agent's start to its command's first byte."""
+        ours, theirs = rsh_argv(self.pod, _BYTE), kubectl_argv(self.kubectl, self.pod, _BYTE)
+
+        def milliseconds(argv: Sequence[str]) -> float:
+            return flow.first_byte_seconds(argv, env=self.env) * 1000
+
+        with step(f"{runs} pairs of first bytes"):
+            found = pairs.alternate(runs, lambda: milliseconds(ours), lambda: milliseconds(theirs))
+        return [Comparison(START, *found)]
 
     def held_sessions(self, count: int) -> list[Comparison]:
         """So many sessions of one, then as many of the other. What kubectl leaves in the worker goes with it."""
@@ -140,17 +144,6 @@ class Contest:
                 Comparison(STDOUT, *pairs.in_turn(runs, lambda: received(out[0]), lambda: received(out[1]))),
                 Comparison(STDIN, *pairs.in_turn(runs, lambda: sent(into[0]), lambda: sent(into[1]))),
             ]
-
-    def _started(self, quantity: Quantity, setting: Mapping[str, str], runs: int) -> Comparison:
-        ours, theirs = rsh_argv(self.pod, _BYTE), kubectl_argv(self.kubectl, self.pod, _BYTE)
-        env = {**self.env, **setting}
-
-        def milliseconds(argv: Sequence[str]) -> float:
-            return flow.first_byte_seconds(argv, env=env) * 1000
-
-        return Comparison(
-            quantity, *pairs.alternate(runs, lambda: milliseconds(ours), lambda: milliseconds(theirs))
-        )
 
     def _held(self, argv: Sequence[str], count: int) -> _Held:
         before = self._processes()

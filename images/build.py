@@ -1,9 +1,11 @@
 """
-Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and
-FOLDER/NAME-1-arm64 of the C files in the folders NAME and common beside this file.
+Compiles a program of this project: `build.py NAME FOLDER [ARCH...]` makes FOLDER/NAME-1-amd64 and so on of the C
+files in the folders NAME and common beside this file.
 
-Owns: the compiler's options. The compiler is Zig's, from the PyPI package `ziglang` of the Python that runs this:
-it brings musl along for each architecture and makes the same bytes each time.
+Owns: the architectures and the compiler's options. Nothing in the C files depends on the architecture: libc does
+the system calls, and images/common/numbers.c the order of bytes. The compiler is Zig's, from the PyPI package
+`ziglang` of the Python that runs this: it brings musl along for each architecture and makes the same bytes each
+time.
 """
 
 from __future__ import annotations
@@ -20,20 +22,31 @@ HERE = Path(__file__).resolve().parent
 
 # The number of the frames that each of them speaks.
 PROTOCOLS = {"agent": 1, "keeper": 1}
-MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+# By Kubernetes' name: the machine as the kernel names it, and as the compiler does.
+MACHINES = {
+    "amd64": ("x86_64", "x86_64"),
+    "arm64": ("aarch64", "aarch64"),
+    "ppc64le": ("ppc64le", "powerpc64le"),
+    "riscv64": ("riscv64", "riscv64"),
+    "s390x": ("s390x", "s390x"),
+}
+# Those of launchers, which have Debian's Python beside them in the runtime image; and those of workers.
+ARCHITECTURES = {"agent": ("amd64", "arm64"), "keeper": tuple(MACHINES)}
 
 OPTIONS = (
-    *("-static", "-pie", "-fPIE", "-std=c11", "-Os", "-s", "-g0"),
+    *("-static", "-pie", "-fPIE", "-std=c11", "-Os", "-flto", "-s", "-g0"),
     *("-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-ffunction-sections", "-fdata-sections"),
     *("-fno-asynchronous-unwind-tables", "-fno-unwind-tables"),
     *("-Wall", "-Wextra", "-Werror"),
     *("-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--gc-sections"),
 )  # fmt: skip
+# Link-time optimization forgets which ABI for floats libc has there.
+MORE_OPTIONS = {"riscv64": ("-fno-lto",)}
 
 
 def architecture() -> str:
     """This machine's."""
-    return next(arch for arch, machine in MACHINES.items() if machine == os.uname().machine)
+    return next(arch for arch, (machine, _) in MACHINES.items() if machine == os.uname().machine)
 
 
 def file_name(name: str, arch: str) -> str:
@@ -51,8 +64,12 @@ def build(name: str, folder: Path, arch: str, *more: str) -> Path:
         sources = sorted(
             str(path.relative_to(HERE)) for part in (name, "common") for path in (HERE / part).glob("*.c")
         )
-        compiler = (sys.executable, "-m", "ziglang", "cc", "-target", f"{MACHINES[arch]}-linux-musl")
-        subprocess.run((*compiler, *OPTIONS, *more, "-o", str(made), *sources), cwd=HERE, check=True)
+        compiler = (sys.executable, "-m", "ziglang", "cc", "-target", f"{MACHINES[arch][1]}-linux-musl")
+        subprocess.run(
+            (*compiler, *OPTIONS, *MORE_OPTIONS.get(arch, ()), *more, "-o", str(made), *sources),
+            cwd=HERE,
+            check=True,
+        )
         made.chmod(0o755)
         made.replace(target)
     return target
@@ -61,7 +78,7 @@ def build(name: str, folder: Path, arch: str, *more: str) -> Path:
 def main(arguments: Sequence[str]) -> int:
     """Build for the architectures that are named, or for all."""
     match list(arguments):
-        case [name, folder, *archs] if name in PROTOCOLS and set(archs) <= MACHINES.keys():
+        case [name, folder, *archs] if name in PROTOCOLS and set(archs) <= set(ARCHITECTURES[name]):
             pass
         case _:
             sys.stderr.write(f"usage: build.py {'|'.join(PROTOCOLS)} FOLDER [{'|'.join(MACHINES)}]...\n")
@@ -70,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"build.py: {sys.executable} has no Zig; try: pip install ziglang==0.17.1\n")
         return 1
     try:
-        for arch in archs or MACHINES:
+        for arch in archs or ARCHITECTURES[name]:
             build(name, Path(folder).resolve(), arch)
     except subprocess.CalledProcessError as error:
         return error.returncode

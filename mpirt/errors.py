@@ -73,7 +73,7 @@ class NotReady(MpirtError):
 
 
 class NoShell(MpirtError):
-    """The container runs, but nothing can be started in it: it has no /bin/sh, or not one that works."""
+    """The container runs, but no command can be started in it: no working /bin/sh, or no place for a keeper."""
 
     code = ExitCode.NO_SHELL
 

@@ -80,9 +80,8 @@ SHELL_VARIABLE = "MPIRT_SHELL"
 # Which exec sub-protocol is tried first: v4 or v5.
 PROTOCOL_VARIABLE = "MPIRT_PROTOCOL"
 
-# Whether a keeper in the pod may hold a command; for how many seconds without a connection; how long a node may be
-# out of reach; from TERM to KILL; and the job and attempt of this launcher.
-KEEPER_VARIABLE = "MPIRT_KEEPER"
+# How many seconds a keeper holds a command without a connection; how long a node may be out of reach; from TERM to
+# KILL; and the job and attempt of this launcher.
 LEASE_VARIABLE = "MPIRT_LEASE"
 NODE_PATIENCE_VARIABLE = "MPIRT_NODE_PATIENCE"
 GRACE_VARIABLE = "MPIRT_GRACE"

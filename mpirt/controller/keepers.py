@@ -20,7 +20,8 @@ def keeper_files() -> dict[str, str]:
 
 
 def report_missing(files: Mapping[str, str], log: Log) -> None:
-    """Log once which files workers will lack. The agent then sends a keeper itself, if it has one."""
+    """Log once which files workers will lack. Agents then upload a keeper, where there is a place for it."""
     names = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
     if missing := [name for name in names if name not in files]:
-        log.warning("keeper not installed; workers run without it", missing=",".join(missing))
+        line = "keeper not installed; in workers without a place for it no command can be started"
+        log.warning(line, missing=",".join(missing))

@@ -2,7 +2,7 @@
 The keeper's built files: one static program for each architecture of worker nodes.
 
 Owns: what they are called, and reading them. images/keeper has their source, and `make programs` builds them into
-this folder. An installation works without them: remote commands then run under the shell wrapper.
+this folder. An installation without them runs commands only in pods that have a keeper: the workers of a job.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 # starts a keeper that speaks others.
 PROTOCOL = 1
 
-ARCHITECTURES = ("amd64", "arm64")
+ARCHITECTURES = ("amd64", "arm64", "ppc64le", "riscv64", "s390x")
 
 
 def file_name(architecture: str) -> str:

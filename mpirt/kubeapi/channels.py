@@ -2,11 +2,10 @@
 The exec channel protocol of Kubernetes, without I/O.
 
 Owns: the layout of messages, the two sub-protocols that are spoken, and the status object that ends a session.
-Bytes of whole WebSocket messages in, events out. Must not know: markers, sockets.
+Bytes of whole WebSocket messages in, events out. Must not know: keepers, sockets.
 
-The caller's duty: send each message that `stdin_messages` gives unfragmented (the servers take every frame for
-a message, and its first byte for a channel), and call `cut_off` when the connection has ended, for a status may
-be unfinished.
+The caller's duty: send each message that `stdin_messages` gives unfragmented: the servers take every frame for a
+message, and its first byte for a channel.
 """
 
 from __future__ import annotations
@@ -98,11 +97,6 @@ class Channels:
             return self._status_part(data)
         # What later servers may have to say is nothing that a command's end hangs on.
         return None
-
-    def cut_off(self) -> None:
-        """The connection has ended. Raises PeerError when a status had only begun."""
-        if self._status:
-            raise PeerError(f"the connection ended in the middle of a status ({len(self._status)} bytes)")
 
     def _status_part(self, data: bytes) -> Status | None:
         if self._told:

@@ -17,6 +17,12 @@ def session_members(session: int) -> list[int]:
     return [int(entry.name) for entry in _processes() if _is_member(entry, {session})]
 
 
+def marked(mark: str) -> list[int]:
+    """The living processes with this mark, those that have left their session too."""
+    text = f"{MARK}={mark}".encode()
+    return [int(entry.name) for entry in _processes() if text in _environ(entry)]
+
+
 def kill_all(sessions: Collection[int], mark: str = "") -> None:
     """Kill what is in these sessions or has this mark, until nothing is left, however fast it forks."""
     marked = f"{MARK}={mark}".encode()

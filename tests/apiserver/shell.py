@@ -22,7 +22,7 @@ from tests.apiserver import frames
 from tests.apiserver.channel import CLOSE_CHANNEL, STDERR, STDIN, STDOUT, V5, Channel, exit_status
 from tests.apiserver.connection import Gone
 from tests.apiserver.frames import BINARY, CONTINUATION, frame
-from tests.apiserver.processes import MARK, kill_all, session_members
+from tests.apiserver.processes import MARK, kill_all, marked, session_members
 from tests.apiserver.waiting import ready
 
 # A runtime's messages carry at most this much.
@@ -101,7 +101,7 @@ class Session:
         self.channel = channel
         self.finished = threading.Event()
         """Set when the process has ended and its output is at its end."""
-        self._shell = shell
+        self._shell, self._mark = shell, mark
         self._process = subprocess.Popen(
             command,
             env=dict(shell.environ) | {MARK: mark},
@@ -133,8 +133,8 @@ class Session:
         return self._process.pid
 
     def processes(self) -> list[int]:
-        """What is alive of the command and everything it started."""
-        return session_members(self.pid)
+        """What is alive of the commands of this server, their keepers, and everything that they started."""
+        return sorted({*session_members(self.pid), *marked(self._mark)})
 
     def end(self, how: End) -> None:
         """Let the session end so, now. From any thread."""

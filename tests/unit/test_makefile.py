@@ -11,10 +11,10 @@ from mpirt import agent, keeper
 from tests.unit.commands import Checkout
 
 AS_ROOT = 'echo 0; test "$1" = -u'
-FOREIGN_MACHINE = "qemu-x86_64-static" if os.uname().machine == "aarch64" else "qemu-aarch64-static"
+FOREIGN_MACHINE = "qemu-x86_64-static" if os.uname().machine == "s390x" else "qemu-s390x-static"
 PROGRAMS = (
     "mpirt/agent/agent-1-amd64", "mpirt/agent/agent-1-arm64",
-    "mpirt/keeper/keeper-1-amd64", "mpirt/keeper/keeper-1-arm64",
+    *(f"mpirt/keeper/keeper-1-{one}" for one in ("amd64", "arm64", "ppc64le", "riscv64", "s390x")),
 )  # fmt: skip
 BUSYBOX_REMEDY = "the tests need busybox; as root: apt-get install busybox-static"
 AS_SOMEBODY = 'echo 1000; test "$1" = -u'
@@ -192,8 +192,10 @@ class TestAgentAndKeeper:
     BUILT = [  # noqa: RUF012  a literal
         "python images/build.py agent mpirt/agent amd64",
         "python images/build.py agent mpirt/agent arm64",
-        "python images/build.py keeper mpirt/keeper amd64",
-        "python images/build.py keeper mpirt/keeper arm64",
+        *(
+            f"python images/build.py keeper mpirt/keeper {one}"
+            for one in ("amd64", "arm64", "ppc64le", "riscv64", "s390x")
+        ),
     ]
 
     def test_they_are_built_for_each_architecture(self, checkout: Checkout) -> None:
@@ -239,8 +241,8 @@ class TestAgentAndKeeper:
         checkout.run("make", target)
 
         calls = [call for call in checkout.calls() if call.startswith("python")]
-        assert calls[:4] == self.BUILT
-        assert len(calls) > 4
+        assert calls[:7] == self.BUILT
+        assert len(calls) > 7
 
     def test_their_names_are_those_under_which_mpirt_looks_for_them(self) -> None:
         agents = [f"mpirt/agent/{agent.file_name(one)}" for one in agent.ARCHITECTURES]

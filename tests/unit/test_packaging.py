@@ -47,12 +47,12 @@ class TestAgentAndKeeper:
     def test_the_keeper_is_installed_for_every_architecture(self) -> None:
         found = {one: (keeper.read(one) or b"")[:4] for one in keeper.ARCHITECTURES}
 
-        assert found == {"amd64": b"\x7fELF", "arm64": b"\x7fELF"}, "run: make programs"
+        assert set(found.values()) == {b"\x7fELF"}, "run: make programs"
 
     def test_the_agent_can_be_executed(self) -> None:
         assert [os.access(agent.path(one) or "", os.X_OK) for one in agent.ARCHITECTURES] == [True, True]
 
-    @pytest.mark.parametrize("architecture", ["riscv64", "", "../keeper/amd64"])
+    @pytest.mark.parametrize("architecture", ["mips64", "", "../keeper/amd64"])
     def test_there_is_none_for_any_other(self, architecture: str) -> None:
         assert (agent.path(architecture), keeper.read(architecture)) == (None, None)
 

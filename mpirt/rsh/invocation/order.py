@@ -22,14 +22,7 @@ SHELL = "/bin/sh"
 
 
 class Order(Value):
-    """
-    One command, with what it is given.
-
-    `grace` and `tick` are seconds: the grace lies between TERM and KILL, more than `patience` ticks without a word
-    from the client end the command, and a tick without the wrapper's own leader does. All ticks and the grace
-    must stay below a minute (a launcher's node that is gone is noticed by nothing else), and a tick below a half
-    takes a pod whose `sleep` knows fractions.
-    """
+    """One command, with what it is given."""
 
     nonce: str
     command: bytes
@@ -37,9 +30,6 @@ class Order(Value):
     environment: Mapping[str, str] = {}
     shell: str = SHELL
     """The one that gets the command, by its path in the pod."""
-    grace: int = 3
-    tick: float = 1
-    patience: int = 39
 
     def __post_init__(self) -> None:
         if not (self.nonce.isalnum() and self.nonce.isascii()):

@@ -72,7 +72,6 @@ Environment:
   MPIRT_GRACE            seconds from TERM to KILL when the command is ended (3; 30 after the lease;
                          if the pod is deleted, its grace period less 3 s)
   MPIRT_FENCE            JOB or JOB:ATTEMPT; kills what earlier launchers of JOB left in the container
-  MPIRT_KEEPER=off       no keeper in the pod: the command ends with its connection
   MPIRT_SWITCHBOARD      off: a switchboard for each command, not one for all (on);
                          or the folder of its socket, such as /run/mpirt (/dev/shm, $TMPDIR or /tmp)
   MPIRT_LOG=debug        as -v

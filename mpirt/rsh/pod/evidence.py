@@ -4,9 +4,9 @@ Is the command still alive, and if not, what happened to it?
 Owns: the one function that weighs what is known about a session, and the words for what it finds. No I/O, no
 clock: the silence is handed in.
 
-The order is the point. What the API server says about the pod comes first, for it names the cause: deleted,
-evicted, died, node lost. Then what the runtime said of the process, then how the connection ended, then
-silence. Each names what is proven and no more, and nothing here is ever code 0.
+The order is the point. What the API server says about the pod comes first, because it names the cause: deleted,
+evicted, died, node lost. Then what has become of the keeper, what the runtime said of the exec's process, and how
+the connection ended. Each names what is proven and no more, and nothing here is ever code 0.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Facts(Value):
 
     pod: str
     container: str = ""
-    before: Pod | None = None
+    first: Pod | None = None
     """The pod as it was first seen."""
-    now: Pod | None = None
+    last: Pod | None = None
     """As it was last seen."""
     gone: bool = False
     """There is no pod of that name."""
@@ -52,7 +52,7 @@ class Facts(Value):
     """What the server said at the end."""
     keeper_gone: KeeperGone | None = None
     can_wait: bool = False
-    """A keeper holds the command: its node may be out of reach for as long as somebody else's patience has it."""
+    """Whether the keeper may be found again: then a node out of reach is judged by reattaching.py's patience."""
     api_silent: str = ""
     """Why the API server can't be heard; empty where it can, or wasn't asked."""
 
@@ -74,18 +74,18 @@ def judge(facts: Facts) -> Verdict | None:
 
 def judge_pod(facts: Facts) -> Verdict | None:
     """The verdict as far as it needs nothing but what is known of the pod; it can be reached at any time."""
-    name, now, before = facts.pod, facts.now, facts.before
+    name, last, first = facts.pod, facts.last, facts.first
     if facts.gone:
         return Verdict(ExitCode.POD_DELETED, f"pod {name} was deleted")
-    if now is None:
+    if last is None:
         return None
-    if before is not None and before.uid != now.uid:
+    if first is not None and first.uid != last.uid:
         return Verdict(ExitCode.POD_DELETED, f"pod {name} was deleted, and another one has its name now")
     return (
-        _by_end(facts, now)
-        or _by_container(facts, before, now)
-        or _by_departure(facts, now)
-        or _by_node(facts, now)
+        _by_end(facts, last)
+        or _by_container(facts, first, last)
+        or _by_departure(facts, last)
+        or _by_node(facts, last)
     )
 
 
@@ -103,51 +103,51 @@ def _in_words(code: int) -> str:
     return f"code {code}, signal {code - _SIGNALLED}" if code > _SIGNALLED else f"code {code}"
 
 
-def _by_end(facts: Facts, now: Pod) -> Verdict | None:
-    if not now.has_ended:
+def _by_end(facts: Facts, last: Pod) -> Verdict | None:
+    if not last.has_ended:
         return None
-    if now.reason == "Evicted":
-        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} was evicted from node {now.node}")
-    if now.disruption:
-        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} was removed from node {now.node} ({now.disruption})")
-    why = now.reason or now.container(facts.container).ended
-    how = f"{now.phase}{f' ({why})' if why else ''}"
-    if now.restarts and not now.reason and not now.deleting:
+    if last.reason == "Evicted":
+        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} was evicted from node {last.node}")
+    if last.disruption:
+        return Verdict(ExitCode.EVICTED, f"pod {facts.pod} was removed from node {last.node} ({last.disruption})")
+    why = last.reason or last.container(facts.container).ended
+    how = f"{last.phase}{f' ({why})' if why else ''}"
+    if last.restarts and not last.reason and not last.deleting:
         # Only its node ends such a pod. Newer kubelets write the containers' own ends over the reason.
-        cause = f"pod {facts.pod} was evicted from node {now.node}, or the node is shutting down: {how}"
+        cause = f"pod {facts.pod} was evicted from node {last.node}, or the node is shutting down: {how}"
         return Verdict(ExitCode.EVICTED, cause)
     return Verdict(ExitCode.CONTAINER_DIED, f"pod {facts.pod} has ended: {how}")
 
 
-def _by_container(facts: Facts, before: Pod | None, now: Pod) -> Verdict | None:
+def _by_container(facts: Facts, first: Pod | None, last: Pod) -> Verdict | None:
     # An exec may be faster than the kubelet's word on the container that it entered.
     if not _is_out_of_touch(facts):
         return None
-    current = now.container(facts.container)
+    current = last.container(facts.container)
     why = f" ({current.ended})" if current.ended else ""
     if current.has_ended:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} has ended{why}")
-    first = before.container(facts.container) if before is not None else current
-    replaced = first.identity and current.identity and first.identity != current.identity
-    if replaced or current.restarts > first.restarts:
+    entered = first.container(facts.container) if first is not None else current
+    replaced = entered.identity and current.identity and entered.identity != current.identity
+    if replaced or current.restarts > entered.restarts:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} was restarted{why}")
     return None
 
 
-def _by_departure(facts: Facts, now: Pod) -> Verdict | None:
+def _by_departure(facts: Facts, last: Pod) -> Verdict | None:
     # A pod on a lost node is marked for deletion after a while; it can't be ended in order, nor is that the cause.
-    if not now.deleting or (now.cut_off and _is_out_of_touch(facts)):
+    if not last.deleting or (last.cut_off and _is_out_of_touch(facts)):
         return None
-    if now.disruption:
-        cause = f"pod {facts.pod} is being evicted ({now.disruption})"
-        return Verdict(ExitCode.EVICTED, cause, leaving=True, grace=now.grace)
-    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True, grace=now.grace)
+    if last.disruption:
+        cause = f"pod {facts.pod} is being evicted ({last.disruption})"
+        return Verdict(ExitCode.EVICTED, cause, leaving=True, grace=last.grace)
+    return Verdict(ExitCode.POD_DELETED, f"pod {facts.pod} is being deleted", leaving=True, grace=last.grace)
 
 
-def _by_node(facts: Facts, now: Pod) -> Verdict | None:
-    if now.cut_off and _is_out_of_touch(facts) and not facts.can_wait:
+def _by_node(facts: Facts, last: Pod) -> Verdict | None:
+    if last.cut_off and _is_out_of_touch(facts) and not facts.can_wait:
         return Verdict(
-            ExitCode.NODE_LOST, f"node {now.node} of pod {facts.pod} is lost: the cluster can't hear it"
+            ExitCode.NODE_LOST, f"node {last.node} of pod {facts.pod} is lost: the cluster can't hear it"
         )
     return None
 
@@ -165,8 +165,8 @@ def _by_status(facts: Facts) -> Verdict | None:
             cause = f"something in pod {facts.pod} ended the command from outside ({_in_words(code)})"
             return Verdict(code, cause)
         case Failed() as failed:
-            told = f"the command in pod {facts.pod} was cut off: {exec_end(failed)}"
-            return Verdict(ExitCode.CONNECTION_LOST, told)
+            cause = f"the command in pod {facts.pod} was cut off: {exec_end(failed)}"
+            return Verdict(ExitCode.CONNECTION_LOST, cause)
     cause = f"the command in pod {facts.pod} was cut off: the server reports success, the command itself nothing"
     return Verdict(ExitCode.UNKNOWN_END, cause)
 
@@ -176,7 +176,7 @@ def _by_keeper(facts: Facts) -> Verdict | None:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} was restarted")
     if facts.keeper_gone is KeeperGone.CONTAINER_ENDED:
         return Verdict(ExitCode.CONTAINER_DIED, f"the container of pod {facts.pod} has ended")
-    # A code that the runtime has tells more: what ended the bridge has ended the keeper, too.
+    # A code of the runtime says more: what ended the bridge has ended the keeper, too.
     if facts.keeper_gone is None or isinstance(facts.status, ExitedWith):
         return None
     cause = f"the keeper of the command in pod {facts.pod} is gone: something has killed it, or its lease was over"
@@ -188,12 +188,4 @@ def _by_connection(facts: Facts) -> Verdict | None:
         server = f"; the API server can't be reached: {facts.api_silent}" if facts.api_silent else ""
         cause = f"the connection to pod {facts.pod} was lost: {facts.closed}{server}"
         return Verdict(ExitCode.CONNECTION_LOST, cause)
-    if facts.silence < facts.pace.dead_after:
-        return None
-    seconds = f"for {facts.silence:.0f} s"
-    if facts.api_silent:
-        cause = f"the connection to pod {facts.pod} is dead {seconds}: {facts.api_silent}"
-        return Verdict(ExitCode.CONNECTION_LOST, cause)
-    node = f"node {facts.now.node}" if facts.now is not None and facts.now.node else "the node"
-    cause = f"{node} of pod {facts.pod} has not answered {seconds}, while the API server does"
-    return Verdict(ExitCode.NODE_LOST, cause)
+    return None

@@ -9,13 +9,14 @@ ended because of a strange object.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt import podobjects
 from mpirt.errors import ConfigError
 from mpirt.names import DEFAULT_CONTAINER_ANNOTATION
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -96,7 +97,7 @@ def read_pod(body: Mapping[str, object]) -> Pod:
 
 
 def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
-    """The container to enter, and what to tell about the choice; nothing where there was none."""
+    """The container to enter, and a remark about the choice; empty if there was none."""
     names = list(pod.containers)
     if wanted:
         if wanted not in names:
@@ -108,10 +109,10 @@ def choose_container(pod: Pod, wanted: str) -> tuple[str, str]:
         return pod.default_container, ""
     if not names:
         return "", ""
-    told = (
+    remark = (
         f"of the containers {', '.join(names)} the first is used; --container or MPIRT_CONTAINER chooses another"
     )
-    return names[0], told if len(names) > 1 else ""
+    return names[0], remark if len(names) > 1 else ""
 
 
 _UNKNOWN = Container("", 0, running=False, waiting="", ended="", has_ended=False)

@@ -1,12 +1,11 @@
 """
 When to ask for a sign of life, and how long there has been none.
 
-Owns: the timing of pings, beats and keep-alive lines, and the count of silence. No I/O; the clock is handed in.
+Owns: the timing of beats, and the count of silence. No I/O; the clock is handed in.
 
-A ping is answered on the node where bytes are passed through (v4), and by the API server otherwise (v5): there
-the wrapper in the pod is asked for a beat, and only what comes from the pod counts as life. Silence counts only
-while we listen: not while output waits for a slow reader of ours, and not while this process was stopped or its
-machine slept.
+The keeper is asked, and only what comes from the pod counts as life: a ping is answered by the API server on v5.
+Silence counts only while we listen: not while output waits for a slow reader of ours, and not while this process
+was stopped or its machine slept.
 """
 
 from __future__ import annotations
@@ -16,22 +15,14 @@ from mpirt.values import Value
 # Three questions unanswered, the fastest proof of a lost hop; the shortest idle limit of a load balancer is 20 s.
 ASK_EVERY = 4.0
 DEAD_AFTER = 14.0
-# Data, because pings don't move a server's idle limit; and the wrapper's watchdog counts on it.
+# Data, because pings don't move a server's idle limit.
 KEEP_ALIVE_EVERY = 10.0
 # While a slow reader of ours keeps us from listening, the session may long be over, and what is sent to a server
 # that has closed it makes TCP throw away what is still to be read. So nothing is asked, and no more said than the
-# wrapper's watchdog needs, which waits for 30 s at least.
+# keeper needs, which waits for 40 s.
 _KEEP_ALIVE_UNREAD = 25.0
 # Longer than anything the loop waits for: a gap like this means that it was not running.
 _STALL_BEYOND = 2.0
-
-
-class Due(Value):
-    """What is to be sent now."""
-
-    ping: bool = False
-    beat: bool = False
-    keep_alive: bool = False
 
 
 class Pace(Value):
@@ -46,7 +37,7 @@ class Pace(Value):
         return max(self.ask_every, ASK_EVERY) + 1
 
     def slower(self, ask_every: float) -> Pace:
-        """The same with fewer questions, unless somebody has chosen it."""
+        """The same with fewer questions, unless the user has chosen it."""
         return Pace(max(ask_every, self.ask_every), self.dead_after) if self == DEFAULT_PACE else self
 
 
@@ -54,32 +45,18 @@ DEFAULT_PACE = Pace()
 
 
 class Liveness:
-    """The signs of life of one session."""
+    """The signs of life on one connection to a keeper."""
 
-    __slots__ = (
-        "_asked", "_beats", "_heard", "_kept_alive", "_last_tick", "_listening", "_pace", "_started",
-    )  # fmt: skip
+    __slots__ = ("_asked", "_heard", "_kept_alive", "_last_tick", "_listening", "_pace")
 
     def __init__(self, now: float, pace: Pace = DEFAULT_PACE) -> None:
         self._pace = pace
         self._heard = self._asked = self._kept_alive = self._last_tick = now
         self._listening = True
-        self._started = False
-        self._beats = False
 
     def change_pace(self, pace: Pace) -> None:
         """Ask more or less often from now on."""
         self._pace = pace
-
-    def started(self, now: float, *, beats: bool) -> None:
-        """The wrapper watches us from now on. With `beats`, only what comes from the pod is life."""
-        self._started = True
-        self._beats = beats
-        self._heard = self._kept_alive = now
-
-    def ask_the_pod(self, *, beats: bool) -> None:
-        """Change what counts as life from now on."""
-        self._beats = beats
 
     @property
     def last(self) -> float:
@@ -90,12 +67,9 @@ class Liveness:
         """Whether the silence has lasted too long."""
         return self.silence(now) >= self._pace.dead_after
 
-    def heard(self, now: float, *, pong: bool = False) -> bool:
-        """Something came. Whether it proves that the pod's side is alive."""
-        counts = not (pong and self._beats)
-        if counts:
-            self._heard = now
-        return counts
+    def heard(self, now: float) -> None:
+        """Something came from the pod."""
+        self._heard = now
 
     def listen(self, now: float, *, listening: bool) -> None:
         """Whether what comes is being read."""
@@ -106,22 +80,18 @@ class Liveness:
         """For how long nothing has come, to the millisecond: a fraction less would ask for a tick at once."""
         return round(now - self._heard, 3) if self._listening else 0.0
 
-    def tick(self, now: float) -> Due:
-        """What is due. Call it at `wake`."""
+    def tick(self, now: float) -> bool:
+        """Whether a beat is due, as a question or to keep connection and keeper alive. Call it at `wake`."""
         if now - self._last_tick > self._pace.ask_every + _STALL_BEYOND:
             self._heard = now
         self._last_tick = now
         asks = self._listening and now >= max(self._heard, self._asked) + self._pace.ask_every
         if asks:
             self._asked = now
-        keeps = self._started and now >= self._kept_alive + self._keep_alive_every
-        if keeps or (asks and self._beats):
+        is_due = asks or now >= self._kept_alive + self._keep_alive_every
+        if is_due:
             self._kept_alive = now
-        return Due(
-            ping=asks and not self._beats,
-            beat=asks and self._beats,
-            keep_alive=keeps and not (asks and self._beats),
-        )
+        return is_due
 
     @property
     def _keep_alive_every(self) -> float:
@@ -130,12 +100,13 @@ class Liveness:
     @property
     def wake(self) -> float:
         """When to tick next, at the latest."""
-        # Only for telling that we were stopped: later than what is due by then, so that it is no tick more.
-        moments = [self._last_tick + self._pace.ask_every + _STALL_BEYOND / 2]
+        # The first only to notice that we were stopped: later than what is due by then, so it costs no tick.
+        moments = [
+            self._last_tick + self._pace.ask_every + _STALL_BEYOND / 2,
+            self._kept_alive + self._keep_alive_every,
+        ]
         if self._listening:
             moments.append(max(self._heard, self._asked) + self._pace.ask_every)
-        if self._started:
-            moments.append(self._kept_alive + self._keep_alive_every)
         if self._heard + self._pace.dead_after > self._last_tick:
             moments.append(self._heard + self._pace.dead_after)
         return min(moments)

@@ -11,16 +11,17 @@ Kubernetes selects by label, but by no host name, so what no label leads to is l
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING, Protocol
+
 from mpirt.errors import MpirtError, NoPod
 from mpirt.kubeapi.answers import Forbidden, NotFound
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
 
     from mpirt.kubeapi.answers import JsonObject
     from mpirt.kubeapi.exchange import Steps
@@ -210,9 +211,6 @@ def _normal(address: str) -> str:
     """Of the many forms of an address the shortest."""
     if ":" not in address:
         return address
-    # A module of 5 ms, for what launchers hardly ever say.
-    from ipaddress import IPv6Address  # noqa: PLC0415
-
     try:
         return str(IPv6Address(address))
     except ValueError:

@@ -15,7 +15,7 @@ from mpirt.errors import MpirtError
 from mpirt.kubeapi.execs import ExecApi
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.session import events
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 
 if TYPE_CHECKING:
     # It imports this module.

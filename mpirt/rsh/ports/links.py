@@ -65,10 +65,6 @@ class ExecLink:
         """Queue a message, which flush() sends as one frame."""
         self._put(frames.binary(message, os.urandom(4)))
 
-    def ping(self) -> None:
-        """Ask for a sign of life."""
-        self._write(frames.ping(b"", os.urandom(4)))
-
     def flush(self) -> None:
         """Send what can be sent now. If that fails, step() reports the end of the connection."""
         if self._closed or self._unsendable:
@@ -135,8 +131,6 @@ class ExecLink:
         match frame:
             case frames.Message(data):
                 found.append(events.Received(data))
-            case frames.Pong():
-                found.append(events.Pong())
             case frames.Ping(data):
                 self._write(frames.pong(data, os.urandom(4)))
             case frames.Closed(code, reason):

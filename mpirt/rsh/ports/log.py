@@ -63,8 +63,6 @@ class Log:
                 told = f"finish: code {code}{': ' if line else ''}{line} (bytes: {counted} from stdin)"
             case events.Dial(protocol, container, seconds):
                 told = f"dial: {protocol}, container {container or 'not named'}, for {seconds:.0f} s at most"
-            case events.Ping():
-                told = "ping"
             case events.WatchPod():
                 told = "watch the pod"
             case events.LookAtPod():
@@ -82,8 +80,6 @@ def _of_the_connection(event: events.Event) -> str:
             return f"open: {protocol}"
         case events.NotOpened(error):
             return f"not open: {error}"
-        case events.Pong():
-            return "pong"
         case events.Closed(how):
             return f"closed: {how}"
     return ""

@@ -1,8 +1,8 @@
 """
 The I/O of one session: its ports on a loop, what happens there as events, and what the session wants carried out.
 
-No decisions. Nothing grows without bound: while output waits for a slow reader a keeper sends no more, the
-wrapper's exec isn't read, and stdin is read as far as the session has room.
+No decisions. Nothing grows without bound: while output waits for a slow reader a keeper sends no more, and stdin
+is read as far as the session has room.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ from mpirt.rsh.ports.client import Client, Follower, Place, Surroundings
 from mpirt.rsh.ports.links import ExecLink, PodLookup
 from mpirt.rsh.ports.log import Log
 from mpirt.rsh.ports.loop import FOR_EVER
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
-from mpirt.rsh.session.machine import PASSED_ON, Machine, State
+from mpirt.rsh.session.ending import PASSED_ON, SIGNALLED, broken_stdout
+from mpirt.rsh.session.machine import Machine, State
 from mpirt.rsh.session.session import Session
 
-# Output that waits for its reader: above the one the exec is left alone, below the other it is read again.
-_FULL = 256 * 1024
-_ROOM = 64 * 1024
 # How much output is written before the session is told: the pod has room for several times as much.
 _WORTH_TELLING = 256 * 1024
 # Told to end, we give a reader that doesn't read no more than this.
@@ -189,20 +186,18 @@ class SessionIO:
         if (listening := self._may_listen()) != self._listening:
             self._listening = listening
             if self._exec is not None:
-                self._exec.listening, self._exec.notices_end = listening, self._session.bounds_output
+                self._exec.listening, self._exec.notices_end = listening, True
             told.append(events.Listening(listening))
         return told
 
     def _may_listen(self) -> bool:
-        if self._session.bounds_output:
-            # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
-            return self._session.state is not State.RUNNING or not self._client.is_crowded
-        return self._client.waiting < (_FULL if self._listening else _ROOM)
+        # A connection on which a keeper is looked for, or that says how it ended, is read in any case.
+        return self._session.state is not State.RUNNING or not self._client.is_crowded
 
     def _about_written(self) -> list[events.Event]:
         """What has been written since it was told the last time, where that is worth telling."""
         done = tuple(map(max, self._written, self._client.done))
-        if not self._session.bounds_output or sum(done) - sum(self._written) < _WORTH_TELLING:
+        if sum(done) - sum(self._written) < _WORTH_TELLING:
             return []
         self._written = done
         return [events.Written(*done)]
@@ -262,8 +257,6 @@ class SessionIO:
                 self._client.keep(record)
             case events.Send(message) if link is not None:
                 link.send(message)
-            case events.Ping() if link is not None:
-                link.ping()
 
     def _dial(self, dial: events.Dial) -> None:
         if self._gate is None:

@@ -1,1 +1,1 @@
-"""The bytes to and from a pod: the exec's channels, the greeting, the keeper's frames, the wrapper's script."""
+"""The bytes to and from a pod before and while a keeper holds a command: the greeting and the keeper's frames."""

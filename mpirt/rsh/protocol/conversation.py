@@ -8,6 +8,8 @@ connections; `connect` begins a new one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt.errors import PeerError
 from mpirt.kubeapi.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol import keeperframes as frames
@@ -15,7 +17,6 @@ from mpirt.rsh.protocol.framing import HEADER, Frame
 from mpirt.rsh.protocol.keeperframes import Kind
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -8,6 +8,7 @@ a frame.
 from __future__ import annotations
 
 from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
 
 from mpirt import keeper
 from mpirt.errors import PeerError
@@ -15,7 +16,6 @@ from mpirt.rsh.protocol import framing
 from mpirt.rsh.protocol.framing import Frame, FrameReader
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -68,6 +68,9 @@ class Fence(Value):
     """The launcher's number, where the user counts them."""
     launcher: int = 0
     """What no other launcher has; 0 where the user counts them."""
+
+
+NO_FENCE = Fence()
 
 
 class Attached(Value):

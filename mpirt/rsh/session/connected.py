@@ -7,24 +7,35 @@ messages, its silence, how it ended) are dropped with it; the command's stay. No
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
 from mpirt.errors import MpirtError
 from mpirt.kubeapi.answers import ProtocolRefused
 from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status, carries_output
+from mpirt.rsh.pod.evidence import exec_end
 from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation
-from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say
+from mpirt.rsh.protocol.entrance import (
+    Entrance,
+    KeeperFound,
+    NoKeeper,
+    NoSession,
+    NotAnswered,
+    NotStarted,
+    ToSend,
+)
 from mpirt.rsh.session import events
 from mpirt.rsh.session.findings import Findings
-from mpirt.rsh.session.machine import Entered, Running, State, Step
+from mpirt.rsh.session.machine import Entered, Machine, State, Step
+from mpirt.rsh.session.reattaching import Reattaching
+from mpirt.rsh.session.retry import not_started
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.rsh.protocol.keeperframes import Usage
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.reattaching import Reattaching
-    from mpirt.rsh.session.starting import Task
+    from mpirt.rsh.session.task import Task
 
 
 # Reading /proc takes the keeper a millisecond, of large commands more: those who look share an answer.
@@ -33,7 +44,7 @@ USAGE_EVERY = 1.0
 _HAS_USAGE = (State.GO, State.RUNNING, State.TERMINATING)
 
 
-class Connected(Running):
+class Connected(Machine):
     """A phase that has a keeper to talk to, over one connection after the other."""
 
     # fmt: off
@@ -47,7 +58,6 @@ class Connected(Running):
     def __init__(
         self,
         task: Task,
-        holding: Holding,
         channels: Channels | None,
         entered: Entered,
         *,
@@ -57,7 +67,7 @@ class Connected(Running):
     ) -> None:
         """Without `talk` nothing was said before; with it there are no `channels` yet."""
         super().__init__(task, State.GO, watching=entered.watching)
-        self._holding = holding
+        self._holding = task.holding
         self._jitter = jitter
         self._protocol = entered.protocol
         self._nonce = entered.nonce
@@ -68,13 +78,13 @@ class Connected(Running):
         self._findings = Findings(task.pod, self._pace)
         self._findings.container = entered.container
         self._liveness = Liveness(now, self._pace)
-        # What was told before the command is no evidence about its pod.
+        # What was reported before the command is no evidence about its pod.
         self._watch_at = now if entered.watching else now + task.watch_after
         self._asked_api = False
         self._is_listening = True
         self._api_heard: float | None = None
         self._was_started = False
-        self._can_attach = holding.patience.lease > 0
+        self._can_attach = task.holding.patience.lease > 0
         self._usage: Usage | None = None
         self._usage_measured: tuple[float, float] | None = None
         self._usage_asked = now - USAGE_EVERY
@@ -138,12 +148,15 @@ class Connected(Running):
     def _is_attached(self) -> bool:
         return self._reattaching is None
 
+    @abstractmethod
     def _take(self, fact: conversation.Fact, now: float) -> None:
         """What follows from a word of the keeper's."""
 
+    @abstractmethod
     def _go_on(self) -> None:
         """The keeper is there, and the command was started: go on from GO."""
 
+    @abstractmethod
     def _conclude(self) -> None:
         """The command has ended, and there is nothing more to come."""
 
@@ -151,7 +164,6 @@ class Connected(Running):
 
     def _greet_keeper(self, now: float) -> None:
         self._liveness = Liveness(now, self._pace)
-        self._liveness.started(now, beats=True)
         self._asked_api = False
         self._is_listening = True
         self._tell(self._talk.connect())
@@ -212,8 +224,6 @@ class Connected(Running):
         """The exec's own process has ended."""
         how = ""
         if self.state is not State.EXITED:
-            from mpirt.rsh.pod.evidence import exec_end  # noqa: PLC0415  mostly the command has ended before
-
             how = exec_end(status)
         self._lost(how, now, status=status)
 
@@ -227,10 +237,8 @@ class Connected(Running):
             return
         self._drop_connection()
         self._actions.append(events.Note(f"the connection is lost: {how}"))
-        self._findings.lost(how, status, now)
+        self._findings.lost(how, status)
         self._step(Step.LOSE)
-        from mpirt.rsh.session.reattaching import Reattaching  # noqa: PLC0415  most connections last
-
         self._reattaching = Reattaching(
             how,
             now,
@@ -259,7 +267,7 @@ class Connected(Running):
 
     def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
         match entrance.receive(message):
-            case Say(data):
+            case ToSend(data):
                 self._tell(data)
             case KeeperFound(leftover):
                 self._channels, self._entrance = entrance.channels, None
@@ -275,7 +283,7 @@ class Connected(Running):
             case None:
                 pass
             case status:
-                self._not_attached(self._not_started(status), now, status=status)
+                self._not_attached(not_started(self.pod, status, ""), now, status=status)
 
     def _not_attached(
         self, error: MpirtError, now: float, *, status: Status | None = None, has_failed: bool = True
@@ -304,7 +312,7 @@ class Connected(Running):
         if self._was_started:
             self._go_on()
 
-    # What somebody who looks wants to know
+    # What `mpirt ps` shows
 
     def _ask_usage(self, now: float) -> None:
         if self._is_attached and self.state in _HAS_USAGE and now - self._usage_asked >= USAGE_EVERY:
@@ -328,8 +336,7 @@ class Connected(Running):
         if self._holding.ask_every is not None:
             self._findings.pace = pace = self._pace
             self._liveness.change_pace(pace)
-        due = self._liveness.tick(now)
-        if due.beat or due.keep_alive:
+        if self._liveness.tick(now):
             self._tell(self._talk.beat())
         if self._liveness.is_dead(now):
             self._lost(f"nothing came for {self._liveness.silence(now):.0f} s", now)
@@ -342,6 +349,6 @@ class Connected(Running):
             self._not_attached(NotAnswered(f"no keeper in pod {self._task.pod} answered"), now)
         times = reattaching.dial(now) if self._can_attach else None
         if times is not None:
-            # Whether the API server answers others meanwhile tells whose silence it is.
+            # Whether the API server answers others meanwhile shows whose silence it is.
             self._look()
             self._actions.append(events.Dial(self._protocol, self._findings.container, *times))

@@ -1,5 +1,5 @@
 """
-How a running command is ended, by a keeper or by the wrapper.
+How a running command is ended.
 
 Owns: the reasons, and how long each step of it may take. No I/O.
 """
@@ -10,11 +10,13 @@ from mpirt.errors import ExitCode
 from mpirt.values import Value
 
 SIGNALLED = 128
+# What batch systems send to announce something; the other signals ask for an end.
+PASSED_ON = ("USR1", "USR2")
 _SIGPIPE = 13
-# From TERM to KILL when the agent is told to end: a launcher that wants to be rid of us waits 5 s.
-_TOLD_SECONDS = 3.0
-# The same when nobody came back within the lease: what Kubernetes gives a pod by default.
-_LEFT_SECONDS = 30.0
+# From TERM to KILL when a signal ends the agent: a launcher that ends its agents waits 5 s.
+_SIGNALLED_SECONDS = 3.0
+# The same when the lease is over: what Kubernetes gives a pod by default.
+_LEASE_SECONDS = 30.0
 # Of a deleted pod's grace, for the command's end to be reported: its last output, its code, our own words on it.
 _REPORT_SECONDS = 3.0
 # From KILL to the report of it.
@@ -31,14 +33,14 @@ class Grace(Value):
     """As many as the environment wants, whatever the reason is."""
 
     @property
-    def told(self) -> float:
+    def on_signal(self) -> float:
         """When a signal to the agent ends it."""
-        return _TOLD_SECONDS if self.asked is None else self.asked
+        return _SIGNALLED_SECONDS if self.asked is None else self.asked
 
     @property
-    def left(self) -> float:
+    def after_lease(self) -> float:
         """When its lease is over."""
-        return _LEFT_SECONDS if self.asked is None else self.asked
+        return _LEASE_SECONDS if self.asked is None else self.asked
 
     def deleted(self, seconds: float | None) -> float:
         """
@@ -47,9 +49,12 @@ class Grace(Value):
         They are counted from when the deletion is seen: the moment in the pod object is by the API server's clock.
         """
         if seconds is None:
-            return self.told
+            return self.on_signal
         ours = max(seconds - _REPORT_SECONDS, seconds / 2)
         return ours if self.asked is None else min(ours, self.asked)
+
+
+DEFAULT_GRACE = Grace()
 
 
 class Ending(Value):
@@ -66,8 +71,8 @@ class Ending(Value):
 
 
 def out_of_lease(pod: str, lease: float) -> Ending:
-    """The keeper has ended it, for nobody was connected; somebody came back before its end could be told."""
-    line = f"the command in pod {pod} was ended there: nobody was connected to it for its lease of {lease:.0f} s"
+    """The keeper has ended it without a connection; we came back before it could report that."""
+    line = f"the command in pod {pod} was ended there: it had no connection for its lease of {lease:.0f} s"
     return Ending(ExitCode.CONNECTION_LOST, line)
 
 
@@ -76,9 +81,9 @@ def fenced(pod: str) -> str:
     return f"the command in pod {pod} was ended by a later launcher of its job (MPIRT_FENCE)"
 
 
-def told_from_outside(pod: str, code: int) -> Ending:
+def ended_from_outside(pod: str, code: int) -> Ending:
     """As any other process that something in the pod ends, it has its own code, unless that is 0."""
-    line = f"something in pod {pod} told the command's keeper to end"
+    line = f"something in pod {pod} has signalled the command's keeper"
     return Ending(code or ExitCode.UNKNOWN_END, line)
 
 
@@ -99,7 +104,7 @@ def broken_stdin(why: str) -> Ending:
 
 
 def broken_stdout(pod: str, why: str) -> Ending:
-    """Nobody reads our stdout any more; or it can't be written, which must not look like a reader's wish."""
+    """Our stdout has no reader any more; or it can't be written, which must not look like a reader's wish."""
     if why:
         return Ending(ExitCode.UNKNOWN_END, f"the output of pod {pod} can't be written: {why}")
     return Ending(SIGNALLED + _SIGPIPE, "", is_ours=True)

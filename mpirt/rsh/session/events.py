@@ -1,18 +1,19 @@
 """
 What happens to a session, and what it wants done about it.
 
-Owns: the words between the state machine and whoever does its I/O. Values only.
+Owns: the words between the state machine and its I/O. Values only.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpirt.errors import MpirtError
     from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.session.record import Record
+    from mpirt.rsh.session.task import Record
 
 
 class Opened(Value):
@@ -31,10 +32,6 @@ class Received(Value):
     """A whole WebSocket message has come."""
 
     message: bytes
-
-
-class Pong(Value):
-    """A ping was answered."""
 
 
 class Closed(Value):
@@ -63,13 +60,13 @@ class Signalled(Value):
 
 
 class StdoutBroken(Value):
-    """Our stdout can't be written any more; why, or nothing where nobody reads it."""
+    """Our stdout can't be written any more; why, or nothing if it has no reader."""
 
     why: str = ""
 
 
 class Written(Value):
-    """So much of the command's output has been written, or dropped for want of a reader, in all."""
+    """How much of the command's output has been written, or dropped because it has no reader, in all."""
 
     stdout: int
     stderr: int
@@ -92,7 +89,7 @@ class PodSeen(Value):
 
     pod: Pod
     is_first: bool = False
-    """Whether the session begins with this one: what it was told before may be older than its command."""
+    """Whether the session begins with this one: what was reported before may be older than its command."""
 
 
 class PodGone(Value):
@@ -104,7 +101,7 @@ class ApiAnswers(Value):
 
 
 class PodHidden(Value):
-    """The API server answers, but may not tell about the pod; why."""
+    """The API server answers, but refuses to show the pod; why."""
 
     why: str
 
@@ -122,7 +119,7 @@ class Kept(Value):
 
 
 class UsageWanted(Value):
-    """Somebody looks at the command: its keeper, if it has one, is to say what it uses."""
+    """`mpirt ps` looks at the command: its keeper is to report what it uses."""
 
 
 class Tick(Value):
@@ -133,7 +130,6 @@ Event = (
     Opened
     | NotOpened
     | Received
-    | Pong
     | Closed
     | StdinRead
     | StdinBroken
@@ -169,10 +165,6 @@ class Send(Value):
     message: bytes
 
 
-class Ping(Value):
-    """Send a ping."""
-
-
 class Write(Value):
     """Write bytes to our own stdout (1) or stderr (2)."""
 
@@ -193,7 +185,7 @@ class WatchPod(Value):
 
 
 class LookAtPod(Value):
-    """Read the pod at once: anew on another connection, or where the one that there is does not tell by itself."""
+    """Read the pod at once: anew on another connection, or because the watch does not report it by itself."""
 
     anew: bool
 
@@ -203,13 +195,13 @@ class HangUp(Value):
 
 
 class Say(Value):
-    """Tell the person one line."""
+    """Show the person one line."""
 
     line: str
 
 
 class Note(Value):
-    """Tell one line to who wants to know everything."""
+    """A line for the debug log."""
 
     line: str
 
@@ -221,4 +213,4 @@ class Finish(Value):
     line: str = ""
 
 
-Action = Dial | Send | Ping | Write | Keep | WatchPod | LookAtPod | HangUp | Say | Note | Finish
+Action = Dial | Send | Write | Keep | WatchPod | LookAtPod | HangUp | Say | Note | Finish

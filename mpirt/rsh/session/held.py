@@ -7,6 +7,8 @@ outcome. Events in, actions out; it never waits.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
@@ -16,40 +18,43 @@ from mpirt.rsh.session import events
 from mpirt.rsh.session.connected import Connected
 from mpirt.rsh.session.ending import (
     LAST_WORD,
+    PASSED_ON,
+    SIGNALLED,
     STATUS_SECONDS,
     Ending,
+    broken_stdin,
+    broken_stdout,
     ended_before,
+    ended_from_outside,
     fenced,
     left_open,
     out_of_lease,
-    told_from_outside,
 )
-from mpirt.rsh.session.machine import TERM, Entered, State, Step
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.machine import Entered, State, Step
+from mpirt.rsh.session.task import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from mpirt.rsh.pod.evidence import Verdict
     from mpirt.rsh.protocol.entrance import KeeperFound
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.starting import Task
+    from mpirt.rsh.session.task import Task
 
 
-# It does nothing to a command that runs.
-_CONT = 18
+_KILL, _TERM, _CONT = 9, 15, 18
+# Also says that our parent is gone: it follows by itself when a launcher has ended us, or a terminal is closed, so
+# it is no request to hurry.
+_HUP = "HUP"
 
 
 class Held(Connected):
     """One command, over one connection after the other."""
 
-    __slots__ = ("_ending", "_is_done", "_outcome", "_over_at")
+    __slots__ = ("_ending", "_is_done", "_outcome", "_over_at", "_was_signalled")
 
     def __init__(
         self,
         task: Task,
-        holding: Holding,
         channels: Channels | None,
         entered: Entered,
         *,
@@ -57,11 +62,12 @@ class Held(Connected):
         jitter: Callable[[], float],
         talk: conversation.Conversation | None = None,
     ) -> None:
-        super().__init__(task, holding, channels, entered, now=now, jitter=jitter, talk=talk)
+        super().__init__(task, channels, entered, now=now, jitter=jitter, talk=talk)
         self._outcome: tuple[int, str] = (ExitCode.UNKNOWN_END, "")
         self._ending: Ending | None = None
         self._over_at: float | None = None
         self._is_done = False
+        self._was_signalled = False
 
     def begin(self, found: KeeperFound, now: float) -> list[events.Action]:
         """The first words to the keeper."""
@@ -74,17 +80,15 @@ class Held(Connected):
         return actions
 
     def resume(self, container_start: int, signals: Sequence[tuple[str, int]], now: float) -> None:
-        """Another process has begun it, or was about to. The keeper ignores what it has been told before."""
+        """Another process has begun it, or was about to. The keeper ignores controls that it has had before."""
         self._findings.container_start = container_start
         self._talk.control(*self._start_controls())
         self._lost("the process that had it was killed", now)
         for name, number in signals:
-            self._of_ours(events.Signalled(name, number), now, is_ending=self._ending is not None)
+            self._signalled(name, number, now)
 
     def _start_controls(self) -> Iterator[bytes]:
-        return frames.start_controls(self._holding.start(self._task.order, self._task.grace))
-
-    bounds_output = True
+        return frames.start_controls(self._task.start())
 
     @property
     def wake(self) -> float:
@@ -118,18 +122,36 @@ class Held(Connected):
             case events.StdinRead(data):
                 self._tell(self._talk.stdin(data))
             case events.Signalled() | events.StdinBroken() | events.StdoutBroken():
-                self._of_ours(event, now, is_ending=self._ending is not None)
+                self._local_event(event, now)
             case _:
                 self._of_the_connection(event, now)
                 self._learn(event, now)
         self._weigh(now)
 
-    def _pass_on(self, number: int) -> None:
-        self._tell(self._talk.control(frames.signal_control(number)))
+    def _local_event(self, event: events.Event, now: float) -> None:
+        """What happens to our own signals and streams, as the command's."""
+        grace = self._task.grace.on_signal
+        match event:
+            case events.Signalled(name, number):
+                self._signalled(name, number, now)
+            case events.StdinBroken(why) if self._ending is None:
+                self._terminate(broken_stdin(why), _TERM, grace, now)
+            # One that is being ended already has lost its reader to the same Ctrl-C.
+            case events.StdoutBroken(why) if self._ending is None:
+                self._terminate(broken_stdout(self.pod, why), _TERM, grace, now)
 
-    def _pass_over(self) -> None:
-        # It keeps its number: who takes over gives all signals again, and has other reasons to end the command.
-        self._pass_on(_CONT)
+    def _signalled(self, name: str, number: int, now: float) -> None:
+        if name == _HUP and self._ending is not None:
+            # The command is saving what it has, and by default a HUP kills. What it gets instead does nothing, and
+            # has the signal's number: another process that goes on gives all signals again.
+            number = _CONT
+        elif name not in PASSED_ON:
+            # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
+            is_second, self._was_signalled = self._was_signalled, name != _HUP
+            number, grace = (_KILL, 0.0) if is_second else (number, self._task.grace.on_signal)
+            self._terminate(Ending(SIGNALLED + number, "", is_ours=True), number, grace, now, is_asked=True)
+            return
+        self._tell(self._talk.control(frames.signal_control(number)))
 
     def _take(self, fact: conversation.Fact, now: float) -> None:
         match fact:
@@ -176,21 +198,19 @@ class Held(Connected):
         self._keep_outcome()
 
     def _keep_outcome(self) -> None:
-        """Nobody may have to ask the keeper again once it is told that this is known."""
+        """From DONE on the keeper can't be asked again: so the outcome is kept before."""
         found, (code, line) = self._findings, self._outcome
-        record = Record(
-            self._task.pod, self._nonce, found.container, found.container_start, is_held=True, code=code, line=line
-        )
+        record = Record(self._task.pod, self._nonce, found.container, found.container_start, code=code, line=line)
         self._actions.append(events.Keep(record))
 
     def _outcome_of(self, end: conversation.Ended) -> tuple[int, str]:
-        """Only its own 0 is a 0: a program that is told to end may end with it, too."""
+        """Only its own 0 is a 0: a program that is ended may end with it, too."""
         if self._ending is not None and not self._ending.is_ours:
             return self._ending.after(end.code)
         if end.by is EndedBy.LEASE:
             return out_of_lease(self._task.pod, self._holding.patience.lease).after(end.code)
         if end.by is EndedBy.SIGNAL:
-            return told_from_outside(self._task.pod, end.code).after(end.code)
+            return ended_from_outside(self._task.pod, end.code).after(end.code)
         if end.by is EndedBy.END and self._ending is None:
             return ended_before(self._task.pod).after(end.code)
         return end.code, ""
@@ -209,6 +229,11 @@ class Held(Connected):
     # The outcome
 
     def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
+        """
+        End the command. The first reason counts; later ones may shorten the grace.
+
+        `is_asked`: a signal to us asks for it, which the command gets in any case.
+        """
         self._ending = self._ending or ending
         if self.state in (State.GO, State.RUNNING, State.DETACHED):
             self._step(Step.TERMINATE)
@@ -230,7 +255,7 @@ class Held(Connected):
             self._weigh_ending(self._ending, verdict, now)
         elif verdict is not None and verdict.leaving and self._is_attached:
             ending, grace = Ending(verdict.code, verdict.cause), self._task.grace.deleted(verdict.grace)
-            self._terminate(ending, TERM, grace, now)
+            self._terminate(ending, _TERM, grace, now)
         elif verdict is not None:
             self._finish(verdict.code, verdict.cause)
 
@@ -264,8 +289,8 @@ class Held(Connected):
 
     def _finish(self, code: int, line: str = "") -> None:
         if self.state is not State.EXITED and self._is_attached:
-            # Whatever the reason is, nobody will come back for it.
-            self._tell(self._talk.end(frames.end_control(TERM, self._task.grace.told)))
+            # Whatever the reason is, no other process will come back for it.
+            self._tell(self._talk.end(frames.end_control(_TERM, self._task.grace.on_signal)))
         super()._finish(code, line)
 
     def _conclude(self) -> None:

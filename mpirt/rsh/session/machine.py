@@ -7,28 +7,18 @@ and the pod's watch, begun once. No I/O, no clock.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError, PeerError
 from mpirt.kubeapi.channels import stdin_messages
 from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_stdin, broken_stdout
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.channels import Status
     from mpirt.rsh.protocol.keeperframes import Usage
-    from mpirt.rsh.session.starting import Task
-
-
-# What batch systems send to announce something; the other signals ask for an end.
-PASSED_ON = ("USR1", "USR2")
-# Also says that whoever started us is gone: it follows by itself when a launcher has told us to end, or a terminal
-# is closed, so it is no request to hurry.
-_HUP = "HUP"
-TERM = 15
-_KILL = 9
+    from mpirt.rsh.session.task import Task
 
 
 class State(Enum):
@@ -37,15 +27,15 @@ class State(Enum):
     DIAL = "dial"
     """Nothing is open."""
     HELLO = "hello"
-    """The connection is open, the wrapper was sent, its HELLO is awaited."""
+    """The connection is open, the shell was greeted, a keeper's first line is awaited."""
     GO = "go"
-    """GO was sent: from here on the command may be running."""
+    """START is on its way to the keeper: from here on the command may be running."""
     RUNNING = "running"
-    """The wrapper has started it."""
+    """The keeper has started it."""
     DETACHED = "detached"
     """The connection is lost; a keeper in the pod holds the command, and is looked for."""
     TERMINATING = "terminating"
-    """It was told to end."""
+    """It is being ended."""
     EXITED = "exited"
     """Its end was reported; the rest of its output, and the server's word, are on their way."""
     DONE = "done"
@@ -57,12 +47,12 @@ class Step(Enum):
 
     OPEN = "the connection is open"
     FAIL = "the attempt has failed"
-    HELLO = "the wrapper says HELLO"
-    START = "the wrapper says START"
+    HELLO = "a keeper answers"
+    START = "the keeper starts the command"
     LOSE = "the connection is lost"
     ATTACH = "the keeper is found again"
     TERMINATE = "the command is to end"
-    EXIT = "the wrapper reports the end"
+    EXIT = "the keeper reports the end"
     REFUSE = "the keeper can't start it"
     FINISH = "there is an outcome"
 
@@ -101,7 +91,7 @@ class Entered(Value):
     """Whether the pod is watched already."""
 
 
-class Machine:
+class Machine(ABC):
     """A phase: events go in, actions come out."""
 
     __slots__ = ("_actions", "_task", "_watch_at", "_watching", "end_is_unknown", "state")
@@ -109,13 +99,13 @@ class Machine:
     def __init__(self, task: Task, state: State, *, watching: bool = False) -> None:
         self.state = state
         self.end_is_unknown = False
-        """Whether it is over, and the command, which may have been started, has not told how it ended."""
+        """Whether it is over, and the command, which may have been started, has not reported how it ended."""
         self._task = task
         self._actions: list[events.Action] = []
         self._watching = watching
         self._watch_at: float | None = None
 
-    # For whoever wants to know how it is
+    # What can be looked at
 
     is_held = False
     """Whether a keeper holds the command."""
@@ -167,6 +157,7 @@ class Machine:
         actions, self._actions = self._actions, []
         return actions
 
+    @abstractmethod
     def _happened(self, event: events.Event, now: float) -> None:
         """What follows from it: each phase has its own."""
 
@@ -183,12 +174,6 @@ class Machine:
             line = f"host {self._task.host}: {line}"
         self._actions += [events.HangUp(), events.Finish(code, line)]
 
-    def _not_started(self, status: Status | None, how: str = "") -> MpirtError:
-        """What to call it when a connection ends before the pod's side says a word."""
-        from mpirt.rsh.session.retry import not_started  # noqa: PLC0415  most connections last
-
-        return not_started(self._task.pod, status, how)
-
     def _tell(self, data: bytes) -> None:
         self._actions += [events.Send(message) for message in stdin_messages(data)]
 
@@ -202,46 +187,3 @@ class Machine:
         if self._watch_at is not None and now >= self._watch_at:
             self._actions.append(events.WatchPod(anew=False))
             self._watching, self._watch_at = True, None
-
-
-class Running(Machine):
-    """A phase in which there is a command: what our own signals and streams mean to it."""
-
-    __slots__ = ("_was_signalled",)
-
-    def __init__(self, task: Task, state: State, *, watching: bool) -> None:
-        super().__init__(task, state, watching=watching)
-        self._was_signalled = False
-
-    def _pass_on(self, number: int) -> None:
-        """Give the command a signal that ends nothing."""
-
-    def _pass_over(self) -> None:
-        """A signal means nothing to the command."""
-
-    def _terminate(self, ending: Ending, signal: int, grace: float, now: float, *, is_asked: bool = False) -> None:
-        """
-        End the command. The first reason counts; later ones may shorten the grace.
-
-        `is_asked`: a signal to us asks for it, which the command gets in any case.
-        """
-
-    def _of_ours(self, event: events.Event, now: float, *, is_ending: bool) -> None:
-        grace = self._task.grace.told
-        match event:
-            case events.Signalled(name, number) if name in PASSED_ON:
-                self._pass_on(number)
-            case events.Signalled(name, _) if name == _HUP and is_ending:
-                # The command is saving what it has, and by default a HUP kills.
-                self._pass_over()
-            case events.Signalled(name, number):
-                # Only a second signal hurries: a pod that is being deleted and a lost reader are no requests.
-                number, grace = (_KILL, 0.0) if self._was_signalled else (number, grace)
-                ending = Ending(SIGNALLED + number, "", is_ours=True)
-                self._was_signalled = name != _HUP
-                self._terminate(ending, number, grace, now, is_asked=True)
-            case events.StdinBroken(why) if not is_ending:
-                self._terminate(broken_stdin(why), TERM, grace, now)
-            # One that is being ended already has lost its reader to the same Ctrl-C.
-            case events.StdoutBroken(why) if not is_ending:
-                self._terminate(broken_stdout(self.pod, why), TERM, grace, now)

@@ -11,19 +11,20 @@ nothing of the node, for or against it: something on the way may have closed it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
 from mpirt.kubeapi.answers import ApiError, TimedOut
 from mpirt.kubeapi.channels import Failed
 from mpirt.rsh.pod.evidence import Verdict
 from mpirt.rsh.protocol.entrance import NotStarted
-from mpirt.rsh.session.retry import Next, advice, delay
+from mpirt.rsh.session.retry import Next, advice, asked_delay, backoff
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpirt.kubeapi.channels import Status
-    from mpirt.rsh.session.holding import Patience
+    from mpirt.rsh.session.task import Patience
 
 # An attempt must not outlast the patience with a node by much.
 DIAL_SECONDS = 10.0
@@ -48,9 +49,9 @@ class Reattaching:
 
     # fmt: off
     __slots__ = (
-        "_answer_by", "_api_heard", "_api_since", "_asked_after", "_dial_at", "_dialled", "_failed", "_failed_at",
-        "_has_answered", "_heard", "_jitter", "_patience", "_said", "_tries", "_unanswered_since", "how",
-        "runs_nothing", "since",
+        "_answer_by", "_api_heard", "_api_since", "_asked_after", "_backoff", "_dial_at", "_dialled", "_failed",
+        "_failed_at", "_has_answered", "_heard", "_patience", "_said", "_unanswered_since", "how", "runs_nothing",
+        "since",
     )
     # fmt: on
 
@@ -78,11 +79,10 @@ class Reattaching:
         """Whether the last attempt found that there is no such container running."""
         self._heard, self._asked_after = heard, asked_after
         self._patience = patience
-        self._jitter = jitter
+        self._backoff = backoff(jitter)
         self._dial_at: float | None = now + _SPREAD_SECONDS * jitter()
         self._answer_by: float | None = None
         self._dialled = now
-        self._tries = 0
         self._failed = False
         self._failed_at = now
         self._has_answered = False
@@ -132,7 +132,7 @@ class Reattaching:
         """An attempt has failed; a `status` may be the node's own answer."""
         self._dial_again(error, now)
         answered = self._has_answered or (status is not None and _is_from_node(status))
-        # Who did not answer in time may be either of them; whether the API server answered others meanwhile tells.
+        # Either may have failed to answer in time; whether the API server answered others meanwhile decides.
         is_silent = isinstance(error, TimedOut) and self._api_heard < self._dialled
         self._failed = not (answered or is_silent or _is_the_servers(error) or _is_the_runtimes(error))
         self._failed_at = now
@@ -146,11 +146,10 @@ class Reattaching:
     def _dial_again(self, error: MpirtError, now: float) -> None:
         self._forget_what_is_stale(now)
         self._answer_by = None
-        self._tries += 1
         self._said = str(error)
         self.runs_nothing = advice(error).next is Next.WAIT
-        asked_at_most = (self._lease_over - now) / _ASKED_PART
-        self._dial_at = now + delay(self._tries, error, self._jitter, most=asked_at_most)
+        most = (self._lease_over - now) / _ASKED_PART
+        self._dial_at = now + self._backoff.next(asked_delay(error), most=most)
 
     def api_answers(self, now: float) -> None:
         """The API server can be heard."""
@@ -197,7 +196,7 @@ class Reattaching:
 
 def _is_from_node(status: Status) -> bool:
     """
-    Whether the node said it: on v5 the API server opens the connection, and tells so that it can't reach the node.
+    Whether the node said it. On v5 the API server opens the connection, and reports if it can't reach the node.
 
     A runtime on its way down reports success for an exec that has not ended.
     """

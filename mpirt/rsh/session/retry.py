@@ -1,19 +1,20 @@
 """
 What to do about a command that could not be started.
 
-Owns: the table of answers, and how long to wait before the next attempt. No I/O; clock and jitter are handed
-in. All of this is for the time before GO, when a command can't have been started: after it nothing is tried
-twice.
+Owns: the table of answers, how long to wait before the next attempt, and when to give up before GO. After GO only
+the table and the delays are used (reattaching.py). No I/O; clock and jitter are handed in.
 
-The table goes by what servers and runtimes say, for their status codes alone don't tell a container that will
-be up in a moment from one that never will. Who says something new is asked again while there is time, as it
-harms nothing.
+The table goes by what servers and runtimes say, because their status codes alone don't distinguish a container
+that will be up in a moment from one that never will. After an answer that is not in the table, the attempt is
+repeated while there is time, which does no harm.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from mpirt.backoff import Backoff
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
 from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
 from mpirt.kubeapi.channels import V4, V5, ExitedWith, Failed, Status
@@ -22,12 +23,11 @@ from mpirt.rsh.pod.facts import NAME_ONE
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.values import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FIRST_DELAY = 0.25
-LONGEST_DELAY = 5.0
+_FIRST_DELAY = 0.25
+_LONGEST_DELAY = 5.0
 # For a pod that is being replaced, a Role that does not name a new worker yet, a user who is about to log in. A
 # mistyped name or a wrong Role should not take longer.
 BRIEFLY_SECONDS = 5.0
@@ -186,9 +186,9 @@ class Attempts:
     __slots__ = (
         "_awaited_since",
         "_away_at",
+        "_backoff",
         "_brief_since",
         "_chose",
-        "_jitter",
         "_limit",
         "_made",
         "_refused",
@@ -205,7 +205,7 @@ class Attempts:
         self.protocol = protocol
         self._since = now
         self._limit = limit
-        self._jitter = jitter
+        self._backoff = backoff(jitter)
         self._made = 0
         self._brief_since: float | None = None
         self._away_at: float | None = None
@@ -227,7 +227,8 @@ class Attempts:
         # Asked once, a server gets its answer at once; one that goes on asking is no better than any other no.
         chooses = row.next is Next.CHOOSE and not self._chose
         self._chose = self._chose or chooses
-        at = now if chooses else now + delay(self._made, error, self._jitter)
+        pause = self._backoff.next(asked_delay(error))
+        at = now if chooses else now + pause
         if at >= self._end or self._made == self._limit:
             return GiveUp(self._gave_up(error, row, now))
         self._awaited_since = at
@@ -281,15 +282,14 @@ class Attempts:
         return _named(error, row, f"gave up after {times} in {max(now - self._since, 0):.0f} s")
 
 
-def delay(made: int, error: MpirtError, jitter: Callable[[], float], *, most: float = float("inf")) -> float:
-    """
-    From one attempt to the next: doubling, half of it left to chance; never sooner than the server said.
+def backoff(jitter: Callable[[], float]) -> Backoff:
+    """The delays between attempts, before GO and after."""
+    return Backoff(_FIRST_DELAY, _LONGEST_DELAY, jitter)
 
-    The server may ask for no more than `most`.
-    """
-    own = min(LONGEST_DELAY, FIRST_DELAY * (1 << min(made - 1, 10))) * (0.5 + jitter() / 2)
-    asked = error.failure.retry_after if isinstance(error, ApiError) else None
-    return own if asked is None else max(own, min(asked, most)) + own / 2
+
+def asked_delay(error: MpirtError) -> float | None:
+    """How long the server asks to be left alone, if it does."""
+    return error.failure.retry_after if isinstance(error, ApiError) else None
 
 
 def _named(error: MpirtError, row: Row, *more: str) -> MpirtError:

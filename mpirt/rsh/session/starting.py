@@ -1,28 +1,30 @@
 """
-Everything before GO: from the first dial to the wrapper's HELLO, as often as it takes.
+Everything before GO: from the first dial to a keeper, as often as it takes.
 
-Owns: when to dial, with which sub-protocol and for which container, and when to give up. No I/O. All of it may
-be repeated without harm, because a wrapper that gets no GO starts nothing.
+Owns: when to dial, with which sub-protocol and for which container, what is said to the shell in the pod, and when
+to give up. No I/O. All of it may be repeated without harm: a keeper that gets no START starts nothing.
 """
 
 from __future__ import annotations
 
-from mpirt.errors import ConfigError, MpirtError, NoPod
-from mpirt.kubeapi.channels import V4
-from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
-from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
-from mpirt.rsh.session import events
-from mpirt.rsh.session.ending import Grace
-from mpirt.values import Value
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell
+from mpirt.rsh.pod.facts import NAME_ONE, choose_container
+from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, ToSend
+from mpirt.rsh.session import events
+from mpirt.rsh.session.ending import SIGNALLED, broken_stdout
+from mpirt.rsh.session.held import Held
+from mpirt.rsh.session.machine import Entered, Machine, State, Step
+from mpirt.rsh.session.retry import Attempts, GiveUp, not_started
+from mpirt.rsh.session.task import Record
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.rsh.invocation.order import Order
+    from mpirt.kubeapi.channels import Channels
     from mpirt.rsh.pod.facts import Container, Pod
-    from mpirt.rsh.session.holding import Holding
-    from mpirt.rsh.session.retry import Attempts
+    from mpirt.rsh.session.task import Task
 
 # One attempt; a second address, or a second try, may do better than a first that hangs.
 _DIAL_SECONDS = 15.0
@@ -30,63 +32,145 @@ _DIAL_SECONDS = 15.0
 _LAST_WORD_SECONDS = 0.5
 # A runtime under load takes a few seconds to start a shell.
 _HELLO_SECONDS = 15.0
-# A watch of its own costs a command more than the command.
-WATCH_AFTER = 1.0
 # How often news of the pod may bring the next attempt forward.
 _HASTENED_EVERY = 5.0
 
 
-class Task(Value):
-    """What a session is to do."""
+class Starting(Machine):
+    """The attempts to find a keeper in the pod, or to bring one there."""
 
-    pod: str
-    order: Order
-    container: str = ""
-    """Empty: the only one, or what the pod names as its default, or the first."""
-    connect_seconds: float = 60.0
-    attempts: int = 0
-    """How many there may be; 0 is as many as fit into the time."""
-    protocol: str = V4
-    """The one to begin with; the other one follows where it is refused."""
-    holding: Holding | None = None
-    """How a keeper is to hold the command; without it the command ends with its connection."""
-    grace: Grace = Grace()
-    pace: Pace = DEFAULT_PACE
-    host: str = ""
-    """The host name or address that was given, where it is not the pod's name."""
-    watch_after: float = WATCH_AFTER
-    """Seconds after its start from which on the pod is watched. Most commands are over before."""
+    __slots__ = ("_attempt", "_dials", "_entrance", "_found", "_jitter", "_protocol", "following")
 
-    def in_pod(self, pod: str) -> Task:
-        """The same in the pod that was found by what was taken for a pod's name."""
-        return Task(
-            pod,
-            self.order,
-            container=self.container,
-            connect_seconds=self.connect_seconds,
-            attempts=self.attempts,
-            protocol=self.protocol,
-            holding=self.holding,
-            grace=self.grace,
-            pace=self.pace,
-            host=self.pod,
-            watch_after=self.watch_after,
-        )
+    stdin_room = stdin_taken = 0
+
+    def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
+        super().__init__(task, State.DIAL)
+        self.following: Held | None = None
+        """What goes on from GO."""
+        self._jitter = jitter
+        self._dials = _Dials(task, now=now, jitter=jitter)
+        self._protocol = task.protocol
+        # The number of the attempt.
+        self._attempt = 0
+        # Of the connection that there is.
+        self._entrance: Entrance | None = None
+        # The keeper that gets START once the record is kept.
+        self._found: tuple[Channels, KeeperFound] | None = None
+
+    @property
+    def wake(self) -> float | None:
+        """When to hand in a Tick, at the latest."""
+        return self._dials.wake
+
+    @property
+    def container(self) -> str:
+        """The container that is to be entered, as far as its name is known."""
+        return self._dials.container
+
+    @property
+    def _nonce(self) -> str:
+        """
+        Of this attempt: a keeper that an earlier one has left can't be taken for this one's.
+
+        The connection of an attempt that is given up may still bring its greeting to the pod, much later.
+        """
+        return f"{self._task.order.nonce}a{self._attempt}"
+
+    def _happened(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Tick():
+                self._dial(now)
+            case events.Signalled(_, number):
+                self._finish(SIGNALLED + number)
+            case events.StdoutBroken(why):
+                ending = broken_stdout(self.pod, why)
+                self._finish(ending.code, ending.line)
+            case events.PodSeen(pod):
+                self._actions += self._dials.pod_seen(pod, now)
+                self._dial(now)
+            case events.PodHidden(why):
+                self._dials.pod_hidden(why)
+            case events.PodFound(pod):
+                self._task = self._task.in_pod(pod)
+                self._dials.pod_found(self._task)
+            case _:
+                self._connection(event, now)
+
+    def _connection(self, event: events.Event, now: float) -> None:
+        match event:
+            case events.Opened(protocol):
+                self._step(Step.OPEN)
+                self._protocol = protocol
+                self._attempt += 1
+                self._dials.opened(now)
+                self._entrance = Entrance(self._nonce, self._task.holding.keepers)
+                self._tell(self._entrance.greeting())
+            case events.NotOpened(error):
+                self._try_again(error, now)
+            case events.Received(message) if self._entrance is not None:
+                self._enter(self._entrance, message, now)
+            case events.Closed(how) if self._entrance is not None:
+                self._try_again(not_started(self.pod, None, how), now)
+            case events.Kept(Record()) if self._found is not None:
+                self._go(*self._found, now)
+
+    def _dial(self, now: float) -> None:
+        overdue = self._dials.overdue(now)
+        if overdue is not None:
+            self._try_again(overdue, now)
+        self._actions += self._dials.dial(now)
+
+    def _try_again(self, error: MpirtError, now: float) -> None:
+        if self._entrance is not None:
+            self._entrance = None
+            self._actions.append(events.HangUp())
+        self._step(Step.FAIL)
+        if self._found is not None:
+            self._found = None
+            self._actions.append(events.Keep(None))
+        if self._dials.failed(error, now):
+            self._look()
+
+    def _enter(self, entrance: Entrance, message: bytes, now: float) -> None:
+        match entrance.receive(message):
+            case ToSend(data):
+                self._tell(data)
+            case KeeperFound() as found:
+                # What it takes to find the command is kept before the command may be started.
+                self._found = entrance.channels, found
+                container = self._dials.container
+                self._actions.append(events.Keep(Record(self.pod, self._nonce, container, found.container_start)))
+            case NoKeeper(why):
+                raise NoShell(f"no keeper can hold the command in pod {self.pod}, so it is not started: {why}")
+            case None | NoSession():
+                # Only an entrance that attaches finds none.
+                pass
+            case status:
+                self._try_again(not_started(self.pod, status, ""), now)
+
+    def _go(self, channels: Channels, found: KeeperFound, now: float) -> None:
+        """The command may be started from here on."""
+        self._step(Step.HELLO)
+        entered = Entered(self._protocol, self._dials.container, self._nonce, self._watching)
+        self.following = held = Held(self._task, channels, entered, now=now, jitter=self._jitter)
+        self._actions += held.begin(found, now)
 
 
-class Starting:
-    """The attempts to have a shell in the pod say HELLO. Where a method raises, it is over."""
+class _Dials:
+    """When to dial, and what for. Where a method raises, it is over."""
 
     __slots__ = (
-        "_attempts", "_begun", "_choosing", "_deadline", "_dial_at", "_hastened_at", "_hello_by", "_is_dialling",
-        "_jitter", "_opened", "_seen", "_task", "_waits_for", "container",
+        "_attempts", "_choosing", "_deadline", "_dial_at", "_hastened_at", "_hello_by", "_is_dialling", "_opened",
+        "_seen", "_task", "_waits_for", "container",
     )  # fmt: skip
 
     def __init__(self, task: Task, *, now: float, jitter: Callable[[], float]) -> None:
         self.container = task.container
-        self._task, self._jitter = task, jitter
-        self._begun, self._deadline = now, now + task.connect_seconds
-        self._attempts: Attempts | None = None
+        self._task = task
+        self._deadline = now + task.connect_seconds
+        self._attempts = Attempts(
+            now, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=jitter
+        )
         self._dial_at: float | None = now
         self._hello_by: float | None = None
         self._opened = now
@@ -127,37 +211,23 @@ class Starting:
         self._dial_at = None
         self._is_dialling = True
         left = self._deadline - now
-        protocol = self._task.protocol if self._attempts is None else self._attempts.protocol
+        protocol = self._attempts.protocol
         return [events.Dial(protocol, self.container, min(_DIAL_SECONDS, left), credentials_seconds=left)]
 
     def opened(self, now: float) -> None:
         """The connection is there: from now on the answer of the shell at its other end is awaited."""
         self._opened, self._is_dialling = now, False
-        if self._attempts is not None:
-            self._attempts.opened(now)
+        self._attempts.opened(now)
         self._hello_by = min(now + _HELLO_SECONDS, self._deadline)
 
     def failed(self, error: MpirtError, now: float) -> bool:
         """The attempt has failed. Whether the pod is worth a look until the next."""
-        from mpirt.rsh.session.retry import GiveUp  # noqa: PLC0415  most commands start at the first attempt
-
         self._hello_by, self._is_dialling = None, False
-        self._attempts = self._attempts or self._first_attempt()
         plan = self._attempts.failed(error, now)
         if isinstance(plan, GiveUp):
             raise self._with_reason(plan.error)
         self._dial_at, self._choosing = plan.at, plan.choose
         return plan.look
-
-    def _first_attempt(self) -> Attempts:
-        from mpirt.rsh.session.retry import Attempts  # noqa: PLC0415  see failed()
-
-        task = self._task
-        attempts = Attempts(
-            self._begun, task.connect_seconds, limit=task.attempts, protocol=task.protocol, jitter=self._jitter
-        )
-        attempts.opened(self._opened)
-        return attempts
 
     def pod_seen(self, pod: Pod, now: float) -> list[events.Action]:
         """The pod, while it is waited for."""
@@ -166,12 +236,9 @@ class Starting:
         if pod.has_ended:
             raise NoPod(f"pod {self._task.pod} has ended: {pod.phase}{f' ({pod.reason})' if pod.reason else ''}")
         if self._choosing:
-            # Most pods have one container, or a default.
-            from mpirt.rsh.pod.facts import choose_container  # noqa: PLC0415
-
             self._choosing = False
-            self.container, told = choose_container(pod, self._task.container)
-            return [events.Say(f"pod {self._task.pod}: {told}")] if told else []
+            self.container, remark = choose_container(pod, self._task.container)
+            return [events.Say(f"pod {self._task.pod}: {remark}")] if remark else []
         before, self._seen = self._seen, pod.container(self.container)
         if not self._seen.running:
             self._waits_for = pod.waits_for
@@ -181,21 +248,18 @@ class Starting:
             self._dial_at, self._hastened_at = min(self._dial_at, now), now
         return []
 
-    def pod_not_told(self, why: str) -> None:
+    def pod_hidden(self, why: str) -> None:
         """The pod can't be looked at, and that won't change: silence of the API server may."""
         if self._choosing:
-            from mpirt.rsh.pod.facts import NAME_ONE  # noqa: PLC0415  see pod_seen
-
             pod = self._task.pod
             raise ConfigError(f"which container of pod {pod}? It can't be looked up ({why}); {NAME_ONE}")
 
     def _out_of_time(self, now: float) -> MpirtError:
         if self._choosing:
-            self.pod_not_told("no answer came")
+            self.pod_hidden("no answer came")
         if self._waits_for:
             return NoPod(f"pod {self._task.pod} is not running: {self._waits_for}")
-        said = None if self._attempts is None else self._attempts.out_of_time(now)
-        return said or NotStarted(f"no time was left to reach pod {self._task.pod}")
+        return self._attempts.out_of_time(now) or NotStarted(f"no time was left to reach pod {self._task.pod}")
 
     def _with_reason(self, error: MpirtError) -> MpirtError:
         return (

@@ -19,7 +19,7 @@ from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.session import events
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, Kind
 from mpirt.rsh.switchboard.outbox import Budget, Outbox

@@ -28,11 +28,9 @@ from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED
-from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.session.record import Resumption
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import WATCH_AFTER
+from mpirt.rsh.session.task import WATCH_AFTER, Holding, Resumption
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.clusters import Cluster, Clusters, Turn, located
 from mpirt.rsh.switchboard.frames import SIGNALS, Handover, resumption
@@ -70,7 +68,7 @@ class Call:
         handover: Handover,
         loop: Loop,
         *,
-        holding: Callable[[Mapping[str, str]], Holding | None],
+        holding: Callable[[Mapping[str, str]], Holding],
         over: Callable[[AgentLink], None],
         answered: Callable[[Call], None],
         ledger: Ledger,

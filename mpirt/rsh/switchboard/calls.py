@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
-from mpirt.rsh.session.holding import Holding
+from mpirt.rsh.session.task import Holding
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.call import Call
 from mpirt.rsh.switchboard.clusters import Clusters
@@ -145,7 +145,7 @@ class Calls:
     def _ask_every(self) -> float:
         return min(_SLOWEST, len(self._calls) / _QUESTIONS_PER_SECOND)
 
-    def _holding(self, environ: Mapping[str, str]) -> Holding | None:
+    def _holding(self, environ: Mapping[str, str]) -> Holding:
         return holding(environ, held=self._keepers, ask_every=self._ask_every)
 
     def take(self, agent: AgentLink, handover: Handover, *, is_one_too_many: bool) -> None:

@@ -19,7 +19,7 @@ from mpirt.kubeapi.answers import ApiError
 from mpirt.kubeapi.credentials import StoredCredentials
 from mpirt.kubeapi.dial import Dialer
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
-from mpirt.rsh.pod.scope import given_scope
+from mpirt.rsh.pod.jobpods import given_scope
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.gate import Gate
 from mpirt.rsh.watches.followers import Watch

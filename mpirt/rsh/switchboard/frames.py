@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.framing import FrameReader, frame
-from mpirt.rsh.session.record import Record, Resumption
+from mpirt.rsh.session.task import Record, Resumption
 
 PROTOCOL = 1
 # A longer answer comes in several frames.
@@ -222,7 +222,7 @@ def _unpack_from(layout: struct.Struct, payload: bytes, at: int) -> tuple[int, .
         raise PeerError("an agent's frame is cut off") from None
 
 
-_FIELDS = ("pod", "nonce", "container", "container_start", "is_held", "code", "line")
+_FIELDS = ("pod", "nonce", "container", "container_start", "code", "line")
 
 # What was kept before is not true any more.
 _NONE = b"null"

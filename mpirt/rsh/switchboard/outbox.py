@@ -14,7 +14,7 @@ from collections.abc import Callable
 from mpirt import names
 from mpirt.errors import PeerError
 from mpirt.rsh.protocol.framing import frame, header
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard import frames
 from mpirt.rsh.switchboard.frames import Kind, write_record
 

@@ -21,11 +21,10 @@ from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.invocation.options import LONGEST, of_variable
 from mpirt.rsh.invocation.order import SHELL, Order, command_line, exported
 from mpirt.rsh.pod.liveness import ASK_EVERY, DEAD_AFTER, Pace
-from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.protocol.keeperframes import LONGEST_JOB, Fence
 from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.holding import Holding, Patience
-from mpirt.rsh.session.starting import WATCH_AFTER, Task
+from mpirt.rsh.session.task import WATCH_AFTER, Holding, Patience, Task
 
 CONNECT_TIMEOUT = "MPIRT_CONNECT_TIMEOUT"
 
@@ -41,7 +40,7 @@ def make_task(
     pod: str,
     nonce: str,
     has_stdin: bool,
-    holding: Holding | None,
+    holding: Holding,
     watch_after: float = WATCH_AFTER,
 ) -> Task:
     """`words` are those of the command as they are sent."""
@@ -90,7 +89,7 @@ def _protocol(environ: Mapping[str, str]) -> str:
 _BEATS_PER_LEASE = 3
 _LARGEST_ATTEMPT = 2**64 - 1
 _MOST_DIGITS = 20
-# A keeper takes silence for our end after 40 s, the wrapper after 30 s at least.
+# A keeper takes silence for our end after 40 s.
 _LARGEST_PAUSE = 10.0
 # ssh's own.
 _ALIVE_COUNT = 3
@@ -104,17 +103,12 @@ def keepers() -> Keepers:
 
 def holding(
     environ: Mapping[str, str], *, held: Keepers | None = None, ask_every: Callable[[], float] | None = None
-) -> Holding | None:
+) -> Holding:
     """
-    How a keeper is to hold the command; None where the environment wants none.
+    How a keeper is to hold the command.
 
     A process with many commands has read the keepers already, and asks them less often (Holding.ask_every).
     """
-    switch = environ.get(names.KEEPER_VARIABLE) or "on"
-    if switch not in ("on", "off"):
-        raise UsageError(f"{names.KEEPER_VARIABLE}={switch[:20]}: expected on or off")
-    if switch == "off":
-        return None
     patience = Patience(
         lease=of_variable(environ, names.LEASE_VARIABLE, Patience().lease),
         node=of_variable(environ, names.NODE_PATIENCE_VARIABLE, Patience().node),
@@ -123,12 +117,12 @@ def holding(
 
 
 def grace(environ: Mapping[str, str]) -> Grace:
-    """How long a command that is to end has for that, with a keeper and without."""
+    """How long a command that is to end has for that."""
     asked = environ.get(names.GRACE_VARIABLE)
     return Grace(of_variable(environ, names.GRACE_VARIABLE, 0.0)) if asked else Grace()
 
 
-def pace(held: Holding | None, *, alive_seconds: float | None, alive_count: int | None) -> Pace:
+def pace(held: Holding, *, alive_seconds: float | None, alive_count: int | None) -> Pace:
     """
     How often to ask for a sign of life, and how long to bear that there is none.
 
@@ -136,7 +130,7 @@ def pace(held: Holding | None, *, alive_seconds: float | None, alive_count: int 
     for the pod's side to know that we are there.
     """
     asked = ASK_EVERY if alive_seconds is None else alive_seconds
-    lease = held.patience.lease if held is not None else 0.0
+    lease = held.patience.lease
     often_enough = min(asked or ASK_EVERY, _LARGEST_PAUSE, lease / _BEATS_PER_LEASE or _LARGEST_PAUSE)
     if alive_seconds is None and alive_count is None:
         return Pace(often_enough, DEAD_AFTER)

@@ -18,8 +18,7 @@ from mpirt.kubeapi.podset import PodSetWatch
 from mpirt.kubeapi.watchlink import WatchLink
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import read_pod
-from mpirt.rsh.pod.kept import covers
-from mpirt.rsh.pod.scope import EVERYTHING, scope_of
+from mpirt.rsh.pod.jobpods import EVERYTHING, covers, scope_of
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch

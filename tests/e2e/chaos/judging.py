@@ -18,9 +18,6 @@ from tests.e2e.chaos.schedules import Death, Plan
 _TERM = 128 + 15
 _KILLED = 128 + 9
 
-# What ends a command with its connection, where no keeper holds it.
-_CUT_OFF = {ExitCode.CONNECTION_LOST, ExitCode.NODE_LOST, ExitCode.UNKNOWN_END}
-
 # The codes that each death may have, and what its line says.
 NAMES: dict[Death, tuple[set[int], str]] = {
     Death.MAIN_PROCESS: ({ExitCode.CONTAINER_DIED, _KILLED}, "container|ended"),
@@ -97,9 +94,7 @@ def _false_end(end: End) -> Iterator[str]:
         if line and not re.search(line, end.errors):
             yield f"code {end.code}, and no word of {end.plan.death}"
         return
-    is_cut_off = not end.plan.by_keeper and end.code in _CUT_OFF and end.errors
-    if not is_cut_off:
-        yield f"code {end.code} after {len(end.output)} bytes"
+    yield f"code {end.code} after {len(end.output)} bytes"
 
 
 def _difference(whole: bytes, output: bytes) -> str:
@@ -109,19 +104,17 @@ def _difference(whole: bytes, output: bytes) -> str:
 
 def summary(ends: Iterable[End]) -> list[list[str]]:
     """What became of commands, by what was in store for them: rows of a table."""
-    counted: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    counted: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for end in ends:
-        holder = "keeper" if end.plan.by_keeper else "wrapper"
         death = end.plan.death.value if end.plan.death and end.is_dead else "nothing"
         is_own = end.code == end.plan.code and end.output.endswith(b"last\n")
-        counted[holder, death]["its own end" if is_own else f"code {end.code}"] += 1
+        counted[death]["its own end" if is_own else f"code {end.code}"] += 1
     rows = [
         [
-            holder,
             death,
             str(sum(codes.values())),
             ", ".join(f"{what}: {times}" for what, times in codes.most_common()),
         ]
-        for (holder, death), codes in sorted(counted.items())
+        for death, codes in sorted(counted.items())
     ]
-    return [["HELD BY", "WHAT HAPPENED TO IT", "COMMANDS", "ENDS"], *rows]
+    return [["WHAT HAPPENED TO IT", "COMMANDS", "ENDS"], *rows]

@@ -206,8 +206,7 @@ class _Command:
         return [str(agent.RSH), *no_stdin, "-o", "ConnectTimeout=120", self._target.pod, command]
 
     def _environment(self, config: Path) -> dict[str, str]:
-        keeper = "on" if self._plan.by_keeper else "off"
-        return {**os.environ, "KUBECONFIG": str(config), "MPIRT_KEEPER": keeper}
+        return {**os.environ, "KUBECONFIG": str(config)}
 
     @contextmanager
     def _way(self) -> Iterator[Path]:

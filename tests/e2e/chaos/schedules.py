@@ -18,7 +18,7 @@ COMMANDS = 10
 
 NODES = ("node-1", "node-2")
 
-_HARMED, _DEAD, _WITHOUT_KEEPER, _FAILS, _READS = 0.3, 0.4, 0.25, 0.3, 0.5
+_HARMED, _DEAD, _FAILS, _READS = 0.3, 0.4, 0.3, 0.5
 # An agent's first records carry the greeting; the last of these are in the midst of the output.
 _RECORDS = 60
 
@@ -66,14 +66,13 @@ class Plan:
     padding: int
     stdin: int
     code: int
-    by_keeper: bool
     broken: Break | None
     death: Death | None
     dies: float
     """Seconds from its first line."""
 
     def __str__(self) -> str:
-        what = [f"{self.lines} lines, code {self.code}", "keeper" if self.by_keeper else "no keeper"]
+        what = [f"{self.lines} lines, code {self.code}"]
         what += [f"connection {self.broken}"] if self.broken else []
         what += [f"{self.death.value} after {self.dies:.1f} s"] if self.death else []
         return ", ".join(what)
@@ -112,7 +111,6 @@ def _plan(random: Random, number: int) -> Plan:
         padding=random.choice((0, 0, 100, 4000)),
         stdin=random.choice((1, 1000, 300_000)) if random.random() < _READS else 0,
         code=random.choice((1, 3, 77)) if random.random() < _FAILS else 0,
-        by_keeper=random.random() >= _WITHOUT_KEEPER,
         broken=_break(random) if random.random() < _HARMED else None,
         death=death,
         dies=random.uniform(0, lasts),

@@ -36,7 +36,8 @@ class Outcome:
     """None: its agent did not end."""
     log: str
     runs: int
-    keeper: str = "off"
+    is_safe: bool = False
+    """Whether nothing happens to its pod."""
 
     @property
     def dials(self) -> int:
@@ -44,16 +45,14 @@ class Outcome:
 
     def problems(self) -> Iterator[str]:
         """What is wrong with it, in words."""
-        _, go, after_go = self.log.partition("] state: go")
+        _, go, _ = self.log.partition("] state: go")
         if self.code is None:
             yield "hangs"
         if self.runs > 1 or (self.code == 0 and self.runs != 1):
             yield f"ran {self.runs} times with code {self.code}"
         if self.code != 0 and not go:
             yield f"ended with {self.code} before GO"
-        if self.keeper == "off" and "] dial: " in after_go:
-            yield "dialled after GO"
-        if self.keeper == "on" and self.code != 0:
+        if self.is_safe and self.code != 0:
             yield f"ended with {self.code}, though a keeper held it"
         if "Traceback" in self.log or "mistake" in self.log:
             yield "told of a mistake of its own"
@@ -64,8 +63,8 @@ def argv(pod: str, case: str, runs: str) -> list[str]:
     return [str(agent.RSH), "-n", "-o", "ConnectTimeout=120", pod, f"echo '{case}' >> {runs}"]
 
 
-def environment(config: Path, *, keeper: str = "off") -> dict[str, str]:
-    return {**os.environ, "KUBECONFIG": str(config), "MPIRT_LOG": "debug", "MPIRT_KEEPER": keeper}
+def environment(config: Path) -> dict[str, str]:
+    return {**os.environ, "KUBECONFIG": str(config), "MPIRT_LOG": "debug"}
 
 
 def server_address(namespace: Namespace) -> tuple[str, int]:
@@ -105,7 +104,7 @@ def wait_for_the_end_of_all(namespace: Namespace, pod: str) -> None:
         before = alone
         return are_over
 
-    what = "the end of all wrappers"
+    what = "the end of all shells"
     until(are_over, within=60, what=what, instead=lambda: namespace.kubectl.execute(pod, "ps", check=False))
 
 

@@ -43,20 +43,12 @@ _TLS = 2
 
 
 @promise("No command is started twice, wherever its connection breaks.", of="mpirt-rsh")
-@pytest.mark.parametrize(
-    "keeper",
-    [
-        pytest.param("on", id="keeper"),
-        pytest.param("off", id="wrapper", marks=pytest.mark.full("the same places, held by a keeper")),
-    ],
-)
 def test_a_command_runs_once_or_not_at_all_wherever_its_connection_breaks(
-    namespace: Namespace, workers: Workers, keeper: str
+    namespace: Namespace, workers: Workers
 ) -> None:
-    """A keeper's command: once, wherever."""
     [pod] = workers(1, "busybox")
 
-    outcomes = asyncio.run(Sweep(namespace, pod, keeper).all())
+    outcomes = asyncio.run(Sweep(namespace, pod).all())
 
     wrong = [f"{each.case}: {problem}\n{each.log}" for each in outcomes for problem in each.problems()]
     assert wrong == []
@@ -68,9 +60,8 @@ def test_a_command_runs_once_or_not_at_all_wherever_its_connection_breaks(
 class Sweep:
     """A command for each place where a connection can break, and one that nobody answers at first."""
 
-    def __init__(self, namespace: Namespace, pod: str, keeper: str) -> None:
+    def __init__(self, namespace: Namespace, pod: str) -> None:
         self._namespace = namespace
-        self._keeper = keeper
         self._pod = pod
         self._server = server_address(namespace)
         self._waiting = asyncio.Semaphore(_WAITING_AT_ONCE)
@@ -82,13 +73,12 @@ class Sweep:
         assert proxy.first is not None
         places = all_places(proxy.first.records)
         cases: list[tuple[Break, ...]] = [(place,) for place in places]
-        if self._keeper == "on":
-            cases += lost_starts(proxy.first.records[Way.UP])
+        cases += lost_starts(proxy.first.records[Way.UP])
         names = [", then ".join(map(str, case)) for case in cases]
         codes |= zip(names, await asyncio.gather(*map(self._broken, cases, names)), strict=True)
         codes["refused"] = await self._refused()
         runs = await asyncio.to_thread(self._runs)
-        return [Outcome(case, code, self._log(case), runs[case], self._keeper) for case, code in codes.items()]
+        return [Outcome(case, code, self._log(case), runs[case], is_safe=True) for case, code in codes.items()]
 
     async def _broken(self, places: Sequence[Break], name: str) -> int | None:
         async with self._waiting if places[0].harm in (Harm.STALL, Harm.LATE) else self._working:
@@ -114,7 +104,7 @@ class Sweep:
         with (self._namespace.folder / case).open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *argv(self._pod, case, _RUNS),
-                env=environment(config, keeper=self._keeper),
+                env=environment(config),
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )

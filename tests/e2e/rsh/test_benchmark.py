@@ -26,7 +26,6 @@ def test_the_last_line_holds_all_figures(own_cluster: Ground) -> None:
         "cpu_ratio",
         "memory_ratio",
         "start_ratio",
-        "unheld_start_ratio",
         "held_memory_ratio",
         "more_processes",
         "stdout_ratio",

@@ -54,5 +54,5 @@ def test_the_time_counts_against_nobody_but_an_agent_that_is_frozen_alone(
 
     assert (ended.code, ended.output, ended.errors) == (0, b"1\n2\n3\n4\n", "")
     assert (given_up.code, given_up.output) == (250, b"saved\n")
-    line = f"the command in pod {left_alone} was ended there: nobody was connected to it for its lease of 1 s"
+    line = f"the command in pod {left_alone} was ended there: it had no connection for its lease of 1 s"
     assert line in given_up.errors

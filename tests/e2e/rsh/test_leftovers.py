@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from images import build
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from testbed.ground import Namespace
 from testbed.kube.wait import until
 from tests.e2e.rsh import agent, hard, jobworkers, launcher

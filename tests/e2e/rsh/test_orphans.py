@@ -24,12 +24,6 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
     [
         pytest.param(hard.SHORT_LEASE, hard.SHORT_LEASE_SECONDS + 5, id="after lease and grace"),
         pytest.param({"MPIRT_LEASE": "0", "MPIRT_GRACE": "1"}, 5, id="without a lease"),
-        pytest.param(
-            {"MPIRT_KEEPER": "off"},
-            5,
-            id="without a keeper",
-            marks=pytest.mark.full("unit/rsh/test_wrapper_in_shells: the end of the client"),
-        ),
     ],
 )
 def test_killing_the_agent_ends_the_command(
@@ -75,7 +69,6 @@ def test_a_signal_to_the_agent_reaches_the_command(
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 
 
-KILLED_FROM_OUTSIDE = "mpirt-rsh: something in pod {pod} ended the command from outside (code 137, signal 9)\n"
 KEEPER_GONE = (
     "mpirt-rsh: the keeper of the command in pod {pod} is gone: something has killed it, or its lease was over\n"
 )
@@ -84,21 +77,14 @@ KEEPER_GONE = (
 @promise(
     "A command that kills its keeper is ended with all that it started, and reported with 251.", of="mpirt-rsh"
 )
-@pytest.mark.parametrize(
-    ("keeper", "code", "line"),
-    [("on", 251, KEEPER_GONE), ("off", 128 + signal.SIGKILL, KILLED_FROM_OUTSIDE)],
-    ids=["keeper", "wrapper"],
-)
-def test_a_command_that_kills_who_holds_it_is_ended_and_told_of(
-    namespace: Namespace, workers: Workers, keeper: str, code: int, line: str
-) -> None:
+def test_a_command_that_kills_its_keeper_is_ended_and_reported(namespace: Namespace, workers: Workers) -> None:
     [pod] = workers(1, "busybox")
     command = f"sleep {hard.SECONDS} & kill -9 $PPID; exec sleep {hard.SECONDS}"
-    with agent.rsh(namespace, pod, command, env={"MPIRT_KEEPER": keeper}) as running:
+    with agent.rsh(namespace, pod, command) as running:
         began = Moment.now()
         ended = running.end(within=20, since=began)
 
-    assert (ended.code, ended.errors) == (code, line.format(pod=pod))
+    assert (ended.code, ended.errors) == (251, KEEPER_GONE.format(pod=pod))
     assert ended.seconds < 5
     until(lambda: not hard.is_running(namespace, pod), within=5, what="the command's end")
 

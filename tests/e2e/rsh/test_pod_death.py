@@ -38,12 +38,10 @@ class Case:
     env: tuple[tuple[str, str], ...] = ()
 
 
-# The command ends with its connection; with a keeper it goes on, see test_outages.py.
-BOUND = (("MPIRT_KEEPER", "off"),)
+# The command ends with its connection; with a lease it goes on, see test_outages.py.
+NO_LEASE = (("MPIRT_LEASE", "0"),)
 DIED = frozenset({ExitCode.CONTAINER_DIED})
-WHY_FULL = "the pod's own deaths are here with a keeper, too, and test_outages has what else happens"
-# The shell wrapper has only its exec's code, and no second connection.
-DIED_OR_KILLED = DIED | {137}
+WHY_FULL = "the pod's own deaths are here with a lease, too, and test_outages has what else happens"
 DELETED = frozenset({ExitCode.POD_DELETED})
 UNHEARD = frozenset({ExitCode.NODE_LOST, ExitCode.CONNECTION_LOST})
 # On v5 an API server tells a false success when it loses the kubelet; on v4 it tells nothing.
@@ -56,14 +54,6 @@ OF_THE_POD = [
     Case("OOM kill", deaths.run_out_of_memory, 3, DIED, "OOMKilled|container|ended"),
     Case("force delete", deaths.force_delete, 3, DELETED, "deleted"),
     Case(
-        "main process killed, without a keeper",
-        deaths.kill_main_process,
-        1,
-        DIED_OR_KILLED,
-        "container|ended",
-        env=BOUND,
-    ),
-    Case(
         "deleted, with a shared process namespace",
         deaths.delete_gracefully,
         5,
@@ -75,18 +65,32 @@ OF_THE_POD = [
 OF_THE_CLUSTER = [
     # MPIRT_NODE_PATIENCE is 20 s.
     Case("kubelet frozen", deaths.freeze_the_kubelet, 30, frozenset({ExitCode.NODE_LOST}), "node"),
-    Case("kubelet frozen, without a keeper", deaths.freeze_the_kubelet, 20, UNHEARD, "node|connection", env=BOUND),
-    Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
-    Case("containerd restarted", deaths.restart_containerd, 20, CUT_OFF, "connection|cut off|node", env=BOUND),
-    Case("API server killed", deaths.kill_the_api_server, 20, LOST, "connection", env=BOUND),
-    Case("API server restarted", deaths.restart_the_api_server, 20, LOST, "connection", env=BOUND),
-    Case("packets to the API server dropped", deaths.drop_the_packets, 20, LOST, "connection", env=BOUND),
+    Case(
+        "kubelet frozen, without a lease",
+        deaths.freeze_the_kubelet,
+        20,
+        UNHEARD,
+        "node|connection",
+        env=NO_LEASE,
+    ),
+    Case("kubelet restarted", deaths.restart_the_kubelet, 20, CUT_OFF, "connection|cut off|node", env=NO_LEASE),
+    Case(
+        "containerd restarted",
+        deaths.restart_containerd,
+        20,
+        CUT_OFF,
+        "connection|cut off|node",
+        env=NO_LEASE,
+    ),
+    Case("API server killed", deaths.kill_the_api_server, 20, LOST, "connection", env=NO_LEASE),
+    Case("API server restarted", deaths.restart_the_api_server, 20, LOST, "connection", env=NO_LEASE),
+    Case("packets to the API server dropped", deaths.drop_the_packets, 20, LOST, "connection", env=NO_LEASE),
 ]
 
 
 def parameters(cases: Sequence[Case]) -> list[Any]:
     return [
-        pytest.param(case, id=case.name, marks=[pytest.mark.full(WHY_FULL)] if case.env == BOUND else [])
+        pytest.param(case, id=case.name, marks=[pytest.mark.full(WHY_FULL)] if case.env == NO_LEASE else [])
         for case in cases
     ]
 
@@ -167,12 +171,11 @@ def test_a_graceful_deletion_gives_the_command_its_signal_and_does_not_wait_for_
     "A command in a pod that is deleted has the pod's grace period, and its last output arrives.", of="mpirt-rsh"
 )
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("keeper", ["on", "off"], ids=["keeper", "wrapper"])
 def test_a_deleted_pods_command_has_the_pods_grace_for_its_last_words(
-    namespace: Namespace, pod_fault: PodFaults, keeper: str
+    namespace: Namespace, pod_fault: PodFaults
 ) -> None:
     worker = start_worker(namespace, pod_fault, container=deaths.STUBBORN, terminationGracePeriodSeconds=30)
-    with agent.rsh(namespace, worker.pod, deaths.TAKES_ITS_TIME, env={"MPIRT_KEEPER": keeper}) as ours:
+    with agent.rsh(namespace, worker.pod, deaths.TAKES_ITS_TIME) as ours:
         settle(ours)
         deaths.delete_gracefully(worker)
         ended = ours.end(within=_PATIENCE)

@@ -3,7 +3,7 @@ A keeper works in pods that allow little: without libc, with nothing to write to
 /tmp that executes nothing, with a tiny /dev/shm, and all of that together.
 
 In a job's workers it always does, for it is mounted. Elsewhere it takes a folder that can be written and executed
-from; where there is none, a command runs all the same.
+from; where there is none, no command is started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
+from mpirt.errors import ExitCode
 from testbed.ground import Namespace
+from testbed.kube.wait import Moment
 from tests.e2e.rsh import agent, jobworkers
 from tests.e2e.rsh.proxy import Break, Harm, Proxy, Way, served
 from tests.e2e.rsh.starts import ENDS_WITHIN, kubeconfig_by_way_of, server_address
@@ -139,18 +141,21 @@ class TestOtherPods:
         assert "/mpirt-keeper-1-" in ended.parent
 
 
-@promise("Without a place for a keeper a command runs all the same.", of="mpirt-rsh")
+@promise("Without a place for a keeper no command is started: 252, with the remedy.", of="mpirt-rsh")
 @pytest.mark.parametrize("restriction", WHERE_IT_CANNOT, ids=lambda restriction: restriction.name)
-def test_without_a_place_for_a_keeper_the_command_runs_all_the_same(
+def test_without_a_place_for_a_keeper_no_command_is_started(
     namespace: Namespace, restriction: Restriction
 ) -> None:
     pod = restriction.plain_worker(namespace)
+    with agent.rsh(namespace, pod, "echo ran") as running:
+        began = Moment.now()
+        ended = running.end(within=20, since=began)
 
-    ended = run(namespace, pod)
-
-    assert ended.is_right
-    assert "keeper-1-" not in ended.parent
-    assert "no folder in the container takes a program and may execute it" in ended.log
+    assert (ended.code, ended.output) == (ExitCode.NO_SHELL, b"")
+    assert f"no keeper can hold the command in pod {pod}, so it is not started" in ended.errors
+    assert "mount an emptyDir at /tmp, without noexec, or the ConfigMap of an mpirt job" in ended.errors
+    # Of which the agent's start and an exec take a part.
+    assert ended.seconds < 3
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpirt import keeper
 from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Place
@@ -50,6 +51,7 @@ def test_without_it_jobs_run_and_that_is_reported_once(
 
     wait_until_made(server)
     assert files(server) == {}
-    missing = "keeper-1-amd64,keeper-1-arm64"
-    line = f'level=warning message="keeper not installed; workers run without it" missing={missing}'
+    missing = ",".join(keeper.file_name(one) for one in keeper.ARCHITECTURES)
+    said = "keeper not installed; in workers without a place for it no command can be started"
+    line = f'level=warning message="{said}" missing={missing}'
     assert controller.said().count(line) == 1

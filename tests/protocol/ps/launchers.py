@@ -83,7 +83,6 @@ class Launcher:
             "KUBECONFIG": str(server.kubeconfig(folder)),
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
-            "MPIRT_KEEPER": "off",
         }
 
     def start(self, *words: str, has_stdin: bool = False, **environ: str) -> Agent:

@@ -46,14 +46,13 @@ class TestHere:
         ]
         assert [line.split()[0] for line in lines[1:3]] == ["w-2", "w-10"]
         assert lines[1].endswith("exec sleep 60")
-        # Without a keeper nobody tells what it uses.
-        assert lines[1].split()[4:6] == ["-", "-"]
+        assert re.fullmatch(r"0\.\ds", lines[1].split()[4])
         assert lines[4].startswith(f"switchboard {launcher.board.process.pid}: 2 commands, 0 queued, watch: ")
         assert " s CPU, " in lines[4]
         assert err == ""
 
     def test_a_held_command_has_its_cpu_time_and_memory(self, launcher: Launcher, capsys: Say) -> None:
-        launcher.start("w-1", "exec sleep 60", MPIRT_KEEPER="on")
+        launcher.start("w-1", "exec sleep 60")
         launcher.until(lambda status: [one["processes"] for one in status["commands"]] == [1])
 
         assert main(["ps"]) == 0
@@ -70,7 +69,7 @@ class TestHere:
 
         assert main(["ps", "-o", "{pod} {state:>8} {held} {agent} {command}"]) == 0
 
-        assert capsys.readouterr().out == f"w-1  running no {os.getpid()} exec sleep 60\n"
+        assert capsys.readouterr().out == f"w-1  running yes {os.getpid()} exec sleep 60\n"
 
     def test_json(self, launcher: Launcher, capsys: Say) -> None:
         running(launcher, "w-1", "w-0")

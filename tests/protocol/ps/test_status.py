@@ -78,7 +78,7 @@ class TestACommand:
         assert (found["stdout"], found["stderr"], found["stdin"]) == (5, 3, 0)
         assert found["agent"] == os.getpid()
         assert abs(found["started"] + found["age"] - time.time()) < 5
-        assert (found["held"], found["generation"]) == (False, 0)
+        assert (found["held"], found["generation"]) == (True, 0)
         assert 0 <= found["silence"] < 10
         agent.until(lambda command: command.output == b"12345" and command.errors == b"123")
 
@@ -128,7 +128,7 @@ class TestACommand:
         assert 0 < launcher.viewer.status()["buffered"] < found["waiting"]
 
     def test_that_a_keeper_holds_and_whose_connection_is_lost(self, launcher: Launcher) -> None:
-        launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")
+        launcher.start("w-0", "sleep 60")
         assert launcher.command_when(lambda one: one["state"] == "running")["held"]
         launcher.server.always("exec", Status(503))
         launcher.server.wait_for_session().end(End.EOF)
@@ -140,7 +140,7 @@ class TestACommand:
         assert (found["cpu"], found["memory"], found["processes"]) == (None, None, None)
 
     def test_that_another_switchboard_has_taken_over(self, launcher: Launcher) -> None:
-        agent = launcher.start("w-0", "sleep 60", MPIRT_KEEPER="on")
+        agent = launcher.start("w-0", "sleep 60")
         agent.until(lambda command: bool(command.kept))
         launcher.command_when(lambda one: one["state"] == "running")
 

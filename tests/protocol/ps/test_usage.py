@@ -24,7 +24,7 @@ def usage(command: dict[str, Any]) -> tuple[object, object, object]:
 
 class TestACommand:
     def test_that_burns_cpu_and_holds_memory(self, launcher: Launcher) -> None:
-        launcher.start("w-0", BURNS, MPIRT_KEEPER="on")
+        launcher.start("w-0", BURNS)
         launcher.command_when(lambda one: one["stdout"] == 5)
 
         found = launcher.command_when(lambda one: one["cpu"] and one["cpu"] >= 0.48)
@@ -33,13 +33,8 @@ class TestACommand:
         assert 50 * MIB <= found["memory"] < 90 * MIB
         assert found["processes"] == 1
 
-    def test_that_is_bound_to_its_connection_is_not_known(self, launcher: Launcher) -> None:
-        launcher.start("w-0", "exec sleep 60", MPIRT_KEEPER="off")
-
-        assert usage(launcher.command_when(lambda one: one["state"] == "running")) == NOT_KNOWN
-
     def test_that_another_switchboard_has_taken_over(self, launcher: Launcher) -> None:
-        agent = launcher.start("w-0", "exec sleep 60", MPIRT_KEEPER="on")
+        agent = launcher.start("w-0", "exec sleep 60")
         agent.until(lambda command: bool(command.kept))
         launcher.command_when(lambda one: one["state"] == "running")
 
@@ -51,7 +46,7 @@ class TestACommand:
 class TestAKeeperThatDoesNotAnswer:
     def unheard(self, launcher: Launcher) -> dict[str, Any]:
         """The one command, whose keeper is not heard any more and has to be asked anew. What was known of it."""
-        launcher.start("w-0", "exec sleep 60", MPIRT_KEEPER="on")
+        launcher.start("w-0", "exec sleep 60")
         before: dict[str, Any] = launcher.command_when(lambda one: one["processes"] == 1)
         launcher.server.wait_for_session().end(End.HANG)
         # For a second all share an answer.

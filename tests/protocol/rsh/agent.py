@@ -49,7 +49,6 @@ def environment(folder: Path, more: Mapping[str, str] = NOTHING) -> dict[str, st
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "MPIRT_CONNECT_TIMEOUT": "20",
-        "MPIRT_KEEPER": "off",
         SWITCHBOARD: os.environ.get(SWITCHBOARD, "off"),
         **more,
     }

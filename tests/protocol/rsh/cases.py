@@ -50,6 +50,8 @@ class Case:
     """For how many seconds nobody reads its output."""
     act: Tell | None = None
     """What happens once its pod is watched."""
+    lease: str = "180"
+    """For how many seconds its keeper holds it without a connection."""
     terminate: bool = False
     """Whether it gets SIGTERM then, of its output but a line read."""
     slow: bool = False
@@ -110,9 +112,8 @@ def _play(case: Case, authority: Authority, folder: Path, setting: str) -> Outco
         case.tell(server)
         command = case.command.format(witness=ground.witness)
         source = subprocess.PIPE if case.stdin else subprocess.DEVNULL
-        agent = ground.start(
-            "w-0", command, stdin=source, env={"MPIRT_CONNECT_TIMEOUT": case.seconds, SWITCHBOARD: setting}
-        )
+        times = {"MPIRT_CONNECT_TIMEOUT": case.seconds, "MPIRT_LEASE": case.lease}
+        agent = ground.start("w-0", command, stdin=source, env={**times, SWITCHBOARD: setting})
         agent.feed(case.stdin)
         if case.terminate:
             agent.line()

@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+from tests.apiserver.channel import STDOUT
 from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
 from tests.apiserver.faults import (
@@ -168,7 +169,7 @@ ONE_AFTER_THE_OTHER = Case(
     "one after the other",
     lambda server: server.on(
         "exec", Status(503), Text(500, CREATED), Bare(403), Hangup(Then.RESET), Peer(ends_with(End.EOF)),
-        Shell(cut=Cut(b"HELLO", End.RESET)),
+        Shell(cut=Cut(b"KEEPER", End.RESET, STDOUT)),
     ),
     0, execs=7, slow=True,
 )

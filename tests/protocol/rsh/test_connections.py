@@ -1,8 +1,8 @@
 """
 What may become of an exec that was opened, before the command is started and after.
 
-Before GO a connection that ends, or says what it shouldn't, has started nothing. After it, each end has its code
-and one line, what was put out before is all there, and nothing is dialled again.
+Before GO a connection that ends, or says what it shouldn't, has started nothing. After it a keeper holds the
+command: a connection that is lost costs nothing, and what breaks the protocol has its code and one line.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from tests.apiserver.server import ApiServer
 from tests.apiserver.shell import Cut, End, Shell
 from tests.promises import promise
 from tests.protocol.rsh.cases import CameOf, Case, Tell, lasting
-from tests.protocol.rsh.peers import START, Wrapper, ends_with, nonce
+from tests.protocol.rsh.peers import Keeper, ended, ends_with, greeted, out
 
 NO_SHELL = internal_error('OCI runtime exec failed: exec: "/bin/sh": executable file not found in $PATH: unknown')
 NOT_FOUND = internal_error('unable to upgrade connection: container not found ("worker")')
 GARBAGE = b"\xff\xff\xff\xff"
-HOLDS = "printf out; echo ran >> {witness}; sleep 600"
+ENDS = "echo ran >> {witness}; printf out; exit 3"
+GONE = "the keeper of the command in pod w-0 is gone: something has killed it, or its lease was over"
 
 
 def opened(player: Peer | Shell) -> Tell:
@@ -35,22 +36,14 @@ def at_first(player: Peer | Shell) -> Tell:
     return lambda server: server.on("exec", player)
 
 
-def ends(*lines: bytes, output: bytes = b"", status: dict[str, object] | None = None) -> Tell:
-    """A wrapper that starts a command, says these lines on stderr and this on stdout; then the server's word."""
+def ends(*said: bytes, status: dict[str, object]) -> Tell:
+    """A keeper that starts a command and says these frames; then the server's word."""
 
-    def then(pod: Channel, opening: bytes) -> None:
-        if output:
-            pod.stdout(output.replace(b"%", opening))
-        if status is not None:
-            pod.status(status)
+    def then(pod: Channel) -> None:
+        pod.status(status)
         pod.close()
 
-    return opened(Peer(Wrapper(b"%" + START + b"\n", *lines, then=then)))
-
-
-def hello_late(pod: Channel) -> None:
-    nonce(pod)
-    pod.connection.hang()
+    return opened(Peer(Keeper(*said, then=then)))
 
 
 def status_first(status: object) -> Callable[[Channel], None]:
@@ -63,45 +56,37 @@ def status_first(status: object) -> Callable[[Channel], None]:
 
 
 def another_nonce(pod: Channel) -> None:
-    nonce(pod)
-    pod.stderr(b"\x01mpirt-0123456789abcdef HELLO\n")
+    greeted(pod)
+    pod.stdout(b"\x01mpirt-0123456789abcdef KEEPER 1 4000\n")
     pod.connection.hang()
 
 
-def starts_before_go(pod: Channel) -> None:
-    opening = b"\x01mpirt-" + nonce(pod) + b" "
-    pod.stderr(opening + START + b"\n")
-    pod.connection.hang()
+def says(word: bytes) -> Callable[[Channel], None]:
+    def play(pod: Channel) -> None:
+        _, opening = greeted(pod)
+        pod.stdout(opening + word + b"\n")
+        pod.connection.hang()
+
+    return play
 
 
-def on_channel_9(pod: Channel, opening: bytes) -> None:
+def on_channel_9(pod: Channel) -> None:
     pod.raw(frame(BINARY, b"\x09what"))
-    pod.stdout(b"out" + opening + b"END\n")
-    pod.stderr(opening + b"EXIT 3\n")
+    pod.stdout(out(b"out") + ended(3, stdout=3))
     pod.status(exit_status(3))
     pod.close()
 
 
-def garbage_at_once(pod: Channel, opening: bytes) -> None:
-    pod.raw(message(STDOUT, b"out") + GARBAGE)
+def garbage_at_once(pod: Channel) -> None:
+    pod.raw(message(STDOUT, out(b"out")) + GARBAGE)
 
 
-def a_bad_marker(pod: Channel, opening: bytes) -> None:
-    pod.stdout(b"out" + opening + b"WHAT\n")
-
-
-def a_ping(pod: Channel, opening: bytes) -> None:
+def a_ping(pod: Channel) -> None:
     pod.ping(b"there?")
     while not (pongs := [found.payload for found in pod.received if found.opcode == PONG]):
         pod.drain()
-    pod.stdout(pongs[0] + opening + b"END\n")
+    pod.stdout(out(pongs[0]) + ended(3, stdout=len(pongs[0])))
     pod.status(exit_status(3))
-    pod.close()
-
-
-def half_a_status(pod: Channel, opening: bytes) -> None:
-    pod.stdout(b"out")
-    pod.status(b'{"status":"Suc')
     pod.close()
 
 
@@ -113,100 +98,89 @@ def with_v5_alone(tell: Tell) -> Tell:
     return both
 
 
+def lost(name: str, end: End) -> Case:
+    """The connection ends right before the command's output, which comes on another one."""
+    player = Shell(cut=Cut(b"out", end, STDOUT))
+    return Case(name, at_first(player), 3, output=b"out", execs=2, runs=1, command=ENDS)
+
+
 # fmt: off
 BEFORE_GO = [
-    lasting("closed before HELLO", opened(Peer(ends_with(End.EOF))), 244,
+    lasting("closed before an answer", opened(Peer(ends_with(End.EOF))), 244,
             ("pod w-0 ended before its shell said a word", "closed the connection without a word")),
-    lasting("close frame before HELLO", opened(Peer(ends_with(End.CLOSE))), 244,
+    lasting("close frame before an answer", opened(Peer(ends_with(End.CLOSE))), 244,
             ("pod w-0 ended before its shell said a word", "the server closed it (1000)")),
-    lasting("reset before HELLO", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word")),
-    lasting("garbage before HELLO", opened(Peer(ends_with(End.GARBAGE))), 244,
+    lasting("reset before an answer", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word")),
+    lasting("garbage before an answer", opened(Peer(ends_with(End.GARBAGE))), 244,
             ("pod w-0", "a WebSocket frame that can't be")),
-    lasting("half-open before HELLO", opened(Peer(ends_with(End.HANG))), 244,
+    lasting("half-open before an answer", opened(Peer(ends_with(End.HANG))), 244,
             ("no shell in pod w-0 answered",), execs=1),
-    Case("no shell before HELLO", opened(Peer(status_first(NO_SHELL))), 252,
+    Case("no shell", opened(Peer(status_first(NO_SHELL))), 252,
          ("pod w-0", "executable file not found", "mpirt needs a /bin/sh in the worker's image")),
-    Case("127 before HELLO", opened(Peer(status_first(exit_status(127)))), 252, ("no shell", "pod w-0")),
-    lasting("1 before HELLO", opened(Shell(sh="/bin/false")), 244,
+    Case("127 before an answer", opened(Peer(status_first(exit_status(127)))), 252, ("no shell", "pod w-0")),
+    lasting("1 before an answer", opened(Shell(sh="/bin/false")), 244,
             ("the shell in pod w-0 ended before it said a word (code 1)",)),
-    lasting("success before HELLO", opened(Shell(sh="/bin/true")), 244, ("pod w-0", "said a word")),
-    lasting("no container before HELLO", opened(Peer(status_first(NOT_FOUND))), 243,
+    lasting("success before an answer", opened(Shell(sh="/bin/true")), 244, ("pod w-0", "said a word")),
+    lasting("no container before an answer", opened(Peer(status_first(NOT_FOUND))), 243,
             ("pod w-0", "container not found")),
-    lasting("another session's HELLO", opened(Peer(another_nonce)), 244,
+    lasting("another session's answer", opened(Peer(another_nonce)), 244,
             ("no shell in pod w-0 answered",), execs=1),
-    Case("START before GO", opened(Peer(starts_before_go)), 245, ("pod w-0",)),
+    Case("an answer that is none", opened(Peer(says(b"START"))), 245, ("invalid answer from the shell",)),
+    Case("a keeper that speaks other frames", opened(Peer(says(b"KEEPER 2 4000"))), 245,
+         ("invalid answer from the shell",)),
 ]
 
 GOES = [
-    Case("closed before HELLO once", at_first(Peer(ends_with(End.EOF))), 0),
-    Case("reset before HELLO once", at_first(Peer(ends_with(End.RESET))), 0),
-    Case("garbage before HELLO once", at_first(Peer(ends_with(End.GARBAGE))), 0),
-    Case("no container before HELLO once", at_first(Peer(status_first(NOT_FOUND))), 0),
-    Case("cut at HELLO once", at_first(Shell(cut=Cut(b"HELLO", End.EOF))), 0),
-    Case("reset at HELLO once", at_first(Shell(cut=Cut(b"HELLO", End.RESET))), 0),
+    Case("closed before an answer once", at_first(Peer(ends_with(End.EOF))), 0),
+    Case("reset before an answer once", at_first(Peer(ends_with(End.RESET))), 0),
+    Case("garbage before an answer once", at_first(Peer(ends_with(End.GARBAGE))), 0),
+    Case("no container before an answer once", at_first(Peer(status_first(NOT_FOUND))), 0),
+    Case("cut at the keeper's line once", at_first(Shell(cut=Cut(b"KEEPER", End.EOF, STDOUT))), 0),
+    Case("reset at the keeper's line once", at_first(Shell(cut=Cut(b"KEEPER", End.RESET, STDOUT))), 0),
 ]
 
 AFTER_GO = [
-    # the command runs when it happens
-    Case("a close frame", opened(Shell(cut=Cut(b"out", End.CLOSE, STDOUT, after=True))), 250,
-         ("the connection to pod w-0 was lost", "the server closed it (1000)"), b"out", runs=None, command=HOLDS),
-    Case("no close frame", opened(Shell(cut=Cut(b"out", End.EOF, STDOUT, after=True))), 250,
-         ("the connection to pod w-0 was lost", "without a word"), b"out", runs=None, command=HOLDS),
-    Case("a reset", opened(Shell(cut=Cut(b"out", End.RESET, STDOUT, after=True))), 250,
-         ("the connection to pod w-0 was lost",), b"out", runs=None, command=HOLDS),
-    Case("garbage", opened(Shell(cut=Cut(b"out", End.GARBAGE, STDOUT, after=True))), 250,
-         ("the connection to pod w-0 was lost", "a WebSocket frame that can't be"), b"out", runs=None,
-         command=HOLDS),
-    Case("a channel that nobody has", opened(Peer(Wrapper(b"%" + START + b"\n", then=on_channel_9))), 3,
-         output=b"out"),
-    Case("cut at START", opened(Shell(cut=Cut(b"START", End.EOF))), 250,
-         ("the connection to pod w-0 was lost",), command="sleep 600"),
-    Case("half a status", opened(Peer(Wrapper(b"%" + START + b"\n", then=half_a_status))), 250,
-         ("pod w-0", "in the middle of a status (14 bytes)"), b"out"),
+    # the connection ends while the keeper has more to say
+    lost("a close frame", End.CLOSE),
+    lost("no close frame", End.EOF),
+    lost("a reset", End.RESET),
+    lost("garbage", End.GARBAGE),
+    # the keeper's session is gone then
+    Case("a success without EXIT", ends(out(b"out"), status=dict(SUCCESS)), 251, (GONE,), b"out", execs=2),
+    Case("a code without EXIT", ends(out(b"out"), status=dict(exit_status(137))), 137,
+         ("something in pod w-0 ended the command from outside (code 137, signal 9)",), b"out", execs=2,
+         slow=True),
+    Case("a failure without EXIT", ends(out(b"out"), status=dict(internal_error("the node is gone"))), 251,
+         (GONE,), b"out", execs=2),
     # its end
     Case("no status", opened(Shell(status=b"")), 0, output=b"out", runs=1),
     Case("no status and no close frame", opened(Shell(status=b"", end=End.EOF)), 0, output=b"out", runs=1),
     Case("no status and a reset", opened(Shell(status=b"", end=End.RESET)), 0, output=b"out", runs=1),
     Case("no status and garbage", opened(Shell(status=b"", end=End.GARBAGE)), 0, output=b"out", runs=1),
     Case("no status and no end", opened(Shell(status=b"", end=End.HANG)), 0, output=b"out", runs=1),
-    Case("neither status nor EXIT", opened(Shell(status=b"", cut=Cut(b"EXIT", End.CLOSE))), 250,
-         ("the connection to pod w-0 was lost",), runs=1, output=b"out"),
-    Case("a false success", ends(status=dict(SUCCESS), output=b"out"), 251,
-         ("pod w-0", "the server reports success, the command itself nothing"), b"out"),
-    Case("a success that contradicts", opened(Shell(status=SUCCESS)), 251,
-         ("pod w-0", "the command in pod w-0 reports code 3, the server 0"), b"out", runs=1,
-         command="echo ran >> {witness}; printf out; exit 3"),
-    Case("a code that contradicts", opened(Shell(status=exit_status(5))), 251,
-         ("pod w-0", "the command in pod w-0 reports code 3, the server 5"), b"out", runs=1,
-         command="echo ran >> {witness}; printf out; exit 3"),
-    Case("a code without EXIT", ends(output=b"out", status=dict(exit_status(137))), 137,
-         ("something in pod w-0 ended the command from outside (code 137, signal 9)",), b"out"),
-    Case("a failure without EXIT", ends(output=b"out", status=dict(internal_error("the node is gone"))), 250,
-         ("the command in pod w-0 was cut off", "the node is gone"), b"out"),
-    Case("a status that is none", opened(Shell(status=b'{"status":"Maybe"}')), 245,
-         ("neither Success nor Failure",), b"out", runs=1),
-    Case("lost output", ends(b"%EXIT 0\n", output=b"out", status=dict(SUCCESS)), 251,
-         ("the command in pod w-0 ended with code 0, but not all of its output came",), b"out"),
-    Case("EXIT twice", ends(b"%EXIT 0\n", b"%EXIT 0\n"), 245, ("which can't be in the state",)),
-    Case("EXIT 256", ends(b"%EXIT 256\n"), 245, ("which is no marker",)),
-    Case("everything twice", opened(Shell(repeat=True)), 245, ("pod w-0",), runs=None),
+    Case("a success that contradicts", opened(Shell(status=SUCCESS)), 3, output=b"out", runs=1, command=ENDS),
+    Case("a code that contradicts", opened(Shell(status=exit_status(5))), 3, output=b"out", runs=1, command=ENDS),
+    # what breaks the protocol
+    Case("a frame that is none", opened(Peer(Keeper(bytes(16)))), 245, ("invalid frame header from the keeper",)),
+    Case("lost output", opened(Peer(Keeper(out(b"out"), ended(0, stdout=4)))), 245, ("4 and 0 bytes",), b"out"),
+    Case("everything twice", opened(Shell(repeat=True)), 245, ("invalid frame header from the keeper",),
+         runs=None),
     # not as it was, but not wrong
+    Case("a channel that nobody has", opened(Peer(Keeper(then=on_channel_9))), 3, output=b"out"),
     Case("byte by byte", opened(Shell(split=1)), 0, output=b"out", runs=1),
     Case("in three bytes", opened(Shell(split=3)), 0, output=b"out", runs=1),
     Case("in fragments", opened(Shell(fragment=True)), 0, output=b"out", runs=1),
     Case("bytes in fragments", opened(Shell(split=1, fragment=True)), 0, output=b"out", runs=1),
     Case("v5", with_v5_alone(opened(Shell())), 0, output=b"out", runs=1, execs=2),
     Case("v5 byte by byte", with_v5_alone(opened(Shell(split=1))), 0, output=b"out", runs=1, execs=2),
-    Case("a server that pings", opened(Peer(Wrapper(b"%" + START + b"\n", b"%EXIT 3\n", then=a_ping))), 3,
-         output=b"there?"),
+    Case("a server that pings", opened(Peer(Keeper(then=a_ping))), 3, output=b"there?"),
 ]
 
 # What stands before the offence in the same frame or record is not shown yet.
 WITH_OUTPUT_BEFORE = [
-    Case("garbage in the same breath", opened(Peer(Wrapper(b"%" + START + b"\n", then=garbage_at_once))), 250,
-         ("a WebSocket frame that can't be",), b"out"),
-    Case("a marker that is none", opened(Peer(Wrapper(b"%" + START + b"\n", then=a_bad_marker))), 245,
-         ("which is no marker",), b"out"),
+    Case("garbage in the same breath", opened(Peer(Keeper(then=garbage_at_once))), 251, (GONE,), b"out", execs=2),
+    Case("a frame that is none in the same breath", opened(Peer(Keeper(out(b"out") + bytes(16)))), 245,
+         ("invalid frame header from the keeper",), b"out"),
 ]
 
 # fmt: on
@@ -236,7 +210,7 @@ def test_what_ends_before_go_is_begun_again(case: Case, came_of: CameOf) -> None
     no_cluster="a real API server keeps the protocol",
 )
 @pytest.mark.parametrize("case", AFTER_GO, ids=str)
-def test_after_go_each_end_has_its_code_and_nothing_is_dialled_again(case: Case, came_of: CameOf) -> None:
+def test_after_go_each_end_has_its_code_and_the_command_ran_once_at_most(case: Case, came_of: CameOf) -> None:
     outcome = came_of(case)
 
     said = outcome.ended.line if case.says else outcome.ended.errors

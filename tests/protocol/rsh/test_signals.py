@@ -43,7 +43,7 @@ class TestASignal:
         assert agent.wait().code == 128 + number
 
     def test_ends_the_command(self, ground: Ground, number: signal.Signals) -> None:
-        agent = ground.start("w-0", "echo runs; sleep 600 & sleep 600")
+        agent = ground.start("w-0", "(sleep 600 &); echo runs; exec sleep 600")
         running = ground.server.wait_for_session()
         agent.line()
 
@@ -55,10 +55,6 @@ class TestASignal:
         assert ended.lines == []
 
 
-@pytest.mark.full(
-    "A wrapper on a busy machine may report KILL later than the agent waits for it, 1.5 s. "
-    "test_session.py has test_a_second_one_leaves_no_grace, test_wrapper_in_shells.py test_kill_leaves_nothing."
-)
 def test_a_second_signal_gives_the_command_no_grace(ground: Ground) -> None:
     agent = ground.start("w-0", "trap 'echo no' TERM; echo runs; while :; do sleep 600; done")
     running = ground.server.wait_for_session()
@@ -98,7 +94,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(ground: Ground, nu
 
 
 def test_an_agent_that_is_killed_leaves_no_command_behind(ground: Ground) -> None:
-    agent = ground.start("w-0", "echo runs; sleep 600 & sleep 600")
+    agent = ground.start("w-0", "echo runs; sleep 600 & sleep 600", env={"MPIRT_LEASE": "1"})
     running = ground.server.wait_for_session()
     agent.line()
 

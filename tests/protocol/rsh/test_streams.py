@@ -8,11 +8,11 @@ import threading
 import time
 from pathlib import Path
 
-from tests.apiserver.channel import STDERR, Channel
+from tests.apiserver.channel import STDOUT, Channel
 from tests.apiserver.peer import Peer
 from tests.apiserver.shell import Cut, End, Shell
 from tests.protocol.rsh.agent import PATIENCE, Agent, Ground, closing
-from tests.protocol.rsh.peers import START, Wrapper
+from tests.protocol.rsh.peers import Keeper, out
 
 MIB = 1 << 20
 MOST_MEMORY = 40 * 1024
@@ -46,9 +46,9 @@ def is_asleep(agent: Agent) -> bool:
     return cpu(agent) == before
 
 
-def says_much_and_resets(pod: Channel, opening: bytes) -> None:
-    for _ in range(32):
-        pod.stdout(bytes(16 * 1024))
+def says_much_and_resets(pod: Channel) -> None:
+    for number in range(32):
+        pod.stdout(out(bytes(16 * 1024), at=number * 16 * 1024))
     pod.connection.reset()
 
 
@@ -91,10 +91,10 @@ class TestOutput:
         assert ended.code == 0
         assert (tmp_path / "out").read_text().splitlines() == [str(number) for number in range(1, 100001)]
 
-    def test_that_looks_like_the_beginning_of_a_marker_is_shown_all_the_same(self, ground: Ground) -> None:
-        ended = ground.run("w-0", r"printf 'a\001mpirt-'; printf '\001mpirt-0123 EXIT 0\n' >&2; exit 4")
+    def test_that_looks_like_an_answer_of_a_keeper_is_shown_all_the_same(self, ground: Ground) -> None:
+        ended = ground.run("w-0", r"printf 'a\001mpirt-'; printf '\001mpirt-0123 GONE 0\n' >&2; exit 4")
 
-        assert (ended.code, ended.output, ended.errors) == (4, b"a\x01mpirt-", "\x01mpirt-0123 EXIT 0\n")
+        assert (ended.code, ended.output, ended.errors) == (4, b"a\x01mpirt-", "\x01mpirt-0123 GONE 0\n")
 
     def test_on_a_full_disk_is_named(self, ground: Ground) -> None:
         with Path("/dev/full").open("wb") as full:
@@ -148,7 +148,7 @@ class TestOutput:
         assert (ended.code, ended.output) == (3, b"out\n")
 
     def test_that_nobody_reads_costs_nothing_though_the_peer_is_lost(self, ground: Ground) -> None:
-        ground.server.on("exec", Peer(Wrapper(b"%" + START + b"\n", then=says_much_and_resets)))
+        ground.server.on("exec", Peer(Keeper(then=says_much_and_resets)))
         agent = ground.start("w-0", "x")
         assert agent.process.stdout is not None
         begin = agent.process.stdout.read(1)
@@ -156,13 +156,13 @@ class TestOutput:
         wait_until(lambda: is_asleep(agent))
 
         ended = agent.wait()
-        assert (ended.code, begin + ended.output[:9]) == (250, bytes(10))
-        assert "the connection to pod w-0 was lost" in ended.line
+        assert (ended.code, begin + ended.output[:9]) == (251, bytes(10))
+        assert "the keeper of the command in pod w-0 is gone" in ended.line
 
     def test_a_line_of_ours_begins_a_line(self, ground: Ground) -> None:
-        ground.server.on("exec", Shell(cut=Cut(b"half", End.EOF, STDERR, after=True)))
+        ground.server.on("exec", Shell(cut=Cut(b"half", End.EOF, STDOUT, after=True)))
 
-        ended = ground.run("w-0", "printf half >&2; sleep 60")
+        ended = ground.run("w-0", "printf half >&2; sleep 60", env={"MPIRT_LEASE": "0"})
 
         assert ended.errors.startswith("half\nmpirt-rsh: ")
         assert "pod w-0" in ended.line

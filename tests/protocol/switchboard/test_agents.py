@@ -8,8 +8,6 @@ import threading
 import uuid
 from pathlib import Path
 
-import pytest
-
 from tests.apiserver.server import Gated
 from tests.apiserver.shell import End
 from tests.protocol.switchboard.agents import PATIENCE
@@ -42,21 +40,20 @@ def wait_for(marker: str, *, there: bool, seconds: float = PATIENCE) -> None:
     raise AssertionError(running(marker))
 
 
-def begun(yard: Yard, keeper: str) -> tuple[subprocess.Popen[bytes], str]:
+def begun(yard: Yard) -> tuple[subprocess.Popen[bytes], str]:
     """An agent whose command runs, with a child that is deaf to TERM, and a word that its processes have."""
     marker = f"marker-{uuid.uuid4().hex}"
     script = f"echo begun; (trap '' TERM; sh -c 'trap \"\" TERM; sleep 600; : {marker}'); : {marker}"
-    process = yard.real("w-0", script, env={"MPIRT_KEEPER": keeper})
+    process = yard.real("w-0", script)
     assert process.stdout is not None
     assert process.stdout.readline() == b"begun\n"
     wait_for(f": {marker}", there=True)
     return process, marker
 
 
-@pytest.mark.parametrize("keeper", ["on", "off"], ids=["held", "bound"])
-def test_the_command_of_an_agent_that_was_killed_ends_with_all_its_processes(yard: Yard, keeper: str) -> None:
+def test_the_command_of_an_agent_that_was_killed_ends_with_all_its_processes(yard: Yard) -> None:
     yard.begin()
-    process, marker = begun(yard, keeper)
+    process, marker = begun(yard)
     process.kill()
 
     wait_for(marker, there=False, seconds=SECONDS)
@@ -113,7 +110,7 @@ def test_a_daemon_that_cleans_up_when_its_launcher_has_ended_is_not_killed(yard:
 
 def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> None:
     yard.begin()
-    process, marker = begun(yard, "on")
+    process, marker = begun(yard)
     gate = threading.Event()
     yard.server.on("exec", Gated(gate))
     yard.server.wait_for_session().end(End.RESET)
@@ -124,15 +121,14 @@ def test_a_command_that_is_detached_ends_when_it_is_found_again(yard: Yard) -> N
     wait_for(marker, there=False, seconds=SECONDS)
 
 
-@pytest.mark.parametrize("keeper", ["on", "off"], ids=["held", "bound"])
-def test_a_command_that_waits_for_its_turn_is_never_started(yard: Yard, keeper: str) -> None:
+def test_a_command_that_waits_for_its_turn_is_never_started(yard: Yard) -> None:
     yard.begin()
     gate = threading.Event()
     yard.server.always("exec", Gated(gate))
     lives = [yard.live("exit 3") for _ in range(32)]
     yard.server.wait_for("exec", 32)
     witness = yard.folder / "witness"
-    agent = yard.agent(f"echo ran >> {witness}", MPIRT_KEEPER=keeper)
+    agent = yard.agent(f"echo ran >> {witness}")
     last = yard.live("exit 4")
     agent.close()
     gate.set()

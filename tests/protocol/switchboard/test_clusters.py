@@ -179,13 +179,12 @@ def test_a_plugin_of_one_agent_is_not_asked_for_another(yard: Yard) -> None:
     assert yard.agent("exit 3", PROFILE="bad", **settings).end().code == 241
 
 
-@pytest.mark.parametrize("keeper", ["on", "off"])
-def test_a_pod_that_is_replaced_in_a_commands_first_second_was_deleted(yard: Yard, keeper: str) -> None:
+def test_a_pod_that_is_replaced_in_a_commands_first_second_was_deleted(yard: Yard) -> None:
     yard.begin()
     yard.agent("echo up; sleep 60").until(lambda command: command.output == b"up\n")
     # The second one comes when the watch has begun: no news of the pod is older than it.
     all_are_watched(yard, 1)
-    agent = yard.agent("echo up; sleep 60", MPIRT_KEEPER=keeper)
+    agent = yard.agent("echo up; sleep 60")
     agent.until(lambda command: b"\n" in command.output)
     # The connection stands. If it ended at the same moment, its end might be heard of before the pod's.
     yard.server.world.put(pod("w-0", uid="another"))

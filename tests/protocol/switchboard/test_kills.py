@@ -170,29 +170,16 @@ class TestAtEveryStage:
         assert "kubeconfig" in command.said[0]
 
 
-class TestWithoutAKeeper:
-    def test_the_command_ends_with_its_switchboard(self, yard: Yard) -> None:
-        yard.begin()
-        life = yard.live("echo begun; sleep 600", MPIRT_KEEPER="off")
-        life.until(lambda command: bool(command.output))
-        yard.begin()
+def test_a_command_that_was_not_started_runs_by_the_next_switchboard(yard: Yard) -> None:
+    yard.begin()
+    gate = threading.Event()
+    yard.server.on("exec", Gated(gate))
+    life = yard.live("echo out; exit 3")
+    yard.server.wait_for("exec")
+    yard.begin()
+    gate.set()
 
-        command = life.end()
-        assert (command.code, command.said) == (
-            250,
-            ["the command in pod w-0 ended with its connection: the process that had it was killed"],
-        )
-
-    def test_one_that_was_not_started_runs(self, yard: Yard) -> None:
-        yard.begin()
-        gate = threading.Event()
-        yard.server.on("exec", Gated(gate))
-        life = yard.live("echo out; exit 3", MPIRT_KEEPER="off")
-        yard.server.wait_for("exec")
-        yard.begin()
-        gate.set()
-
-        assert (life.end().code, bytes(life.command.output)) == (3, b"out\n")
+    assert (life.end().code, bytes(life.command.output)) == (3, b"out\n")
 
 
 def kill_board(yard: Yard) -> int:

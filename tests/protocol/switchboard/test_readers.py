@@ -63,13 +63,12 @@ def median_echo(agent: Agent, times: int = 50) -> float:
     return statistics.median(took)
 
 
-@pytest.mark.parametrize("keeper", ["on", "off"], ids=["held", "bound"])
-def test_others_go_on_while_one_is_stuck(yard: Yard, keeper: str) -> None:
+def test_others_go_on_while_one_is_stuck(yard: Yard) -> None:
     yard.begin()
     echo = yard.agent("cat", has_stdin=True)
     echo.until(lambda command: command.room > 0)
     before = median_echo(echo)
-    agents = [yard.agent("yes", MPIRT_KEEPER=keeper) for _ in range(4)]
+    agents = [yard.agent("yes") for _ in range(4)]
     for agent in agents:
         stuck(agent)
     settled(yard.board)

@@ -70,7 +70,6 @@ class Yard:
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "KUBECONFIG": self.kubeconfig,
-            "MPIRT_KEEPER": "on",
             **more,
         }
 

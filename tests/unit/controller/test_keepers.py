@@ -6,7 +6,7 @@ import copy
 import shutil
 import subprocess
 import sys
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +20,15 @@ from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.monitoring.logs import Value
 from mpirt.controller.observed.observe import read_live, slim
-from mpirt.rsh.protocol.greeting import Keepers, greeting
+from mpirt.rsh.protocol.entrance import Keepers, greeting
 from tests.unit.controller.jobs import SETTINGS, Body, mpi_job, parsed
 from tests.unit.controller.world import World, writes
 from tests.unit.layers import PROJECT
 
 KEEPERS = {"keeper-1-amd64": "f0VMRg==", "keeper-1-arm64": "f0VMRgE="}
+INSTALLED = [keeper.file_name(one) for one in keeper.ARCHITECTURES]
+# Of all data and binaryData of an object, as the API server counts it.
+LARGEST_CONFIG_MAP = 1024 * 1024
 WITH = replace(SETTINGS, keepers=KEEPERS)
 
 
@@ -54,7 +57,7 @@ def started(**job: object) -> World:
 
 class TestWhatIsInstalled:
     def test_is_read_once_for_all_jobs_in_the_form_of_a_config_map(self) -> None:
-        programs = {name: (PROJECT / "mpirt/keeper" / name).read_bytes() for name in KEEPERS}
+        programs = {name: (PROJECT / "mpirt/keeper" / name).read_bytes() for name in INSTALLED}
 
         assert keeper_files() == {name: b64encode(text).decode() for name, text in programs.items()}
 
@@ -75,16 +78,16 @@ class TestWhatIsInstalled:
 
         report_missing({}, log)
 
-        missing = {"missing": "keeper-1-amd64,keeper-1-arm64"}
-        assert log.lines == [("warning", "keeper not installed; workers run without it", missing)]
+        missing = {"missing": ",".join(INSTALLED)}
+        line = "keeper not installed; in workers without a place for it no command can be started"
+        assert log.lines == [("warning", line, missing)]
 
     def test_a_whole_installation_is_no_news(self) -> None:
         log = Lines()
 
-        report_missing(KEEPERS, log)
+        report_missing(keeper_files(), log)
 
         assert log.lines == []
-        assert [keeper.file_name(one) for one in keeper.ARCHITECTURES] == list(KEEPERS)
 
 
 class TestTheConfigMap:
@@ -93,6 +96,13 @@ class TestTheConfigMap:
 
         assert made["binaryData"] == KEEPERS
         assert made["data"] == config_map(parsed(), {})["data"]
+
+    def test_of_the_largest_job_has_room_for_all_of_them(self) -> None:
+        made = config_map(parsed(replicas=5000), keeper_files())
+
+        sizes = [len(text) for text in made["data"].values()]
+        sizes += [len(b64decode(text)) for text in made["binaryData"].values()]
+        assert sum(sizes) < LARGEST_CONFIG_MAP
 
     def test_without_them_has_no_such_section(self) -> None:
         assert "binaryData" not in config_map(parsed(), {})

@@ -20,7 +20,6 @@ PLAN = Plan(
     padding=0,
     stdin=1000,
     code=0,
-    by_keeper=True,
     broken=None,
     death=None,
     dies=1.0,
@@ -37,16 +36,13 @@ DELETED = replace(
     is_dead=True,
     is_replaced=True,
 )
-CUT_OFF = replace(
-    GOOD, plan=replace(PLAN, by_keeper=False), code=ExitCode.CONNECTION_LOST, output=b"7 1", errors="lost"
-)
 
 
 def test_the_whole_output_is_what_the_command_writes() -> None:
     assert judging.expected(PLAN, "7") == WHOLE
 
 
-@pytest.mark.parametrize("end", [GOOD, DELETED, CUT_OFF], ids=["its own", "a death", "cut off without a keeper"])
+@pytest.mark.parametrize("end", [GOOD, DELETED], ids=["its own", "a death"])
 def test_ends_that_are_right(end: End) -> None:
     assert list(judging.problems(end)) == []
 
@@ -67,8 +63,6 @@ def test_ends_that_are_right(end: End) -> None:
         (replace(DELETED, code=0), "code 0"),
         (replace(DELETED, is_dead=False), "code 246"),
         (replace(DELETED, runs=1), "in another pod"),
-        (replace(CUT_OFF, errors=""), "code 250"),
-        (replace(CUT_OFF, code=0), "code 0"),
     ],
 )
 def test_ends_that_are_wrong(end: End, says: str) -> None:
@@ -86,15 +80,13 @@ def test_rounds_have_everything_in_them() -> None:
 
     assert {outage.weather for each in rounds for outage in each.outages} == set(schedules.Weather)
     assert {plan.death for plan in plans} == {None, *Death}
-    assert {plan.by_keeper for plan in plans} == {True, False}
     assert {plan.broken is None for plan in plans} == {True, False}
 
 
 def test_what_became_of_commands_is_counted() -> None:
-    rows = judging.summary([GOOD, GOOD, DELETED, CUT_OFF])
+    rows = judging.summary([GOOD, GOOD, DELETED])
 
     assert rows[1:] == [
-        ["keeper", "nothing", "2", "its own end: 2"],
-        ["keeper", "pod deleted", "1", "code 246: 1"],
-        ["wrapper", "nothing", "1", "code 250: 1"],
+        ["nothing", "2", "its own end: 2"],
+        ["pod deleted", "1", "code 246: 1"],
     ]

@@ -8,7 +8,14 @@ import struct
 from dataclasses import dataclass
 
 # How ELF, uname and QEMU call the processors.
-MACHINES = {"amd64": (62, "x86_64"), "arm64": (183, "aarch64")}
+MACHINES = {
+    "amd64": (62, "x86_64"),
+    "arm64": (183, "aarch64"),
+    "ppc64le": (21, "ppc64le"),
+    "riscv64": (243, "riscv64"),
+    "s390x": (22, "s390x"),
+}
+_ORDERS = {b"\x7fELF\x02\x01": "<", b"\x7fELF\x02\x02": ">"}
 
 PT_LOAD, PT_INTERP, PT_GNU_STACK = 1, 3, 0x6474E551
 EXECUTABLE, WRITABLE = 1, 2
@@ -29,10 +36,12 @@ class Elf:
 
     @classmethod
     def read(cls, data: bytes) -> Elf:
-        """Of 64 bits, little endian: other programs are refused."""
-        assert data[:6] == b"\x7fELF\x02\x01", "run: make programs"
-        machine, table, size, count = *struct.unpack_from("<18xH", data), *struct.unpack_from("<32xQ14xHH", data)
-        found = (struct.unpack_from("<II", data, table + size * index) for index in range(count))
+        """Of 64 bits, little or big endian: other programs are refused."""
+        order = _ORDERS.get(data[:6])
+        assert order, "run: make programs"
+        [machine] = struct.unpack_from(f"{order}18xH", data)
+        table, size, count = struct.unpack_from(f"{order}32xQ14xHH", data)
+        found = (struct.unpack_from(f"{order}II", data, table + size * index) for index in range(count))
         return cls(machine, tuple(Segment(kind, flags) for kind, flags in found))
 
 

@@ -11,11 +11,13 @@ import os
 import signal
 import struct
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, Frame, Kind, Link, Start, new_nonce, stat_fields
 
@@ -177,3 +179,13 @@ def _words(pid: str) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def within(seconds: float, happened: Callable[[], bool]) -> bool:
+    """Whether something outside came about in time."""
+    end = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True

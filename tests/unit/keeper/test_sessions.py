@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from testbed.kube.wait import until
 from tests.unit.keeper.client import DEADLINE, read_greeting, stat_fields
 from tests.unit.keeper.container import Container, Shell, Words, kill

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpirt.rsh.protocol.greeting import BOOTSTRAP
+from mpirt.rsh.protocol.entrance import BOOTSTRAP
 from tests.unit.keeper.client import DEADLINE
 from tests.unit.keeper.container import Container, Shell, Words
 

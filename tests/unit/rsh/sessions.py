@@ -1,7 +1,7 @@
 """
 A session and a clock of its own, for tests that are sentences about it.
 
-Owns: the shorthand for what wrappers and servers say.
+Owns: the shorthand for what shells and servers say.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Self
 
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
+from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (
@@ -26,40 +27,31 @@ from mpirt.rsh.session.events import (
     StdinRead,
     Tick,
 )
-from mpirt.rsh.session.holding import Holding
-from mpirt.rsh.session.record import Record, Resumption
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import Task
+from mpirt.rsh.session.task import Holding, Record, Resumption, Task
 
 NONCE = "cafe01"
 # That of its first attempt.
 FIRST = f"{NONCE}a1"
-GO = Send(b"\x00GO\n")
 V4 = "v4.channel.k8s.io"
 V5 = "v5.channel.k8s.io"
 
 
-def marker(text: str, *, stream: int = 2, nonce: str = NONCE) -> Received:
-    """What the wrapper says, by default on stderr."""
+# An installation that has none to send: what the pod has counts.
+HOLDING = Holding(Keepers({}))
+
+
+def answer(text: str, *, stream: int = 2, nonce: str = FIRST) -> Received:
+    """What a shell or a keeper says before there are frames, by default on stderr."""
     return Received(bytes([stream]) + f"\x01mpirt-{nonce} {text}\n".encode())
 
 
 def no_keeper(arch: str = "none", *, attempt: int = 1) -> Received:
     """What a shell says that has looked for a keeper."""
-    return marker(f"HELLO {arch}", nonce=f"{NONCE}a{attempt}")
+    return answer(f"HELLO {arch}", nonce=f"{NONCE}a{attempt}")
 
 
-HELLO = marker("HELLO")
-START = marker("START none guarded own")
-START_RAW = marker("START raw guarded own")
-ACK = marker("ACK")
-BEAT = marker("BEAT")
-END = marker("END", stream=1)
-END_OPEN = marker("END open", stream=1)
-
-
-def exit_marker(code: int) -> Received:
-    return marker(f"EXIT {code}")
+KEEPER = answer("KEEPER 1 4000", stream=1)
 
 
 def out(data: bytes) -> Received:
@@ -97,7 +89,7 @@ class Run:
         seconds: float = 60.0,
         container: str = "",
         attempts: int = 0,
-        holding: Holding | None = None,
+        holding: Holding = HOLDING,
         grace: Grace = DEFAULT_GRACE,
         pace: Pace = DEFAULT_PACE,
     ) -> None:
@@ -184,10 +176,6 @@ class Run:
         self.feed(Tick(), Opened(protocol))
         return self
 
-    def started(self, protocol: str = V4, start: Received = START) -> Self:
-        self.open(protocol).feed(HELLO, start)
-        return self
-
     @property
     def finish(self) -> Finish | None:
         found = [action for action in self.actions if isinstance(action, Finish)]
@@ -195,9 +183,8 @@ class Run:
         return found[0] if found else None
 
     def sent(self) -> bytes:
-        """All lines that were sent after the GO."""
-        messages = [action.message for action in self.actions if isinstance(action, Send)]
-        return b"".join(message[1:] for message in messages[messages.index(GO.message) + 1 :])
+        """All bytes that were sent."""
+        return b"".join(action.message[1:] for action in self.actions if isinstance(action, Send))
 
     def written(self, stream: int) -> bytes:
         writes = [action for action in self.actions if isinstance(action, events.Write)]

@@ -20,13 +20,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpirt.rsh.invocation.order import Order
-from mpirt.rsh.protocol.greeting import Keepers
+from mpirt.rsh.protocol.entrance import Keepers
 from mpirt.rsh.session.events import Action, Closed, Dial, Event, HangUp, Keep, Kept, Opened, Send, Tick
-from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.session.record import Record, Resumption
 from mpirt.rsh.session.session import Session
-from mpirt.rsh.session.starting import Task
+from mpirt.rsh.session.task import Holding, Record, Resumption, Task
 from tests.unit.rsh.keepers import ATTACH, ATTACHED, CONTROL, CONTROLLED, STARTED, frame, keeper_line, u64
 from tests.unit.rsh.sessions import V4, out
 

@@ -14,8 +14,7 @@ import mpirt.keeper
 from images import build
 from mpirt.errors import PeerError
 from mpirt.kubeapi.channels import Output
-from mpirt.rsh.protocol.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
-from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
+from mpirt.rsh.protocol.entrance import BOOTSTRAP, Answers, Gone, Hello, KeeperHere, Keepers, greeting, upload
 
 Shell = Sequence[str]
 
@@ -117,6 +116,32 @@ class TestAShell:
         assert pod.hears(line, keepers=Keepers({}))[1:] == (pod.found(pod.folder, verb="attach")[1], HELLO)
 
 
+CPUS = {
+    "amd64": "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\n",
+    "arm64": "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\n",
+    "ppc64le": "processor\t: 0\ncpu\t\t: POWER9 (architected), altivec supported\nclock\t\t: 2200.0MHz\n",
+    "riscv64": "processor\t: 0\nhart\t\t: 2\nisa\t\t: rv64imafdc_zicntr\nmmu\t\t: sv39\n",
+    "s390x": "vendor_id       : IBM/S390\n# processors    : 4\nbogomips per cpu: 3241.00\n",
+    "none": "processor\t: 0\ncpu model\t\t: Loongson-3 V0.4\n",
+}
+
+
+class TestTheProcessor:
+    @pytest.mark.parametrize("arch", CPUS)
+    def test_is_named_as_kubernetes_does(self, shell: Shell, tmp_path: Path, arch: str) -> None:
+        (tmp_path / "cpuinfo").write_text(CPUS[arch], encoding="utf-8")
+        line = greeting(NONCE, Keepers({})).replace(b"/proc/cpuinfo", bytes(tmp_path / "cpuinfo"))
+
+        done = subprocess.run(
+            [*shell, *BOOTSTRAP[1:]], input=line + b"exit 3\n", capture_output=True, check=False, timeout=60
+        )
+
+        assert (done.returncode, done.stderr.decode()) == (3, f"\x01mpirt-{NONCE} HELLO {arch}\n")
+
+    def test_is_one_of_those_that_keepers_are_built_for(self) -> None:
+        assert set(CPUS) == {*mpirt.keeper.ARCHITECTURES, "none"}
+
+
 class TestAnUpload:
     def test_becomes_a_keeper_and_is_found_the_next_time(self, pod: Pod) -> None:
         code, said, complained = pod.hears(pod.upload(), b"frames")
@@ -196,7 +221,6 @@ class TestWhatComesBack:
     @pytest.mark.parametrize(
         ("text", "marker"),
         [
-            ("HELLO", Hello()),
             ("HELLO arm64", Hello("arm64")),
             ("KEEPER 1 4000", KeeperHere(4000)),
             ("GONE 0", Gone(0)),
@@ -221,6 +245,6 @@ class TestWhatComesBack:
         with pytest.raises(PeerError, match="65537 bytes came from the pod before its shell answered"):
             answers.receive(Output(2, b"x"))
 
-    def test_a_line_out_of_turn_is_refused(self) -> None:
-        with pytest.raises(PeerError, match=r"the shell in the pod said Exit\(.*\) out of turn"):
+    def test_another_line_is_refused(self) -> None:
+        with pytest.raises(PeerError, match="invalid answer from the shell in the pod: b'EXIT 0'"):
             Answers(NONCE).receive(Output(2, f"\x01mpirt-{NONCE} EXIT 0\n".encode()))

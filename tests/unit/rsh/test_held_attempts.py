@@ -7,7 +7,7 @@ import pytest
 from mpirt.errors import ExitCode
 from mpirt.kubeapi.answers import Failure, ProtocolRefused, ServerFailed
 from mpirt.kubeapi.credentials import PluginFailed
-from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
+from mpirt.rsh.protocol.entrance import Keepers, greeting, upload
 from mpirt.rsh.session.events import (
     ApiAnswers,
     Closed,
@@ -24,8 +24,8 @@ from mpirt.rsh.session.events import (
     Signalled,
     StdinBroken,
 )
-from mpirt.rsh.session.holding import Holding
 from mpirt.rsh.session.machine import State
+from mpirt.rsh.session.task import Holding
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun, keeper_line
 from tests.unit.rsh.sessions import FIRST, SUCCESS, V4, V5, Run, err, failure_status, no_keeper, out

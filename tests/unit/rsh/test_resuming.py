@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
-from mpirt.errors import ConfigError, ExitCode
+from mpirt.errors import ExitCode
 from mpirt.rsh.session.events import Finish, HangUp, PodSeen, Signalled, StdinRead, Tick, Written
 from mpirt.rsh.session.machine import State
-from mpirt.rsh.session.record import Record, Resumption
 from mpirt.rsh.session.session import Session
+from mpirt.rsh.session.task import Record, Resumption
 from tests.unit.rsh import pods
 from tests.unit.rsh.keepers import HeldRun
-from tests.unit.rsh.sessions import FIRST, GO, HELLO, START, Run
+from tests.unit.rsh.sessions import FIRST
 
 RECORD = Record("w", FIRST, "", 4000)
 TERM, USR1 = Signalled("TERM", 15), Signalled("USR1", 10)
@@ -36,22 +34,6 @@ class TestTheRecord:
         run.cut()
 
         assert run.records == [RECORD, None]
-
-    def test_says_that_the_command_is_bound_to_its_connection_where_it_is(self) -> None:
-        run = Run().started()
-
-        assert run.records == [Record("w", FIRST, "", is_held=False)]
-
-    def test_holds_no_order_to_go_of_a_wrapper_back_once_it_is_kept(self) -> None:
-        run = Run()
-        run.keeps = False
-        run.open().feed(HELLO)
-        assert GO not in run.actions
-
-        run.keeps = True
-        run.feed(HELLO, START)
-
-        assert run.session.state is State.RUNNING
 
     def test_has_the_outcome_before_the_keeper_hears_that_it_is_done(self) -> None:
         run = HeldRun().begin()
@@ -187,14 +169,6 @@ class TestGoingOn:
 
         assert run.finish == Finish(3)
 
-    def test_ends_with_a_cause_where_the_command_was_bound_to_its_connection(self) -> None:
-        run = Run().started()
-        run.take_over()
-        run.feed(Tick())
-
-        line = "the command in pod w ended with its connection: the process that had it was killed"
-        assert run.finish == Finish(ExitCode.CONNECTION_LOST, line)
-
     def test_ends_with_a_cause_where_the_keeper_is_gone(self) -> None:
         run = HeldRun().begin()
         run.is_killed()
@@ -237,11 +211,6 @@ class TestGoingOn:
 
         assert run.session.state is State.RUNNING
 
-    def test_needs_a_keeper_to_be_wanted(self) -> None:
-        task = Run().task
-        with pytest.raises(ConfigError, match="none is wanted"):
-            Session(task, now=0.0, jitter=lambda: 0.0, resumption=Resumption(RECORD, 1))
-
 
 class TestWhatIsOver:
     def test_is_told_whatever_happens_next(self) -> None:
@@ -249,5 +218,5 @@ class TestWhatIsOver:
         ended = Resumption(Record("w", FIRST, "", code=5, line="because"), 1)
         run.session = Session(run.task, now=0.0, jitter=lambda: 0.0, resumption=ended)
 
-        assert (run.session.wake, run.session.stdin_room, run.session.bounds_output) == (0.0, 0, False)
+        assert (run.session.wake, run.session.stdin_room, run.session.stdin_taken) == (0.0, 0, 0)
         assert run.feed(Tick()) == [HangUp(), Finish(5, "because")]

@@ -137,16 +137,9 @@ class TestALostConnection:
         assert (run.session.phase.usage, run.keeper.usage_asked) == (Usage(1.5, 4096, 2), 2)
 
 
-class TestACommandWithoutAKeeper:
-    def test_has_no_usage(self) -> None:
-        run = Run().started()
-        actions = run.feed(UsageWanted())
+def test_a_command_that_is_being_dialled_has_no_usage() -> None:
+    run = Run()
+    run.feed(Tick(), UsageWanted())
 
-        assert (run.session.phase.usage, run.session.phase.awaits_usage, actions) == (None, False, [])
-
-    def test_that_is_dialled_has_none(self) -> None:
-        run = Run()
-        run.feed(Tick(), UsageWanted())
-
-        assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
-        assert run.session.phase.usage_measured is None
+    assert (run.session.phase.usage, run.session.phase.awaits_usage) == (None, False)
+    assert run.session.phase.usage_measured is None

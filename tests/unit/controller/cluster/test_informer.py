@@ -38,7 +38,7 @@ class Pages:
     ("kind", "size"),
     [
         pytest.param(kinds.POD, "500", id="pods"),
-        pytest.param(kinds.CONFIG_MAP, "20", id="ConfigMaps, for the files in them"),
+        pytest.param(kinds.CONFIG_MAP, "8", id="ConfigMaps, for the files in them"),
         pytest.param(kinds.ROLE, "20", id="Roles, for the workers in them"),
     ],
 )

@@ -63,7 +63,7 @@ class TestTheFile:
 
 @EACH
 class TestTheProgram:
-    """Of the other architecture as well, and that one really: by QEMU."""
+    """Of the other architectures as well, and those really: by QEMU."""
 
     def test_says_that_it_can_be_executed(self, architecture: str) -> None:
         done = subprocess.run([*runner(architecture), path_of(architecture), "probe"], check=False, timeout=60)
@@ -77,6 +77,20 @@ class TestTheProgram:
         assert written == b"said\n"
         assert keeperframes.read_exit(frames[-1]).code == 7
 
+    def test_has_its_numbers_in_the_order_of_the_frames(self, architecture: str) -> None:
+        data = os.urandom(40_000)
+
+        frames = session(architecture, "cat; exit 3", stdin=data)
+
+        output = [one for one in frames if one.kind is Kind.OUT]
+        assert b"".join(one.payload for one in output) == data
+        assert [one.number for one in output] == [
+            sum(len(one.payload) for one in output[:at]) for at in range(len(output))
+        ]
+        ended = keeperframes.read_exit(frames[-1])
+        assert (ended.code, ended.stdout, ended.stderr) == (3, len(data), 0)
+        assert max(one.number for one in frames if one.kind is Kind.TAKEN) == len(data)
+
     def test_counts_the_sessions_of_its_container(self, architecture: str) -> None:
         words = [*runner(architecture), str(path_of(architecture)), "sessions"]
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
@@ -86,10 +100,15 @@ class TestTheProgram:
         assert done.returncode == 0
 
 
-def session(architecture: str, command: str) -> list[Frame]:
+def session(architecture: str, command: str, *, stdin: bytes = b"") -> list[Frame]:
     """All that a keeper says of a shell command, up to its end."""
     order = keeperframes.start(
-        [b"/bin/sh", b"-c", command.encode()], {}, lease=0, grace=1, has_stdin=False, fence=keeperframes.Fence()
+        [b"/bin/sh", b"-c", command.encode()],
+        {},
+        lease=0,
+        grace=1,
+        has_stdin=bool(stdin),
+        fence=keeperframes.Fence(),
     )
     frames: list[Frame] = []
     with subprocess.Popen(
@@ -103,6 +122,9 @@ def session(architecture: str, command: str) -> list[Frame]:
         process.stdin.write(keeperframes.frame(Kind.ATTACH, 1, 0, keeperframes.lengths(0, 0)))
         for number, control in enumerate(keeperframes.start_controls(order), 1):
             process.stdin.write(keeperframes.frame(Kind.CONTROL, 1, number, control))
+        for at in range(0, len(stdin), 20_000):
+            process.stdin.write(keeperframes.frame(Kind.STDIN, 1, at, stdin[at : at + 20_000]))
+        process.stdin.write(keeperframes.frame(Kind.STDIN_END, 1, len(stdin)))
         process.stdin.flush()
         reader = keeperframes.reader()
         while not frames or frames[-1].kind not in (Kind.EXIT, Kind.FAILED):
@@ -120,6 +142,6 @@ def test_agent_and_keeper_agree_on_the_number_of_their_frames() -> None:
 
 
 def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
-    assert {one: build.file_name("keeper", one) for one in build.MACHINES} == {
+    assert {one: build.file_name("keeper", one) for one in build.ARCHITECTURES["keeper"]} == {
         one: keeper.file_name(one) for one in keeper.ARCHITECTURES
     }

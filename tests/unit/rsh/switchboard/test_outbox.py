@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.session.record import Record
+from mpirt.rsh.session.task import Record
 from mpirt.rsh.switchboard.outbox import Budget, Outbox
 
 KEEP, OUT, ERR, SAY = 3, 4, 5, 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.rsh.session.record import Record, Resumption
+from mpirt.rsh.session.task import Record, Resumption
 from mpirt.rsh.switchboard.frames import Handover, read_record, resumption, write_record
 
 RECORD = Record("w-0", "0123456789abcdef", "worker", 4000, code=246, line="pod w-0 is being deleted")
@@ -16,7 +16,7 @@ def handed(**more: object) -> Handover:
     return Handover("mpirt-rsh", "/", ("w-0", "true"), {}, **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("record", [RECORD, Record("w", "n", "", is_held=False)], ids=["ended", "bound"])
+@pytest.mark.parametrize("record", [RECORD, Record("w", "n", "")], ids=["ended", "begun"])
 def test_a_record_comes_back_as_it_was(record: Record) -> None:
     assert read_record(write_record(record)) == record
 

@@ -73,17 +73,6 @@ class TestASession:
             *(State.DIAL, "c", "", None, False),
         )
 
-    def test_that_runs_tells_of_its_pod_once_that_is_known(self) -> None:
-        run = Run().started()
-        assert (run.session.phase.container, run.session.phase.node) == ("", "")
-
-        run.after(2.0, PodSeen(pods.HEALTHY))
-        phase = run.session.phase
-
-        assert (phase.container, phase.node, phase.silence(run.now), phase.is_held) == (
-            *("worker", "node-1", 2.0, False),
-        )
-
     def test_that_a_keeper_holds_tells_so(self) -> None:
         run = HeldRun().begin()
         run.after(2.0, PodSeen(pods.HEALTHY))

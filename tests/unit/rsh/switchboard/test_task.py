@@ -16,42 +16,30 @@ from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.liveness import Pace
 from mpirt.rsh.protocol.keeperframes import Fence
 from mpirt.rsh.session.ending import Grace
-from mpirt.rsh.session.holding import Holding, Patience
+from mpirt.rsh.session.task import Holding, Patience, Task
 from mpirt.rsh.switchboard.task import grace, holding, launcher_number, pace, start_of_container
 
 
 def held(**environ: str) -> Holding:
-    found = holding(environ)
-    assert found is not None
-    return found
+    return holding(environ)
 
 
-def paced(by: Holding | None, *, alive_seconds: float | None = None, alive_count: int | None = None) -> Pace:
+def paced(by: Holding, *, alive_seconds: float | None = None, alive_count: int | None = None) -> Pace:
     return pace(by, alive_seconds=alive_seconds, alive_count=alive_count)
 
 
-class TestTheSwitch:
-    def test_without_a_word_a_keeper_holds_the_command_as_the_defaults_have_it(self) -> None:
+class TestTheDefaults:
+    def test_hold_the_command_for_three_minutes(self) -> None:
         found = held()
 
         assert (found.patience, paced(found)) == (Patience(lease=180, node=20), Pace(4, 14))
         assert found.fence == Fence()
         assert grace({}) == Grace()
 
-    @pytest.mark.parametrize("text", ["", "on"])
-    def test_on_is_what_it_is_anyway(self, text: str) -> None:
-        assert held(MPIRT_KEEPER=text) == held()
-
-    def test_off_is_off_whatever_else_is_said(self) -> None:
-        assert holding({"MPIRT_KEEPER": "off", "MPIRT_LEASE": "nonsense"}) is None
-
-    @pytest.mark.parametrize("text", ["ON", "0", "yes"])
-    def test_anything_else_is_an_error(self, text: str) -> None:
-        with pytest.raises(UsageError, match=f"MPIRT_KEEPER={text}: expected on or off"):
-            held(MPIRT_KEEPER=text)
-
     def test_the_keepers_are_those_of_this_installation(self) -> None:
-        built = {arch: data for arch in ("amd64", "arm64") if (data := mpirt.keeper.read(arch)) is not None}
+        built = {
+            arch: data for arch in mpirt.keeper.ARCHITECTURES if (data := mpirt.keeper.read(arch)) is not None
+        }
 
         assert dict(held().keepers.files) == built
 
@@ -101,11 +89,8 @@ class TestThePace:
             pytest.param(5, 0, Pace(5, 86400), id="and so does no count"),
         ],
     )
-    @pytest.mark.parametrize("keeper", ["on", "off"])
-    def test_follows_the_options_of_ssh(
-        self, keeper: str, seconds: float | None, count: int | None, expected: Pace
-    ) -> None:
-        found = paced(holding({"MPIRT_KEEPER": keeper}), alive_seconds=seconds, alive_count=count)
+    def test_follows_the_options_of_ssh(self, seconds: float | None, count: int | None, expected: Pace) -> None:
+        found = paced(held(), alive_seconds=seconds, alive_count=count)
 
         assert found == expected
 
@@ -148,7 +133,7 @@ class TestTheFence:
         assert str(error.value) == f"MPIRT_FENCE={said}...: the job's name has 512 bytes, 511 is the most"
 
     def test_may_have_a_job_of_any_bytes(self) -> None:
-        start = held(MPIRT_FENCE="job\udcff:1").start(Order("n1", b"true"), Grace())
+        start = Task("w", Order("n1", b"true"), held(MPIRT_FENCE="job\udcff:1")).start()
 
         assert b"job\xff\0/bin/sh\0" in start
 

@@ -1,4 +1,4 @@
-"""Which pods are kept of a watch, and which selectors they can answer."""
+"""Which selector covers the pods of a job, which pods are kept of a watch, and which selectors they can answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.rsh.pod.kept import KeptPods, covers
+from mpirt.rsh.pod.jobpods import KeptPods, covers, given_scope, scope_of
 from mpirt.rsh.watches.podquestions import keep_all
 
 JOB = "mpirt.dev/job=a"
@@ -150,3 +150,31 @@ class TestASelector:
         assert names(found, "", "job=a,role") == ["w-0"]
         assert names(found, "", "role", "job=a") == ["w-0", "w-1", "w-2"]
         assert names(found, "job=a", "job=a,role=w") == ["w-0"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "selector"),
+    [
+        ({"mpirt.dev/job": "a", "job-name": "b"}, "mpirt.dev/job=a"),
+        ({"training.kubeflow.org/job-name": "a", "app": "x"}, "training.kubeflow.org/job-name=a"),
+        ({"mpi-job-name": "a"}, "mpi-job-name=a"),
+        (
+            {"batch.kubernetes.io/job-name": "a-workers-0", "jobset.sigs.k8s.io/jobset-name": "a"},
+            "jobset.sigs.k8s.io/jobset-name=a",
+        ),
+        ({"batch.kubernetes.io/job-name": "a", "job-name": "a"}, "batch.kubernetes.io/job-name=a"),
+        ({"job-name": "a"}, "job-name=a"),
+        ({"app": "x"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_pod_names_its_job(labels: dict[str, str], selector: str) -> None:
+    assert scope_of({"metadata": {"labels": labels}}) == selector
+
+
+@pytest.mark.parametrize(
+    ("environ", "selector"),
+    [({"MPIRT_SELECTOR": " app=x "}, "app=x"), ({"MPIRT_SELECTOR": " "}, None), ({"MPIRT_JOB": "a"}, None)],
+)
+def test_the_environment_may_name_the_selector(environ: dict[str, str], selector: str | None) -> None:
+    assert given_scope(environ) == selector

@@ -1,19 +1,20 @@
 """
-The pods of a watched set, kept for questions about all of them.
+The pods of a job, as a watched set: which selector covers them, and the pods, kept for `mpirt-discover`.
 
-Owns: the pods as the watch reports them, from the first question on; whether all of them are there; and which
-label selectors the labels of these pods can decide. What is kept of a pod is decided by the function that is
-handed in. No I/O.
+Owns: the choice of the selector, by the environment and by the labels of one of the pods; the pods as the watch
+reports them, from the moment they are wanted, and whether all of them are there; and which label selectors the
+labels of these pods can decide. What is kept of a pod is decided by the function that is handed in. No I/O.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+from mpirt import names
 from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.objects import table
+from mpirt.objects import table, text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
     # Names and values of labels; None is any value.
     Terms = Mapping[str, str | None]
 
+EVERYTHING = ""
+"""The selector of all pods in a namespace."""
+
+# Who labels pods with their job's name: our controller; mpi-operator v2beta1, training-operator; mpi-operator v1;
+# JobSet, whose Jobs have other names; Jobs, and up to Kubernetes 1.26.
+_JOB_LABELS = (
+    names.JOB_LABEL,
+    names.KUBEFLOW_JOB_LABEL,
+    names.KUBEFLOW_V1_JOB_LABEL,
+    "jobset.sigs.k8s.io/jobset-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+)
+
 _DNS = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _WORD = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 # Whatever else there is, only the API server knows what it means, and whether it means anything.
@@ -31,8 +46,20 @@ _TERM = re.compile(rf"((?:{_DNS}(?:\.{_DNS})*/)?{_WORD})(?:=({_WORD}))?")
 _OPERATORS = ("in", "notin")
 
 
+def given_scope(environ: Mapping[str, str]) -> str | None:
+    """The selector that the environment names; None where it doesn't."""
+    # MPIRT_JOB is a job by any of several labels: only a pod shows which one.
+    return environ.get(names.SELECTOR_VARIABLE, "").strip() or None
+
+
+def scope_of(pod: Mapping[str, object]) -> str:
+    """The selector of all pods of the same job; EVERYTHING where the pod names none."""
+    labels = table(pod, "metadata", "labels")
+    return next((f"{name}={text(labels, name)}" for name in _JOB_LABELS if text(labels, name)), EVERYTHING)
+
+
 class KeptPods:
-    """Nothing, until there is a question."""
+    """Nothing, until they are wanted."""
 
     __slots__ = ("_is_wanted", "_keep", "_pods", "is_complete")
 
@@ -51,7 +78,7 @@ class KeptPods:
         self._is_wanted = True
 
     def take(self, news: News) -> None:
-        """Take what the watch reports."""
+        """What the watch of the set reports."""
         if not self._is_wanted:
             return
         match news.kind:
