@@ -57,7 +57,7 @@ def _hear_start(pod: Channel) -> None:
     while True:
         channel, piece = pod.next_message()
         data += piece if channel == STDIN else b""
-        while len(data) >= _HEADER and len(data) >= (end := _HEADER + int.from_bytes(data[2:4], "little")):
+        while len(data) >= _HEADER and len(data) >= (end := _HEADER + int.from_bytes(data[1:4], "little")):
             if data[0] == CONTROL and data[_HEADER : _HEADER + 1] == b"S":
                 return
             data = data[end:]

@@ -348,7 +348,7 @@ def make_ground(root: Path, program: Path) -> Ground:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    for folder in ("mpirt", "mpirt/cli", "mpirt/rsh"):
+    for folder in ("mpirt", "mpirt/cli"):
         (root / folder / "__init__.py").touch()
     return Ground(root, program)
 

@@ -287,9 +287,7 @@ def _looks(connection: Connection) -> object:
 def _pieces(data: bytes) -> Iterator[bytes]:
     """A greeting as it is; frames one by one."""
     while data:
-        size = (
-            len(data) if data.endswith(b"\n") and data[1:2] != b"\0" else 16 + int.from_bytes(data[2:4], "little")
-        )
+        size = 16 + int.from_bytes(data[1:4], "little") if data[0] < ord(" ") else len(data)
         yield data[:size]
         data = data[size:]
 

@@ -105,7 +105,7 @@ class TestBeforeGo:
         run.feed(KEEPER)
 
         words = run.sent()[len(greeting(FIRST, KEEPERS)) :]
-        assert words.startswith(frame(ATTACH, 1, 0, u64(0, 0)) + bytes([CONTROL, 0]))
+        assert words.startswith(frame(ATTACH, 1, 0, u64(0, 0)) + bytes([CONTROL]))
         assert run.session.state is State.GO
 
     def test_a_keeper_may_answer_in_the_message_of_its_first_line(self) -> None:

@@ -82,14 +82,14 @@ class TestTheProgram:
 
         frames = session(architecture, "cat; exit 3", stdin=data)
 
-        output = [one for one in frames if one.kind is Kind.OUT]
+        output = [one for one in frames if one.kind == Kind.OUT]
         assert b"".join(one.payload for one in output) == data
         assert [one.number for one in output] == [
             sum(len(one.payload) for one in output[:at]) for at in range(len(output))
         ]
         ended = keeperframes.read_exit(frames[-1])
         assert (ended.code, ended.stdout, ended.stderr) == (3, len(data), 0)
-        assert max(one.number for one in frames if one.kind is Kind.TAKEN) == len(data)
+        assert max(one.number for one in frames if one.kind == Kind.TAKEN) == len(data)
 
     def test_counts_the_sessions_of_its_container(self, architecture: str) -> None:
         words = [*runner(architecture), str(path_of(architecture)), "sessions"]
