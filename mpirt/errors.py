@@ -101,7 +101,7 @@ class SpecError(MpirtError):
         self.problem = problem
 
 
-def our_mistake(error: Exception) -> str:
+def internal_error(error: Exception) -> str:
     """The line for an error that nobody foresaw: where it happened, not its text, which may hold anything."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

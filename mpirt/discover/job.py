@@ -14,9 +14,9 @@ from mpirt import names
 from mpirt.discover.discovery import Pod, read_pod
 from mpirt.discover.options import JOB_LABELS, Selection, by_job, by_own_labels
 from mpirt.errors import UsageError
-from mpirt.kubeapi.answers import NotFound, Rejected
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import NotFound, Rejected
+from mpirt.kubeapi.request.api import Api
 
 # What the API server says to a selector that it can't read.
 _BAD_REQUEST = 400

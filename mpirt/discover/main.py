@@ -23,12 +23,12 @@ from mpirt.discover.job import ApiPods, job_at_hand, job_of_pod, own_pod
 from mpirt.discover.options import Options, read_options, wants_text
 from mpirt.discover.output import Alarm, Progress, say
 from mpirt.discover.patience import ask
-from mpirt.errors import ExitCode, MpirtError, our_mistake
+from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.hosts import render
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.dial import Dialer
 
 _INTERRUPTED = 130
 _STDOUT = 1
@@ -114,7 +114,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-        say(our_mistake(error))
+        say(internal_error(error))
         return ExitCode.INTERNAL
     finally:
         alarm.off()

@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError
-from mpirt.kubeapi.answers import TimedOut
+from mpirt.kubeapi.request.answers import TimedOut
 
 _STDERR = 2
 _NARROWEST = 40

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from mpirt.backoff import Backoff
 from mpirt.discover.discovery import Found
 from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
-from mpirt.kubeapi.answers import Overloaded, TimedOut
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Overloaded, TimedOut
 from mpirt.values import Value
 
 Clock = Callable[[], float]

@@ -21,10 +21,10 @@ from mpirt.discover.discovery import Pod
 from mpirt.discover.job import ApiPods
 from mpirt.discover.options import by_job
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.protocol.framing import frame
 from mpirt.rsh.switchboard.client import Client, NotUsed, connect, places
 from mpirt.rsh.switchboard.frames import Kind

@@ -33,7 +33,7 @@ from mpirt.cli.scale.progress import (
     scaler,
 )
 from mpirt.errors import NoPod, NotReady, Unreachable, UsageError
-from mpirt.kubeapi.answers import JsonObject, NotFound, Rejected
+from mpirt.kubeapi.request.answers import JsonObject, NotFound, Rejected
 
 _TRIES = 5
 _CONFLICT = 409

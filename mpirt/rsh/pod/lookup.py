@@ -15,16 +15,16 @@ from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Protocol
 
 from mpirt.errors import MpirtError, NoPod
-from mpirt.kubeapi.answers import Forbidden, NotFound
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Forbidden, NotFound
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mpirt.kubeapi.answers import JsonObject
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Steps
+    from mpirt.kubeapi.request.answers import JsonObject
 
     class Lists(Protocol):
         """Api.list_steps."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.session.task import Record

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session import events
 from mpirt.rsh.session.machine import State

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterable
 
 from mpirt.errors import ExitCode, MpirtError
-from mpirt.kubeapi.answers import NotFound
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecDial
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import NotFound
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.execs import ExecDial
 from mpirt.rsh.pod.lookup import HostName
 from mpirt.rsh.ports.client import Client, Follower, Place, Surroundings
 from mpirt.rsh.ports.links import ExecLink, PodLookup

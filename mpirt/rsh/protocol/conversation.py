@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
+from mpirt.kubeapi.request.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.framing import HEADER, Frame
 from mpirt.rsh.protocol.keeperframes import Kind

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from mpirt import names
 from mpirt.errors import PeerError, Unreachable
 from mpirt.keeper import ARCHITECTURES, file_name
-from mpirt.kubeapi.channels import STDERR, STDOUT, Channels, Output, Status
+from mpirt.kubeapi.request.channels import STDERR, STDOUT, Channels, Output, Status
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
 from mpirt.values import Value
 

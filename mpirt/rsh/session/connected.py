@@ -11,8 +11,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status, carries_output
+from mpirt.kubeapi.request.answers import ProtocolRefused
+from mpirt.kubeapi.request.channels import V4, V5, Channels, ExitedWith, Status, carries_output
 from mpirt.rsh.pod.evidence import exec_end
 from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation

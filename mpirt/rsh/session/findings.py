@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpirt.kubeapi.channels import ExitedWith
+from mpirt.kubeapi.request.channels import ExitedWith
 from mpirt.rsh.pod.evidence import Facts, KeeperGone, judge, judge_pod
 from mpirt.rsh.session import events
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.channels import Status
+    from mpirt.kubeapi.request.channels import Status
     from mpirt.rsh.pod.evidence import Verdict
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.pod.liveness import Pace

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.channels import Channels, Output
+from mpirt.kubeapi.request.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import EndedBy

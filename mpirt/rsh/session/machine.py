@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.channels import stdin_messages
+from mpirt.kubeapi.request.channels import stdin_messages
 from mpirt.rsh.session import events
 from mpirt.values import Value
 

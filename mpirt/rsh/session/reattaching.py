@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
-from mpirt.kubeapi.answers import ApiError, TimedOut
-from mpirt.kubeapi.channels import Failed
+from mpirt.kubeapi.request.answers import ApiError, TimedOut
+from mpirt.kubeapi.request.channels import Failed
 from mpirt.rsh.pod.evidence import Verdict
 from mpirt.rsh.protocol.entrance import NotStarted
 from mpirt.rsh.session.retry import Next, advice, asked_delay, backoff
@@ -23,7 +23,7 @@ from mpirt.rsh.session.retry import Next, advice, asked_delay, backoff
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.channels import Status
+    from mpirt.kubeapi.request.channels import Status
     from mpirt.rsh.session.task import Patience
 
 # An attempt must not outlast the patience with a node by much.

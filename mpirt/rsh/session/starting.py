@@ -22,7 +22,7 @@ from mpirt.rsh.session.task import Record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.channels import Channels
+    from mpirt.kubeapi.request.channels import Channels
     from mpirt.rsh.pod.facts import Container, Pod
     from mpirt.rsh.session.task import Task
 

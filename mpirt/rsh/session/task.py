@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpirt.kubeapi.channels import V4
+from mpirt.kubeapi.request.channels import V4
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol import keeperframes
 from mpirt.rsh.protocol.keeperframes import NO_FENCE, Fence

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mpirt import names
-from mpirt.errors import ExitCode, our_mistake
+from mpirt.errors import ExitCode, internal_error
 from mpirt.rsh.invocation.replies import version
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
@@ -173,7 +173,7 @@ class Switchboard:
         if self._calls.failed(group, error):
             return
         if isinstance(group, AgentLink):
-            group.say(our_mistake(error))
+            group.say(internal_error(error))
             group.end(ExitCode.INTERNAL)
             return
         if group is self._door:
@@ -182,7 +182,7 @@ class Switchboard:
         if self._door is None:
             # A private switchboard has no log.
             for agent in self._agents:
-                agent.say(our_mistake(error))
+                agent.say(internal_error(error))
         self._loop.drop(group)
 
     def _has_ended(self, agent: AgentLink) -> None:

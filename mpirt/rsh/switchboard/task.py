@@ -16,7 +16,7 @@ from pathlib import Path
 import mpirt.keeper
 from mpirt import names
 from mpirt.errors import UsageError
-from mpirt.kubeapi.channels import V4, V5
+from mpirt.kubeapi.request.channels import V4, V5
 from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.invocation.options import LONGEST, of_variable
 from mpirt.rsh.invocation.order import SHELL, Order, command_line, exported

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mpirt.kubeapi.listwatch import News
-    from mpirt.kubeapi.watchlink import WatchLink
+    from mpirt.kubeapi.watch.link import WatchLink
+    from mpirt.kubeapi.watch.listwatch import News
     from mpirt.objects import Body
 
     # Gets what is kept of each pod, or why the pods are not known.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import time
 
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.session import events
 
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.dial import Dialer
+    from mpirt.kubeapi.access.steps import Clock
+    from mpirt.kubeapi.request.dial import Dialer
     from mpirt.rsh.ports.loop import Loop
 
 
@@ -77,16 +77,16 @@ class OwnWatch:
 def told_by(news: News) -> list[events.Event]:
     """What news of a pod are to its session."""
     match news.kind:
-        case Kind.SEEN:
+        case NewsKind.SEEN:
             return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
-        case Kind.GONE:
+        case NewsKind.GONE:
             return [events.ApiAnswers(), events.PodGone()]
-        case Kind.OPEN | Kind.LISTED:
+        case NewsKind.OPEN | NewsKind.LISTED:
             return [events.ApiAnswers()]
-        case Kind.REFUSED:
+        case NewsKind.REFUSED:
             # What a lesser Role may still read is asked for next.
             return []
-        case Kind.HIDDEN:
+        case NewsKind.HIDDEN:
             return [events.PodHidden(str(news.error))]
-        case Kind.SILENT:
+        case NewsKind.SILENT:
             return [events.ApiSilent(str(news.error))]

@@ -10,8 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import run
+from mpirt.kubeapi.access.steps import Deadline, run
 from tests.unit.kubeapi.plugins import source
 
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from mpirt.kubeapi.watch.pods import PodWatch
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlines import RawEvent, WatchLines
+from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
+from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "w-0", "resourceVersion": "8"}}
 LIST = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [POD]}
@@ -44,7 +44,7 @@ def watching(*, since: str = "7", jitter: float = 0.0) -> PodWatch:
     """A watch that the server has begun to answer at 100.0."""
     made = watch(since=since, jitter=jitter)
     made.ask(100.0)
-    assert made.receive(WATCHING, 100.0) == [News(Kind.OPEN)]
+    assert made.receive(WATCHING, 100.0) == [News(NewsKind.OPEN)]
     return made
 
 
@@ -66,7 +66,7 @@ class TestQuestions:
 
         news = made.receive(answer(LIST), 101.0)
 
-        assert news == [News(Kind.SEEN, POD, asked=100.0)]
+        assert news == [News(NewsKind.SEEN, POD, asked=100.0)]
         assert (made.due, made.reusable) == (101.0, True)
         assert target(made, 101.0) == (
             "?watch=true&fieldSelector=metadata.name%3Dw-0&resourceVersion=7&timeoutSeconds=360"
@@ -77,7 +77,7 @@ class TestQuestions:
         made = watch()
         made.ask(100.0)
 
-        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(Kind.GONE, asked=100.0)]
+        assert made.receive(answer({**LIST, "items": []}), 101.0) == [News(NewsKind.GONE, asked=100.0)]
 
     def test_nothing_may_be_received_that_was_not_asked_for(self) -> None:
         with pytest.raises(ValueError, match="nothing was asked"):
@@ -91,7 +91,7 @@ class TestEvents:
 
         news = [piece for byte in data for piece in made.receive(bytes([byte]), 101.0)]
 
-        assert news == [News(Kind.SEEN, POD), News(Kind.SEEN, POD), News(Kind.GONE, POD)]
+        assert news == [News(NewsKind.SEEN, POD), News(NewsKind.SEEN, POD), News(NewsKind.GONE, POD)]
 
     @pytest.mark.parametrize("kind", ["BOOKMARK", "SOMETHING_NEW"])
     def test_that_say_nothing_of_the_pod_still_say_the_version(self, kind: str) -> None:
@@ -145,7 +145,7 @@ class TestTheEnd:
 
         (news,) = made.eof(101.0)
 
-        assert news.kind is Kind.SILENT
+        assert news.kind is NewsKind.SILENT
         assert isinstance(news.error, ConnectionLost)
         assert str(news.error) == (
             'could not watch pod "w-0" in namespace "ml": the API server closed the connection'
@@ -161,7 +161,7 @@ class TestTheEnd:
 
         (news,) = made.eof(101.0)
 
-        assert (news.kind, type(news.error)) == (Kind.SILENT, PeerError)
+        assert (news.kind, type(news.error)) == (NewsKind.SILENT, PeerError)
 
 
 class TestTroubles:
@@ -184,14 +184,14 @@ class TestTroubles:
 
         (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
 
-        assert (news.kind, made.due, made.reusable) == (Kind.SILENT, due, True)
+        assert (news.kind, made.due, made.reusable) == (NewsKind.SILENT, due, True)
 
     def test_while_connecting_count_too(self) -> None:
         made = watch()
 
         error = ConnectionLost("refused")
 
-        assert made.failed(error, 100.0) == [News(Kind.SILENT, error=error)]
+        assert made.failed(error, 100.0) == [News(NewsKind.SILENT, error=error)]
         assert made.due == 100.125
 
     def test_of_time_are_named_by_what_was_asked(self) -> None:
@@ -233,9 +233,9 @@ class TestALesserRole:
         made.ask(100.0)
         (refused,) = made.receive(no(403), 100.0)
 
-        assert (refused.kind, type(refused.error), made.due) == (Kind.REFUSED, Forbidden, 100.0)
+        assert (refused.kind, type(refused.error), made.due) == (NewsKind.REFUSED, Forbidden, 100.0)
         assert target(made, 100.0) == "/w-0"
-        assert made.receive(answer(POD), 101.0) == [News(Kind.SEEN, POD, asked=100.0)]
+        assert made.receive(answer(POD), 101.0) == [News(NewsKind.SEEN, POD, asked=100.0)]
         assert made.due == 104.75
 
     def test_learns_from_404_that_the_pod_is_gone(self) -> None:
@@ -244,7 +244,7 @@ class TestALesserRole:
         made.receive(no(403), 100.0)
         made.ask(100.0)
 
-        assert made.receive(no(404), 101.0) == [News(Kind.GONE, asked=100.0)]
+        assert made.receive(no(404), 101.0) == [News(NewsKind.GONE, asked=100.0)]
         assert made.due == 103.25
 
     def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:
@@ -255,7 +255,7 @@ class TestALesserRole:
 
         (news,) = made.receive(b"HTTP/1.1 404 x\r\nContent-Length: 15\r\n\r\ndefault backend", 101.0)
 
-        assert news.kind is Kind.SILENT
+        assert news.kind is NewsKind.SILENT
 
     def test_is_asked_for_watch_again_after_a_minute(self) -> None:
         made = watching()
@@ -285,7 +285,7 @@ class TestALesserRole:
 
         (news,) = made.receive(no(404), 101.0)
 
-        assert (news.kind, type(news.error)) == (Kind.SILENT, NotFound)
+        assert (news.kind, type(news.error)) == (NewsKind.SILENT, NotFound)
 
 
 class TestALook:

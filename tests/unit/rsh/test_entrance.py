@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import Succeeded
+from mpirt.kubeapi.request.channels import Succeeded
 from mpirt.rsh.protocol.entrance import (
     BOOTSTRAP,
     Entrance,

@@ -13,7 +13,7 @@ import pytest
 import mpirt.keeper
 from images import build
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import Output
+from mpirt.kubeapi.request.channels import Output
 from mpirt.rsh.protocol.entrance import BOOTSTRAP, Answers, Gone, Hello, KeeperHere, Keepers, greeting, upload
 
 Shell = Sequence[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import Failure, ServerFailed
+from mpirt.kubeapi.request.answers import Failure, ServerFailed
 from mpirt.rsh.session.events import (
     ApiAnswers,
     Dial,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, ProtocolRefused, Rejected, Unauthorized
+from mpirt.kubeapi.request.answers import ConnectionLost, Failure, ProtocolRefused, Rejected, Unauthorized
 from mpirt.rsh.protocol.entrance import Keepers, greeting, upload
 from mpirt.rsh.session.events import (
     ApiAnswers,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import ConfigError, Unreachable
-from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
+from mpirt.kubeapi.request.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.clusters import Clusters, located
 from mpirt.rsh.watches.podquestions import NotKnown

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.credentials import Certificate, PemFile, PemText
+from mpirt.kubeapi.access.credentials import Certificate, PemFile, PemText
+from mpirt.kubeapi.request import tls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.tlslib import Context
+    from mpirt.kubeapi.request.tls import Context
 
 
 def tls_context(authority: PemFile | PemText | None, certificate: Certificate | None) -> Context:
@@ -23,11 +23,11 @@ def tls_context(authority: PemFile | PemText | None, certificate: Certificate | 
 
     ALPN is not offered: an API server that is offered h2 takes it, and h2 can't be upgraded to WebSocket.
     """
-    context = tlslib.client_context()
+    context = tls.client_context()
     # The certificates of many clusters lack the extensions that Python 3.13 has come to ask for. Everything else
     # is verified. A given authority is trusted even if it isn't a root, as kubectl has it.
-    context.verify_flags &= ~tlslib.VERIFY_X509_STRICT
-    context.verify_flags |= tlslib.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~tls.VERIFY_X509_STRICT
+    context.verify_flags |= tls.VERIFY_X509_PARTIAL_CHAIN
     if authority is None:
         context.set_default_verify_paths()
     else:
@@ -50,7 +50,7 @@ def _trust(context: Context, authority: PemFile | PemText) -> None:
     try:
         # Bundles may carry comments in any language; the certificates between them are ASCII.
         context.load_verify_locations(cadata=authority.read().encode("ascii", "ignore").decode())
-    except (tlslib.SSLError, ValueError) as error:
+    except (tls.SSLError, ValueError) as error:
         raise ConfigError(f"{where} is not a CA certificate in PEM form") from error
 
 
@@ -61,7 +61,7 @@ def _show(context: Context, certificate: Certificate) -> None:
             file.write(f"{certificate.chain}\n{certificate.key.reveal()}\n".encode())
             file.flush()
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=_no_password)
-    except tlslib.SSLError as error:
+    except tls.SSLError as error:
         problem = "are not a certificate and its unencrypted key in PEM form, or do not belong together"
         raise ConfigError(f"{certificate.origin} and its key {problem}") from error
     except OSError as error:

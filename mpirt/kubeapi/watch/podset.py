@@ -8,17 +8,16 @@ kept: of a list the names only, until it is complete.
 from __future__ import annotations
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import Forbidden, JsonObject, Rejected
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.listing import read_page
-from mpirt.kubeapi.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
-from mpirt.kubeapi.watchlines import resource_version
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import Forbidden, JsonObject, Rejected, read_page
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.watch.lines import resource_version
+from mpirt.kubeapi.watch.listwatch import WATCH_AGAIN_SECONDS, ListWatch, News, NewsKind, Question
 from mpirt.objects import table, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.listwatch import Jitter
+    from mpirt.kubeapi.watch.listwatch import Jitter
 
 # A page of 250 pods is one to three MB of JSON.
 _PAGE = 250
@@ -86,17 +85,17 @@ class PodSetWatch(ListWatch):
         # That of the first page: a server may date the others later.
         self._listed = self._listed or page.resource_version
         listed, asked = self._listed, self._list_asked
-        news = [News(Kind.SEEN, pod, name=_name(pod), version=listed, asked=asked) for pod in page.items]
+        news = [News(NewsKind.SEEN, pod, name=_name(pod), version=listed, asked=asked) for pod in page.items]
         self._names |= {piece.name for piece in news}
         self._after = page.following
         if not page.following:
             names = frozenset(self._names)
-            news.append(News(Kind.LISTED, version=listed, names=names, asked=asked))
+            news.append(News(NewsKind.LISTED, version=listed, names=names, asked=asked))
             self.version = self._listed
             self._forget_list()
         return news
 
-    def _changed(self, kind: Kind, pod: JsonObject) -> News:
+    def _changed(self, kind: NewsKind, pod: JsonObject) -> News:
         return News(kind, pod, name=_name(pod), version=resource_version(pod))
 
     def _failed(self, error: MpirtError, question: Question | None, now: float) -> list[News] | None:
@@ -108,7 +107,7 @@ class PodSetWatch(ListWatch):
         if isinstance(error, Forbidden) or (isinstance(error, Rejected) and is_first):
             self._forget_list()
             self.version, self.due = "", now + WATCH_AGAIN_SECONDS * (1 + self._jitter() / 4)
-            return [News(Kind.REFUSED, error=error)]
+            return [News(NewsKind.REFUSED, error=error)]
         if question is Question.WATCH and self._look_at is not None and self.version:
             # The look would have left this connection.
             self.version, self.due = "", self._look_at

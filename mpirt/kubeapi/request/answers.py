@@ -9,10 +9,11 @@ of load balancers and anything else that may hold more than it should are droppe
 
 from __future__ import annotations
 
+import json
+
 from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.jsontext import parse_json
-from mpirt.kubeapi.wire import Head
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.http1 import Head
 from mpirt.values import Value
 
 # JSON as it comes: who needs a field reads it once, and says what is wrong with it.
@@ -156,7 +157,7 @@ def failure_error(failure: Failure, ask: Ask, *, origin: str) -> ApiError:
 def parse_object(body: bytes, ask: Ask) -> JsonObject:
     """Read a JSON object. Raises PeerError where it isn't one."""
     try:
-        value = parse_json(body)
+        value = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise PeerError(f"could not {ask.doing}: the answer is not JSON ({len(body)} bytes)") from error
     if not isinstance(value, dict):
@@ -179,7 +180,7 @@ def _forbidden(failure: Failure, ask: Ask) -> str:
 
 def _status_object(body: bytes) -> JsonObject | None:
     try:
-        value = parse_json(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and value.get("kind") == "Status" else None

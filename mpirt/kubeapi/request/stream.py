@@ -13,15 +13,15 @@ import os
 import select
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.answers import CertificateRefused, ConnectionLost, Untrusted
+from mpirt.kubeapi.request import tls
+from mpirt.kubeapi.request.answers import CertificateRefused, ConnectionLost, Untrusted
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mpirt.kubeapi.tlslib import TlsSession, TlsSocket
+    from mpirt.kubeapi.request.tls import TlsSession, TlsSocket
 
 # A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that
@@ -67,7 +67,7 @@ class TlsStream:
     )
     # fmt: on
 
-    def __init__(self, address: Address, wrap: Callable[[tlslib.Socket], TlsSocket], peer: Peer) -> None:
+    def __init__(self, address: Address, wrap: Callable[[tls.Socket], TlsSocket], peer: Peer) -> None:
         """`wrap` puts TLS on the socket, before it is connected."""
         self.peer = peer
         self.opened = False
@@ -79,7 +79,7 @@ class TlsStream:
         self._write_first = True
         try:
             # Fails by itself for an IPv6 address where there is no IPv6: another address may do better.
-            self._socket = tlslib.Socket(address.family, _socket.SOCK_STREAM)
+            self._socket = tls.Socket(address.family, _socket.SOCK_STREAM)
         except OSError as error:
             raise self._error(error, "connecting") from error
         try:
@@ -137,9 +137,9 @@ class TlsStream:
             if self._connected:
                 self._tls.do_handshake()
                 self.opened = True
-        except tlslib.SSLWantReadError:
+        except tls.SSLWantReadError:
             self._write_first = False
-        except tlslib.SSLWantWriteError:
+        except tls.SSLWantWriteError:
             self._write_first = True
         except (OSError, ValueError) as error:
             raise self._error(error, "the TLS handshake") from error
@@ -164,7 +164,7 @@ class TlsStream:
                 del self._unsent[:_RECORD]
             try:
                 sent = self._tls.write(self._piece)
-            except (tlslib.SSLWantReadError, tlslib.SSLWantWriteError):
+            except (tls.SSLWantReadError, tls.SSLWantWriteError):
                 return
             except OSError as error:
                 raise self._error(self._alert() or error, "sending") from error
@@ -182,9 +182,9 @@ class TlsStream:
             return data
         try:
             return self._receive()
-        except tlslib.SSLWantReadError:
+        except tls.SSLWantReadError:
             return None
-        except tlslib.SSLWantWriteError:
+        except tls.SSLWantWriteError:
             self._write_first = True
             return None
         except OSError as error:
@@ -208,7 +208,7 @@ class TlsStream:
     def _receive(self) -> bytes:
         try:
             return self._tls.read(READ_SIZE)
-        except tlslib.SSLEOFError:
+        except tls.SSLEOFError:
             # Ended without a word of TLS: whether the answer was complete is what HTTP knows.
             return b""
 
@@ -225,7 +225,7 @@ class TlsStream:
         try:
             # What was still sent before the end is not lost: read() gives it.
             self._unread = self._receive()
-        except tlslib.SSLError as error:
+        except tls.SSLError as error:
             return error if "ALERT" in (error.reason or "") else None
         except OSError:
             return None
@@ -233,21 +233,18 @@ class TlsStream:
 
     def _error(self, error: OSError | ValueError, doing: str) -> MpirtError:
         server = f"the API server at {self.peer.name}"
-        if isinstance(error, tlslib.SSLCertVerificationError):
+        if isinstance(error, tls.SSLCertVerificationError):
             problem = error.verify_message or error.reason
             return Untrusted(
                 f"{self.peer.name} is not the API server that {self.peer.trust} vouches for: {problem}"
             )
-        if not isinstance(error, tlslib.SSLError):
+        if not isinstance(error, tls.SSLError):
             reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
             return ConnectionLost(
                 f"{server} was lost while {doing}: {reason}" if self.opened else f"{server}: {reason}"
             )
         reason = error.reason or "unknown"
-        if (
-            isinstance(error, tlslib.SSLEOFError | tlslib.SSLZeroReturnError)
-            or reason == "UNEXPECTED_EOF_WHILE_READING"
-        ):
+        if isinstance(error, tls.SSLEOFError | tls.SSLZeroReturnError) or reason == "UNEXPECTED_EOF_WHILE_READING":
             return ConnectionLost(f"{server} closed the connection during {doing}")
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "ACCESS_DENIED" in reason):
             said = _words(reason)

@@ -8,17 +8,16 @@ about the pod. listwatch.py has the rest.
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import Forbidden, JsonObject, NotFound
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.listing import read_page
-from mpirt.kubeapi.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import Forbidden, JsonObject, NotFound, read_page
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.watch.listwatch import WATCH_AGAIN_SECONDS, ListWatch, News, NewsKind, Question
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.listwatch import Jitter
+    from mpirt.kubeapi.watch.listwatch import Jitter
 
 # Where only `get` is allowed: a deleted pod is noticed within four seconds.
 _POLL_SECONDS = 3.0
@@ -85,9 +84,9 @@ class PodWatch(ListWatch):
             self._poll_again(now)
             pods = [answer]
         asked = self._asked_at
-        return [News(Kind.SEEN, pod, asked=asked) for pod in pods] or [News(Kind.GONE, asked=asked)]
+        return [News(NewsKind.SEEN, pod, asked=asked) for pod in pods] or [News(NewsKind.GONE, asked=asked)]
 
-    def _changed(self, kind: Kind, pod: JsonObject) -> News:
+    def _changed(self, kind: NewsKind, pod: JsonObject) -> News:
         return News(kind, pod)
 
     def _failed(self, error: MpirtError, question: Question | None, now: float) -> list[News] | None:
@@ -95,21 +94,21 @@ class PodWatch(ListWatch):
             # A load balancer's 404 says nothing of the pod.
             case NotFound(failure=failure) if question is Question.GET and failure.is_status:
                 self._poll_again(now)
-                return [News(Kind.GONE, asked=self._asked_at)]
+                return [News(NewsKind.GONE, asked=self._asked_at)]
             case Forbidden():
                 return [News(self._ask_for_less(now), error=error)]
         return None
 
-    def _ask_for_less(self, now: float) -> Kind:
+    def _ask_for_less(self, now: float) -> NewsKind:
         """Poll at once, and watch again after a while; where that is refused too, try everything later."""
         # Of the version that was listed a watch would tell what polling has already seen.
         self.version = ""
         if self._may_watch:
             self._may_watch, self.due = False, now
             self._watch_again = now + max(WATCH_AGAIN_SECONDS, _WATCH_AGAIN_POLLS * self._slowest())
-            return Kind.REFUSED
+            return NewsKind.REFUSED
         self._may_watch, self.due = True, now + _REFUSED_SECONDS
-        return Kind.HIDDEN
+        return NewsKind.HIDDEN
 
     def _poll_again(self, now: float) -> None:
         self._failures = 0

@@ -10,9 +10,9 @@ message, and its first byte for a channel.
 
 from __future__ import annotations
 
-from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import one_line
-from mpirt.kubeapi.jsontext import parse_json
+import json
+
+from mpirt.errors import PeerError, one_line
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -108,7 +108,7 @@ class Channels:
             self._status, self._told = b"", True
             return Succeeded()
         try:
-            body = parse_json(self._status)
+            body = json.loads(self._status)
         except (ValueError, RecursionError):
             return None
         self._status, self._told = b"", True

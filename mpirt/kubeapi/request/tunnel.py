@@ -8,15 +8,15 @@ where there is a proxy.
 
 from __future__ import annotations
 
-from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.answers import ConnectionLost, Untrusted, one_line
-from mpirt.kubeapi.proxies import Proxy
-from mpirt.kubeapi.wire import ResponseReader, request
+from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
+from mpirt.kubeapi.access.endpoint import Proxy
+from mpirt.kubeapi.request import tls
+from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
+from mpirt.kubeapi.request.http1 import ResponseReader, request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.tlslib import Context, TlsSocket
+    from mpirt.kubeapi.request.tls import Context, TlsSocket
 
 _PIECE = 16 * 1024
 _AUTHENTICATE = 407
@@ -40,12 +40,12 @@ class Tunnel:
     )
 
     def __init__(
-        self, plain: tlslib.Socket, proxy: Proxy, target: str, *, server: tuple[Context, str], own: Context | None
+        self, plain: tls.Socket, proxy: Proxy, target: str, *, server: tuple[Context, str], own: Context | None
     ) -> None:
         """`server` is the TLS context and the name of the API server, `own` the context of an https proxy."""
         self._plain, self._proxy, self._target = plain, proxy, target
         self._context, self._server_name = server
-        self._outer: TlsSocket = _Plain(plain) if own is None else tlslib.wrap(own, plain, proxy.host)
+        self._outer: TlsSocket = _Plain(plain) if own is None else tls.wrap(own, plain, proxy.host)
         self._tls: TlsSocket | None = None
         self._reader = ResponseReader(body_limit=_PIECE)
         self._said = b""
@@ -73,12 +73,12 @@ class Tunnel:
     def _reach_proxy(self) -> None:
         try:
             self._outer.do_handshake()
-        except (tlslib.SSLWantReadError, tlslib.SSLWantWriteError):
+        except (tls.SSLWantReadError, tls.SSLWantWriteError):
             raise
-        except tlslib.SSLCertVerificationError as error:
+        except tls.SSLCertVerificationError as error:
             problem = error.verify_message or error.reason
             raise Untrusted(f"the proxy {self._proxy.url} is not trusted: {problem}") from error
-        except tlslib.SSLError as error:
+        except tls.SSLError as error:
             reason = (error.reason or "unknown").replace("_", " ").lower()
             raise PeerError(f"TLS with the proxy {self._proxy.url} failed: {reason}") from error
 
@@ -121,7 +121,7 @@ class Tunnel:
 
     def _inner(self) -> TlsSocket:
         if isinstance(self._outer, _Plain):
-            return tlslib.wrap(self._context, self._plain, self._server_name)
+            return tls.wrap(self._context, self._plain, self._server_name)
         return _TlsInTls(self._context, self._outer, self._server_name)
 
 
@@ -130,7 +130,7 @@ class _Plain:
 
     __slots__ = ("_socket",)
 
-    def __init__(self, plain: tlslib.Socket) -> None:
+    def __init__(self, plain: tls.Socket) -> None:
         self._socket = plain
 
     def do_handshake(self) -> None:
@@ -140,13 +140,13 @@ class _Plain:
         try:
             return self._socket.recv(size)
         except BlockingIOError:
-            raise tlslib.SSLWantReadError from None
+            raise tls.SSLWantReadError from None
 
     def write(self, data: bytes, /) -> int:
         try:
             return self._socket.send(data)
         except BlockingIOError:
-            raise tlslib.SSLWantWriteError from None
+            raise tls.SSLWantWriteError from None
 
 
 class _TlsInTls:
@@ -156,8 +156,8 @@ class _TlsInTls:
 
     def __init__(self, context: Context, outer: TlsSocket, name: str) -> None:
         self._outer = outer
-        self._incoming, self._outgoing = tlslib.MemoryBIO(), tlslib.MemoryBIO()
-        self._tls = tlslib.wrap_bytes(context, self._incoming, self._outgoing, name)
+        self._incoming, self._outgoing = tls.MemoryBIO(), tls.MemoryBIO()
+        self._tls = tls.wrap_bytes(context, self._incoming, self._outgoing, name)
         self._unsent = b""
         self._taken = 0
 
@@ -165,7 +165,7 @@ class _TlsInTls:
         while True:
             try:
                 self._tls.do_handshake()
-            except tlslib.SSLWantReadError:
+            except tls.SSLWantReadError:
                 self._receive()
             else:
                 self._flush()
@@ -175,7 +175,7 @@ class _TlsInTls:
         while True:
             try:
                 return self._tls.read(size)
-            except tlslib.SSLWantReadError:
+            except tls.SSLWantReadError:
                 self._receive()
 
     def write(self, data: bytes, /) -> int:
@@ -189,7 +189,7 @@ class _TlsInTls:
         self._flush()
         try:
             data = self._outer.read(_PIECE)
-        except tlslib.SSLEOFError:
+        except tls.SSLEOFError:
             data = b""
         if data:
             self._incoming.write(data)
