@@ -13,8 +13,7 @@ from mpirt import names
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy, Scaler
 
 # The manager that names this controller.
 US = f"{names.PREFIX}/controller"

@@ -7,7 +7,7 @@ Owns: the fields. Which of them have an effect depends on the gang scheduler, if
 from __future__ import annotations
 
 from mpirt.controller.dialects.fields import Fields
-from mpirt.controller.model.gangs import QUEUE_ANNOTATION
+from mpirt.controller.model.kinds import QUEUE_ANNOTATION
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import Scheduling
 

@@ -30,7 +30,6 @@ from mpirt.controller.model.objectnames import (
     worker_names,
 )
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     BarePods,
     CleanPods,
@@ -42,6 +41,7 @@ from mpirt.controller.model.spec import (
     Owner,
     Restart,
     RunPolicy,
+    Scaler,
     Template,
     Workers,
 )

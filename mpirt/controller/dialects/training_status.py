@@ -14,8 +14,7 @@ from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.reading import Body
-from mpirt.controller.model.roster import Roster
-from mpirt.controller.model.roster_records import read_roster, write_roster
+from mpirt.controller.model.roster import Roster, read_roster, write_roster
 from mpirt.controller.model.spec import JobKey
 
 # The conditions that are phases whatever else holds, the most final one first.

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.decide import Around
 from mpirt.controller.decisions.lost_nodes import forced_deletions
-from mpirt.controller.decisions.planner import Around
 from mpirt.controller.gputasks.pod import creation
 from mpirt.controller.gputasks.reading import KIND, GpuTaskKind, parse
 from mpirt.controller.gputasks.seen import Seen, see

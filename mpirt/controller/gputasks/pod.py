@@ -13,8 +13,8 @@ from mpirt.controller.gputasks.spec import APP_LABEL, CONTAINER, DEFAULT_IMAGE, 
 from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, job_selector
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import Settings
 
 

@@ -15,8 +15,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Cached, DepartedPods, Live, read_live
-from mpirt.controller.observed.pod_events import evictions
-from mpirt.controller.observed.pods import Pod, read_pod
+from mpirt.controller.observed.pods import Pod, evictions, read_pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpirt import names
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import Owner, Settings
 
 GPU_TASK = "GPUTask"

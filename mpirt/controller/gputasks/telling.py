@@ -14,7 +14,7 @@ from mpirt.controller.gputasks.status import LOSSES, Condition, Reason, TaskStat
 from mpirt.controller.manifests.event import event
 from mpirt.controller.messages.announcing import BETWEEN_WRITES
 from mpirt.controller.model.actions import Action, Create, WriteStatus
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import Owner
 
 _NORMAL = frozenset({Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})

@@ -13,8 +13,8 @@ from mpirt import names
 from mpirt.controller.manifests.meta import owner_reference
 from mpirt.controller.manifests.workers import worker_template
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import object_name, worker_number
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings
 

@@ -16,7 +16,7 @@ from mpirt.controller.manifests.event import event
 from mpirt.controller.model.actions import Action, Create, Manifest, WriteStatus
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type, reason_in
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.observe import Observed
 

@@ -15,8 +15,7 @@ from mpirt.controller.manifests.event import event
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Patch
 from mpirt.controller.model.conditions import Reason, reason_in
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.reading import Body, rows, table, text
+from mpirt.controller.model.reading import Body, digest, rows, table, text
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Observed
 

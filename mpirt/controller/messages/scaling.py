@@ -15,7 +15,7 @@ from mpirt.controller.messages.status import Said, conditions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create
 from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_reason
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.observe import Observed

@@ -16,7 +16,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, is_object, pointer
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
-from mpirt.controller.observed.members import names_taken, pods_by_name
+from mpirt.controller.observed.facts import names_taken, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 

@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model.roster import Change, Roster
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import is_dead, is_outdated, pods_by_name
+from mpirt.controller.observed.facts import is_dead, is_outdated, pods_by_name, running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 

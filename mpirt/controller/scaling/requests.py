@@ -10,8 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from mpirt.controller.model.roster import Change, Roster, Source
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobSpec
+from mpirt.controller.model.spec import JobSpec, Scaler
 from mpirt.controller.observed.observe import Observed
 
 

@@ -16,8 +16,7 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import is_dead, pods_by_name
+from mpirt.controller.observed.facts import is_dead, pods_by_name, running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.departures import continued, limit_of, undone
 from mpirt.controller.scaling.drains import with_drains, with_new_template

@@ -17,14 +17,12 @@ from datetime import datetime
 from mpirt import names
 from mpirt.controller.manifests.workers import OVER
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete, Patch, is_object, pointer
+from mpirt.controller.model.actions import Action, Delete, Patch, Question, is_object, pointer
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_number
-from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import CleanPods, JobSpec, Owner
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import left_to_job
+from mpirt.controller.observed.facts import left_to_job, running_launcher
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle

@@ -13,9 +13,8 @@ from datetime import datetime
 
 from mpirt.controller.messages.readiness import blocked
 from mpirt.controller.messages.scaling import drain_events
-from mpirt.controller.model.actions import Action
+from mpirt.controller.model.actions import Action, Question
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Outcome, Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import JobEnd, is_over
