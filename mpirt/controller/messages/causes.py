@@ -95,7 +95,5 @@ def reason_of(history: History) -> str:
 
 def launcher_end(end: PodEnd) -> str:
     """Return how a launcher's pod ended, with its last lines."""
-    if end.how is How.TOLD:
-        return end.message
     words = f": {end.message}" if end.how is How.EXITED and end.message else ""
     return f"{LAUNCHER_POD}{pod_end(end, name_container=False)}{words}"

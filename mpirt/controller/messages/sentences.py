@@ -52,8 +52,6 @@ def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
         case How.EXITED:
             container = f": container {end.container}" if name_container and end.container else ""
             return f"{end.pod}{container} {_ended(end.code or 0, end.reason)}"
-        case How.TOLD:
-            return end.message
         case _:
             return f"{end.pod} {_went(end)}"
 
