@@ -23,7 +23,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from mpirt.controller.decisions.launching import is_time
-from mpirt.controller.decisions.run_policy import wants_workers, written_end
+from mpirt.controller.decisions.run_policy import wants_workers
 from mpirt.controller.dialects.training_job import LEAVE_CORDONED_ANNOTATION
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.disruptions import disruption_budget
@@ -39,10 +39,9 @@ from mpirt.controller.model.kinds import VOLCANO, GangScheduler
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, worker_number
 from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import Creation, JobSpec, Scheduling, Settings
-from mpirt.controller.observed.digested import named_workers
-from mpirt.controller.observed.facts import JobEnd, is_dead
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.observed.pods import why_not_created
+from mpirt.controller.observed.slim import named_workers
 from mpirt.controller.scaling.stateful_sets import replicas_now
 
 _UNSEEN = (
@@ -148,7 +147,7 @@ def _may_enter(spec: JobSpec, observed: Observed) -> list[str]:
         # Their names are never used again.
         return [pod.name for pod in observed.workers if not is_dead(pod)]
     owned = {pod.name for pod in observed.workers}
-    expected = _expected(spec, observed, owned) if written_end(observed) is None else set()
+    expected = _expected(spec, observed, owned) if observed.written_end is None else set()
     return sorted(owned | expected, key=worker_number)
 
 
@@ -175,7 +174,7 @@ def wanted_objects(
     now: datetime,
 ) -> list[Manifest]:
     """Return the desired objects, except for the launcher Job."""
-    end = written_end(observed)
+    end = observed.written_end
     has_workers = wants_workers(spec, observed)
     has_set = has_workers and spec.workers.bare is None
     return [

@@ -24,14 +24,13 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
 from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import job_end
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import Live, Observed, digest_of
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
     """Return the dry runs to make now: of both templates if neither object exists, later of the changed ones."""
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
-    if spec.run.suspended or job_end(observed) is not None:
+    if spec.run.suspended or observed.end is not None:
         return []
     is_new = workers is None and job is None and not observed.workers and spec.workers.roster is None
     asked: list[Manifest] = []

@@ -15,7 +15,7 @@ from mpirt.controller.decisions.desired import budget_removal
 from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.rivals import is_of_another
-from mpirt.controller.decisions.run_policy import awaited, due, is_suspended, judged, launcher_cleanup, written_end
+from mpirt.controller.decisions.run_policy import awaited, due, is_suspended, judged, launcher_cleanup
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
@@ -27,9 +27,8 @@ from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import CleanPods, RunPolicy
-from mpirt.controller.observed.facts import JobEnd, job_end
+from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.bare_workers import all_deletions
 
 # A launcher Job's deadline counts from its own start: with this one it ends at once.
@@ -53,7 +52,7 @@ def plan_of_invalid(
     observed = judged(None, run, observed, now=now)
     if (over := plan_at_limit(dialect, run, observed, problem=problem, now=now)) is not None:
         return over
-    end, told_at = written_end(observed), awaited(None, run, observed)
+    end, told_at = observed.written_end, awaited(None, run, observed)
     is_told = told_at is None or told_at <= now
     released = [
         *budget_removal(observed),
@@ -90,7 +89,7 @@ def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterato
 def _stopped_launcher(run: RunPolicy, observed: Observed, *, now: datetime) -> Iterator[Action]:
     """Yield what ends the launcher Job, of a job that is suspended or whose deadline is over."""
     job, deadline = observed.live(kinds.JOB), due(run, observed)
-    if job is None or job_end(observed) is not None:
+    if job is None or observed.end is not None:
         return
     is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
     if is_suspended(run, observed):

@@ -26,8 +26,7 @@ from mpirt.controller.model.conditions import Type
 from mpirt.controller.model.objectnames import HOSTS_ANNOTATION
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
-from mpirt.controller.observed.facts import job_end, outdated
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.facts import Live, Observed, outdated
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
@@ -35,7 +34,7 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     job = observed.mine.get(kinds.JOB)
     if job is not None and job.deleting:
         return []
-    if job_end(observed) is not None:
+    if observed.end is not None:
         return [] if job is None else _kept(spec, job)
     if job is None:
         awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)

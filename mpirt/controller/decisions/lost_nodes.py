@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, earliest
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.observed.pods import Pod
 
 # The reason of the condition DisruptionTarget (Kubernetes 1.26 and later) on a pod that does not tolerate a

@@ -27,7 +27,6 @@ from mpirt.controller.decisions.run_policy import (
     shortened_run,
     wants_workers,
     with_retries_left,
-    written_end,
 )
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
@@ -48,9 +47,8 @@ from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Pla
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import asks_for_rerun, is_reopened, job_end
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 
@@ -58,7 +56,7 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: 
     """Return the plan for a job with a valid spec."""
     if is_of_another(observed):
         return plan_of_another(dialect, observed, suspended=spec.run.suspended, now=now)
-    if asks_for_rerun(observed) and not is_reopened(observed):
+    if observed.asks_for_rerun and not observed.is_reopened:
         return plan_of_rerun(observed, now=now)
     if (missed := plan_of_missed(observed)) is not None:
         return missed
@@ -81,14 +79,14 @@ def _plan_of_run(
     happened = history(spec, seen, now=now)
     workers = readiness(spec, observed)
     wanted = wanted_objects(spec, observed, settings, workers, happened, now=now)
-    gives_back = written_end(observed) is not None or is_suspended(spec.run, observed)
+    gives_back = observed.written_end is not None or is_suspended(spec.run, observed)
     rejection = rejection_of(spec, observed, settings, wanted, gives_back=gives_back)
     if rejection is not None and (field := refused_field(spec, rejection)):
         reason, problem = Reason.INVALID if rejection.final else Reason.REFUSED, f"{field}: {refusal(rejection)}"
         return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason, now=now)
     obstacle = obstacle_of(observed, rejection, wanted)
     look = None if obstacle is None else now + LOOK_AGAIN
-    wants, end = wants_workers(spec, observed), job_end(observed) if is_told else None
+    wants, end = wants_workers(spec, observed), observed.end if is_told else None
     members = worker_plan(spec, observed, settings, wants=wants, end=end, now=now)
     if members.first:
         return Plan(members.first)

@@ -22,8 +22,7 @@ from mpirt.controller.model.actions import Plan
 from mpirt.controller.model.conditions import Counts, Reason, Type
 from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, object_name
 from mpirt.controller.model.reading import number, table
-from mpirt.controller.observed.facts import is_finished
-from mpirt.controller.observed.observe import Observed, digest_of
+from mpirt.controller.observed.facts import Observed, digest_of
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
@@ -32,7 +31,7 @@ def is_of_another(observed: Observed) -> bool:
     """Whether another controller has begun the job, runs it, or has run it to its end."""
     if _is_marked(observed):
         return False
-    if is_finished(observed.status):
+    if observed.status.is_finished:
         # Only we write attempts into a status: if there are any, the run was ours, whatever objects are left.
         return observed.status.history is None
     return bool(_made_by_another(observed))
@@ -40,7 +39,7 @@ def is_of_another(observed: Observed) -> bool:
 
 def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool, now: datetime) -> Plan:
     """Return the plan for such a job: report it, unless the job is over, has started or is suspended."""
-    if is_finished(observed.status) or _has_started(observed) or suspended:
+    if observed.status.is_finished or _has_started(observed) or suspended:
         return Plan()
     message = (
         f"{_made_by_another(observed)[0]} was made by another controller, such as mpi-operator or "

@@ -30,9 +30,8 @@ from mpirt.controller.model.actions import (
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION, object_name
 from mpirt.controller.model.spec import JobSpec, RunPolicy
-from mpirt.controller.observed.facts import RUN, is_finished, is_missed, job_end
+from mpirt.controller.observed.facts import RUN, Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.bare_workers import all_deletions
 
 # Objects of others are not watched, and no event tells when the reason of a rejection is gone.
@@ -41,7 +40,7 @@ LOOK_AGAIN = timedelta(seconds=30)
 
 def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, now: datetime) -> Plan:
     """Return the plan for a job with an error that no edit can correct: it has failed."""
-    if is_finished(observed.status):
+    if observed.status.is_finished:
         return Plan()
     status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed, now=now), now=now)
     return Plan(tuple(status_actions(dialect.write_status, None, observed, status, now=now)[0]))
@@ -49,7 +48,7 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed, *, no
 
 def plan_of_missed(observed: Observed) -> Plan | None:
     """Return the plan that looks for a launcher Job which should be there, and isn't; None if none is missed."""
-    if observed.gone_job is not None or not is_missed(observed) or is_finished(observed.status):
+    if observed.gone_job is not None or not observed.is_missed or observed.status.is_finished:
         return None
     name = object_name(kinds.JOB, observed.owner.key.name)
     return Plan((Find(kinds.JOB, name, "the launcher Job has vanished"),))
@@ -80,12 +79,12 @@ def plan_at_limit(
     A deadline and a patience end it here only without a launcher Job: Kubernetes enforces the deadline of that. A
     lost patience is said first where Arena looks for it. `problem`: what is invalid in the job, if it has no spec.
     """
-    expires = expiry(run, job_end(observed))
+    expires = expiry(run, observed.end)
     # The end is reported before the job is deleted, however short its TTL is.
-    if expires is not None and expires <= now and is_finished(observed.status):
+    if expires is not None and expires <= now and observed.status.is_finished:
         owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
         return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
-    if kinds.JOB in observed.mine or job_end(observed) is not None:
+    if kinds.JOB in observed.mine or observed.end is not None:
         return None
     deadline, patience = due(run, observed), patience_ends(run, observed)
     if deadline is not None and deadline <= now:
@@ -106,13 +105,13 @@ def next_limit(run: RunPolicy, observed: Observed, *, now: datetime) -> datetime
     """Return when the next of the job's limits is reached; a deadline that is over has had its effect."""
     deadline = due(run, observed)
     is_overdue = deadline is not None and deadline <= now
-    expires = expiry(run, job_end(observed))
+    expires = expiry(run, observed.end)
     return earliest(expires, patience_ends(run, observed), None if is_overdue else deadline)
 
 
 def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:
     """Return the change of a job that runs again after it had lost its patience."""
-    if not spec.run.gave_up or is_finished(observed.status):
+    if not spec.run.gave_up or observed.status.is_finished:
         return []
     return [_gave_up(observed, {"op": "remove"}, why="the job runs again")]
 

@@ -27,7 +27,8 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Cached, Observed
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.observed.observe import Cached
 from mpirt.controller.observed.pods import Pod
 from mpirt.errors import SpecError
 

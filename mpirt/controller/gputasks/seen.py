@@ -14,7 +14,8 @@ from mpirt.controller.gputasks.spec import GPU_TASK
 from mpirt.controller.model import kinds
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Cached, DepartedPods, Live, read_live
+from mpirt.controller.observed.facts import Live
+from mpirt.controller.observed.observe import Cached, DepartedPods, read_live
 from mpirt.controller.observed.pods import Pod, evictions, read_pod
 
 

@@ -18,7 +18,7 @@ from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type, reason_in
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 
 # Workers become Ready one after the other, and schedulers keep rewording their messages. If only counts and
 # messages have changed, they wait until this long after the last write, and are written together.

@@ -17,7 +17,7 @@ from mpirt.controller.model.actions import Create, Patch
 from mpirt.controller.model.conditions import Reason, reason_in
 from mpirt.controller.model.reading import Body, digest, rows, table, text
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 
 # Two edits may be a person's trial and error; three come from a program.
 TOLD_AFTER = 3

@@ -18,7 +18,7 @@ from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_rea
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 
 _MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
 _EDITED = "the number of replicas was changed"

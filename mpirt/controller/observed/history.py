@@ -24,17 +24,7 @@ from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.deaths import container_death, launcher_end, worker_death
-from mpirt.controller.observed.facts import (
-    is_behind,
-    is_dead,
-    is_of_revision,
-    is_over,
-    is_reopened,
-    job_end,
-    outdated,
-    pods_by_name,
-)
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, is_behind, is_dead, is_of_revision, outdated
 from mpirt.controller.observed.pods import Pod
 
 
@@ -113,7 +103,7 @@ def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
 
 def _containers(spec: JobSpec, observed: Observed, names: Iterable[str]) -> list[str]:
     """Return which containers the workers of these names are; empty for each that is none any more."""
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     return [_container(pods.get(name), spec.workers.template.main) for name in names]
 
 
@@ -134,10 +124,10 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
 
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
-    if is_reopened(observed):
+    if observed.is_reopened:
         return History(rerun=observed.rerun.value)
     known = observed.history or History()
-    if is_over(observed):
+    if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
     attempts = _with_launchers(spec, observed, known, now)
     if _may_stop(observed, attempts, known):
@@ -218,7 +208,7 @@ def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
 
 def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bool:
     """Whether the last attempt, which has not ended by itself, may have been ended on purpose."""
-    if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
+    if not attempts or attempts[-1].stopped is not None or observed.end is not None:
         return False
     last, before = attempts[-1], known.last
     return before is None or before.launcher != last.launcher or before.ended is None
@@ -268,7 +258,7 @@ def _with_late_news(
     spec: JobSpec | None, observed: Observed, attempts: tuple[Attempt, ...]
 ) -> tuple[Attempt, ...]:
     """Return the attempts, with the deaths that nodes reported only after the attempt was over."""
-    end = job_end(observed)
+    end = observed.end
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
     told = []

@@ -16,8 +16,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, is_object, pointer
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
-from mpirt.controller.observed.facts import names_taken, pods_by_name
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, names_taken
 from mpirt.controller.observed.pods import Pod
 
 _POINTER = pointer("metadata", "annotations", names.DRAINING_ANNOTATION)
@@ -84,7 +83,7 @@ def _mark_of(name: str, roster: Roster) -> str:
 
 
 def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
-    pods, change = pods_by_name(observed), roster.change
+    pods, change = observed.workers_by_name, roster.change
     going = [one.name for one in roster.drains if one.committed]
     if change is not None and change.committed:
         going += change.leaving
@@ -96,7 +95,7 @@ def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
 
 def _removals(roster: Roster, observed: Observed) -> Iterator[Delete]:
     """Yield the deletions of pods that are no workers any more, such as those of a change that was withdrawn."""
-    mine = pods_by_name(observed).items()
+    mine = observed.workers_by_name.items()
     others = [pod for name, pod in mine if name not in roster.everybody and pod.deleted is None]
     # A pod that has failed is kept for its logs; it takes nothing from anybody.
     failed = [pod for pod in others if pod.phase == "Failed"]

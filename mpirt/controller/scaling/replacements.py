@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.model.roster import Change, Roster
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
-from mpirt.controller.observed.facts import is_dead, is_outdated, pods_by_name, running_launcher
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, is_dead, is_outdated
 from mpirt.controller.observed.pods import Pod
 
 # The delays between replacements of a job's workers: none at first, then growing. A worker that dies whenever it
@@ -80,7 +79,7 @@ def _due(roster: Roster, now: datetime) -> datetime:
 
 
 def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Iterator[str]:
-    pods, runs = pods_by_name(observed), running_launcher(observed) is not None
+    pods, runs = observed.workers_by_name, observed.running_launcher is not None
     awaited = {one.after for one in roster.drains}
     for name in _members(roster):
         pod = pods.get(name)

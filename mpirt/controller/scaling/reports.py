@@ -20,8 +20,7 @@ from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_rea
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner, Scaler
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.scaling.requests import leaving, next_scaler, refusal, unknown, unmatched
 from mpirt.controller.scaling.roster_steps import Step
 
@@ -66,7 +65,7 @@ def _report(
         return _news(scaler, Type.SCALING, Reason.SCALING, _under_way(scaler), step.roster.change.workers)
     if scaler.problem or is_over:
         return _ended(scaler, succeeded=False, message=scaler.problem or "the job has ended")
-    is_next = next_scaler(observed) == scaler and roster.change is None and running_launcher(observed) is not None
+    is_next = next_scaler(observed) == scaler and roster.change is None and observed.running_launcher is not None
     if is_next and (refused := refusal(spec, roster, scaler)):
         return _ended(scaler, succeeded=False, message=refused)
     if is_next and scaler.source is Source.SCALE_IN and not leaving(roster, scaler):

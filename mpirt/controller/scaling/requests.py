@@ -11,7 +11,7 @@ from datetime import datetime
 
 from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Scaler
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 
 
 def scaler_change(spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime) -> Change | None:

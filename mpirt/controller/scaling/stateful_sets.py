@@ -22,8 +22,7 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_numbe
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import CleanPods, JobSpec, Owner
-from mpirt.controller.observed.facts import left_to_job, running_launcher
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import Live, Observed, digest_of, left_to_job
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.departures import DEFAULT_LIMIT, is_idle
 
@@ -36,7 +35,7 @@ _POINTERS = tuple(
 def superfluous(spec: JobSpec, observed: Observed) -> list[Pod]:
     """Return the workers that have to leave with proof: those above the wanted number, while the launcher runs."""
     live = observed.live(kinds.STATEFUL_SET)
-    if not spec.has_workers or live is None or running_launcher(observed) is None:
+    if not spec.has_workers or live is None or observed.running_launcher is None:
         return []
     beyond = range(spec.workers.replicas, number(table(live.body, "spec"), "replicas"))
     # Without our annotation, it is a pod of an early version; there is no place for marks.

@@ -17,8 +17,7 @@ from mpirt.controller.model.actions import Action, Question
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.roster import Outcome, Roster
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, is_over
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.scaling.bare_workers import all_deletions, replicas_patch, worker_actions
 from mpirt.controller.scaling.departures import questions, wanted_replicas
 from mpirt.controller.scaling.reports import scaler_actions
@@ -56,7 +55,7 @@ def worker_plan(
     """Return the plan for the workers. `wants`: whether the job keeps any; `end`: how it ended, if it has."""
     bare = spec.workers.bare
     if bare is None:
-        return _of_stateful_set(spec, observed, is_over=end is not None and is_over(observed), now=now)
+        return _of_stateful_set(spec, observed, is_over=end is not None and observed.is_over, now=now)
     runs = wants and end is None and not spec.run.suspended
     step = next_step(spec, bare, observed, runs=runs, now=now)
     plan = WorkerPlan(step.roster, step.outcome, step.again)

@@ -29,7 +29,7 @@ from mpirt.controller.model.actions import (
 )
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
 

@@ -7,7 +7,7 @@ from typing import Any
 from mpirt.controller.decisions.decide import Around
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.model.actions import Plan
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller.jobs import Body, at, time
 from tests.unit.controller.pods import ended, running
 from tests.unit.controller.world import World

@@ -7,7 +7,9 @@ import pytest
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.observe import Cached, Observed, job_key, observe, slim
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.observed.observe import Cached, job_key, observe
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, UID, Body, mpi_job, time
 
