@@ -12,6 +12,7 @@ only after its successor was created.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.worker_pod import worker_pod
@@ -72,6 +73,8 @@ def _is_another(live: Live | None, wanted: str) -> bool:
     return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted
 
 
+# Objects of others are not watched, and no event tells when the reason of a rejection is gone.
+LOOK_AGAIN = timedelta(seconds=30)
 # The characters kept of the API server's message; the rest repeats the object.
 _LONGEST_REJECTION = 1024
 

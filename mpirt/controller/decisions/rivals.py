@@ -12,7 +12,6 @@ creates the ConfigMap first, so the one that created it has begun the job.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.announcing import status_actions
@@ -37,7 +36,7 @@ def is_of_another(observed: Observed) -> bool:
     return bool(_made_by_another(observed))
 
 
-def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool, now: datetime) -> Plan:
+def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool) -> Plan:
     """Return the plan for such a job: report it, unless the job is over, has started or is suspended."""
     if observed.status.is_finished or _has_started(observed) or suspended:
         return Plan()
@@ -46,11 +45,13 @@ def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool, no
         "training-operator, and the job is left to that controller. To run the job here, delete it and create it "
         f"again; set {dialect.claim} if that controller still runs"
     )
-    running = conditions(observed.status, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=now)
+    running = conditions(
+        observed.status, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=observed.now
+    )
     # The rest stays: it may be the other controller's.
     status = replace(observed.status, conditions={**observed.status.conditions, **running})
-    said, again = status_actions(dialect.write_status, None, observed, status, now=now)
-    return Plan(tuple(said), again)
+    reported, again = status_actions(dialect.write_status, None, observed, status, now=observed.now)
+    return Plan(tuple(reported), again)
 
 
 def _made_by_another(observed: Observed) -> list[str]:

@@ -20,18 +20,27 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import overlooking
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.readiness import readiness
+from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete
+from mpirt.controller.model.actions import (
+    Action,
+    Delete,
+    Operation,
+    Patch,
+    Plan,
+    earliest,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.attempts import Disbelieved
-from mpirt.controller.model.conditions import Type
+from mpirt.controller.model.conditions import Reason, Type
+from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
 from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import are_settled, are_unheard, history, losses
-
-
-def written_end(observed: Observed) -> JobEnd | None:
-    """Return how the job ended, once its status says that; None before."""
-    return observed.end if observed.is_over else None
 
 
 def is_suspended(run: RunPolicy, observed: Observed) -> bool:
@@ -161,7 +170,7 @@ def _exhausted_since(run: RunPolicy, observed: Observed) -> datetime | None:
     return pods[-1].ended
 
 
-def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
+def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> Observed:
     """Return what is observed, with the verdict on the existing launcher Job."""
     job, known = observed.last_launcher_job, observed.written_verdict
     if job is None:
@@ -171,7 +180,7 @@ def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: dat
     end = observed.launcher_end
     if end is None or not end.succeeded or observed.is_over or not _needs_every_worker(spec, run):
         return observed
-    happened = history(spec, overlooking(observed, now=now), now=now)
+    happened = history(spec, overlooking(observed))
     if happened.last is None or losses(spec, observed, happened.last) is None:
         return observed
     count = observed.failures + 1
@@ -188,3 +197,60 @@ def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
 
 def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:
     return not run.tolerates_losses if spec is None else spec.needs_every_worker
+
+
+def plan_at_limit(
+    dialect: Dialect,
+    run: RunPolicy,
+    observed: Observed,
+    *,
+    spec: JobSpec | None = None,
+    problem: str = "",
+) -> Plan | None:
+    """
+    Return the plan for a job one of whose limits is reached: it is deleted, or it fails; None if it may go on.
+
+    A deadline and a patience end it here only without a launcher Job: Kubernetes enforces the deadline of that. A
+    lost patience is said first where Arena looks for it. `problem`: what is invalid in the job, if it has no spec.
+    """
+    expires = expiry(run, observed.end)
+    # The end is reported before the job is deleted, however short its TTL is.
+    if expires is not None and expires <= observed.now and observed.status.is_finished:
+        owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
+        return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
+    if kinds.JOB in observed.mine or observed.end is not None:
+        return None
+    deadline, patience = due(run, observed), patience_ends(run, observed)
+    if deadline is not None and deadline <= observed.now:
+        reason, said = Reason.DEADLINE, f"the job was active longer than activeDeadlineSeconds={run.deadline}"
+    elif patience is not None and patience <= observed.now:
+        reason = Reason.NO_PATIENCE
+        said = f"the job waited longer than {PATIENCE_ANNOTATION}={run.patience} for its workers"
+        if not run.gave_up:
+            return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=said),))
+    else:
+        return None
+    said = f"{said}; {problem if spec is None else readiness(spec, observed)}"
+    status = failed_status(reason, said, observed, history(spec, observed), now=observed.now)
+    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status, now=observed.now)[0]))
+
+
+def next_limit(run: RunPolicy, observed: Observed) -> datetime | None:
+    """Return when the next of the job's limits is reached; a deadline that is over has had its effect."""
+    deadline = due(run, observed)
+    is_overdue = deadline is not None and deadline <= observed.now
+    expires = expiry(run, observed.end)
+    return earliest(expires, patience_ends(run, observed), None if is_overdue else deadline)
+
+
+def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:
+    """Return the change of a job that runs again after it had lost its patience."""
+    if not spec.run.gave_up or observed.status.is_finished:
+        return []
+    return [_gave_up(observed, {"op": "remove"}, why="the job runs again")]
+
+
+def _gave_up(observed: Observed, change: Operation, *, why: str) -> Patch:
+    path = pointer("metadata", "annotations", GAVE_UP_ANNOTATION)
+    owner = observed.owner
+    return Patch(owner.kind, owner.key.name, (is_object(owner.uid), {**change, "path": path}), why)

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.decide import Around
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.gputasks.pod import creation
 from mpirt.controller.gputasks.reading import KIND, GpuTaskKind, parse
@@ -28,7 +27,7 @@ from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.facts import Observed
-from mpirt.controller.observed.observe import Cached
+from mpirt.controller.observed.observe import Cached, Circumstances
 from mpirt.controller.observed.pods import Pod
 from mpirt.errors import SpecError
 
@@ -43,7 +42,7 @@ class GpuTaskPlanner:
 
     kind: GpuTaskKind = KIND
 
-    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
+    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Circumstances) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""
         owner, before = self.kind.owner(body), read_status(table(body, "status"))
         if "deletionTimestamp" in table(body, "metadata") or before.is_over:
@@ -66,7 +65,7 @@ GPU_TASKS = GpuTaskPlanner()
 
 
 def _wish(
-    body: Body, rejections: Iterable[Rejection], around: Around
+    body: Body, rejections: Iterable[Rejection], around: Circumstances
 ) -> tuple[Create | None, Wish, TaskSpec | None]:
     """Return the creation of the pod that the task asks for, if that is possible, and what is wrong if not."""
     try:
@@ -81,7 +80,7 @@ def _wish(
     return create, Wish(shape), task
 
 
-def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Around) -> State | None:
+def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Circumstances) -> State | None:
     """
     Return the state in which a running task leaves its node; None if it stays.
 
@@ -103,7 +102,7 @@ def _acts(
     seen: Seen,
     state: State,
     status: TaskStatus,
-    around: Around,
+    around: Circumstances,
     *,
     wish: Wish,
     create: Create | None,
@@ -132,10 +131,10 @@ def _deletion(pod: Pod, seen: Seen, state: State, wish: Wish) -> list[Action]:
     return []
 
 
-def _forced(owner: Owner, pod: Pod, around: Around) -> tuple[list[Action], datetime | None]:
+def _forced(owner: Owner, pod: Pod, around: Circumstances) -> tuple[list[Action], datetime | None]:
     """Return the deletion of a pod whose node is lost: until it is gone, no other can have its name."""
-    observed = Observed(owner, None, JobStatus(), workers=(pod,), heard=around.heard)
-    return forced_deletions(observed, now=around.now)
+    observed = Observed(owner, None, JobStatus(), around.now, workers=(pod,), heard=around.heard)
+    return forced_deletions(observed)
 
 
 def _not_before(status: TaskStatus) -> datetime | None:

@@ -69,7 +69,7 @@ class JobEnd:
     succeeded: bool
     reason: str
     message: str
-    at: datetime | None
+    at: datetime | None = None
 
 
 # Without slots, which would leave no place for the facts: one plan reads each of them many times.
@@ -82,6 +82,7 @@ class Observed:
     """When the job was created."""
     status: JobStatus
     """The status in the job object."""
+    now: datetime
     version: str = ""
     """Its resourceVersion."""
     history: History | None = None
@@ -172,11 +173,7 @@ class Observed:
         if live is None or not live.uid:
             # It may have succeeded, and is not started again.
             is_unknown = self.gone_job is not None and self.is_missed
-            return (
-                JobEnd(succeeded=False, reason=Reason.LAUNCHER_GONE, message=_GONE, at=None)
-                if is_unknown
-                else None
-            )
+            return JobEnd(succeeded=False, reason=Reason.LAUNCHER_GONE, message=_GONE) if is_unknown else None
         status, row = table(live.body, "status"), end_of(live.body)
         if row is None:
             return None

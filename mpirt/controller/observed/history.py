@@ -118,9 +118,9 @@ _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
 
 
-def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False, now: datetime) -> History:
+def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False) -> History:
     """
-    Return the history as of now. `suspended`: whether the job is, where there is no spec that says so.
+    Return the history as of observed.now. `suspended`: whether the job is, where there is no spec that says so.
 
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
@@ -129,7 +129,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     known = observed.history or History()
     if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
-    attempts = _with_launchers(spec, observed, known, now)
+    attempts = _with_launchers(spec, observed, known)
     if _may_stop(observed, attempts, known):
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
@@ -142,7 +142,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     return _judged(spec, observed, happened)
 
 
-def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
+def _with_launchers(spec: JobSpec | None, observed: Observed, known: History) -> list[Attempt]:
     """Return the recorded attempts and the new ones, updated by what their pods show."""
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
@@ -159,7 +159,7 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
         if pod.name in attempts or (has_begun and _is_new(pod, since)):
             attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
             seen.add(pod.name)
-    gone = now.replace(microsecond=0)
+    gone = observed.now.replace(microsecond=0)
     return [
         one if one.ended or one.launcher in seen else replace(one, ended=PodEnd(one.launcher, How.GONE, at=gone))
         for one in attempts.values()
@@ -196,14 +196,14 @@ def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
     )
 
 
-def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
+def _settled(before: PodEnd | None, after: PodEnd | None) -> PodEnd | None:
     """Return the end of a pod, given the recorded end and the one that it shows."""
     if before is None:
-        return now
-    if now is None:
+        return after
+    if after is None:
         return None if before.how is How.NODE_LOST else before
-    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and now.how in _BETTER)
-    return now if is_better else before
+    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and after.how in _BETTER)
+    return after if is_better else before
 
 
 def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bool:

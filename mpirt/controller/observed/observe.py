@@ -11,12 +11,12 @@ nobody's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Rejection
+from mpirt.controller.model.actions import Answer, Rejection
 from mpirt.controller.model.attempts import History, load_history
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.objectnames import (
@@ -26,8 +26,9 @@ from mpirt.controller.model.objectnames import (
     worker_number,
 )
 from mpirt.controller.model.reading import Body, moment, number, table, text
-from mpirt.controller.model.spec import JobKey, Owner
+from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
 from mpirt.controller.observed.facts import Live, Observed, Rerun
+from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pods import (
     Pod,
     evictions,
@@ -42,21 +43,37 @@ DepartedPods = Iterable[tuple[Body, datetime]]
 """Departed pods, each with the time at which it was gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a plan is made from, besides an object and the objects that concern it."""
+
+    settings: Settings
+    now: datetime
+    departed: DepartedPods = ()
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """What pods have answered when asked whether they are in use, by their uids."""
+    nodes: Mapping[str, Signal] | None = None
+    """The nodes that are about to go; None if nodes can't be read."""
+    heard: datetime | None = None
+    """Since when the API server has answered without a break; None: for as long as it matters."""
+
+
 def observe(
-    owner: Owner,
     body: Body,
-    status: JobStatus,
     cached: Cached,
     rejections: Iterable[Rejection],
+    around: Circumstances,
     *,
-    departed: DepartedPods = (),
+    owner: Owner,
+    status: JobStatus,
+    scalers: tuple[Scaler, ...] = (),
 ) -> Observed:
     """Return what is known about the job in `body`, from the cached objects."""
     key, named = owner.key, _named(owner.key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
-    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
+    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in around.departed]
     workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
     launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
     maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
@@ -64,6 +81,7 @@ def observe(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
+        now=around.now,
         version=text(table(body, "metadata"), "resourceVersion"),
         history=_history(status, mine.get(kinds.CONFIG_MAP)),
         rerun=_read_rerun(table(body, "metadata", "annotations")),
@@ -80,6 +98,11 @@ def observe(
         gone_job=_gone_job(owner, cached),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
         rejections=tuple(rejections),
+        heard=around.heard,
+        scalers=scalers,
+        answers=around.answers,
+        nodes=around.nodes or {},
+        sees_nodes=around.nodes is not None,
     )
 
 
