@@ -13,7 +13,7 @@ from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.loop.reconcile import Reconciler, Turn
+from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Turn
 from mpirt.controller.model.actions import Action, Create, Done, Outcome, WriteStatus
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
@@ -50,18 +50,11 @@ class Ground:
         """By kind and name what is read."""
         self.metrics = Metrics()
         self._store = Store([dialect.resource.kind], clock=self._clock)
-        self._reconciler = Reconciler(
-            [JobPlanner(dialect)],
-            SETTINGS,
-            store=self._store,
-            cluster=self,
-            log=LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC)),
-            witness=self.metrics,
-            asked=Questions(NoPods(), clock=self._clock, answered=lambda _: None),
-            clock=self._clock,
-            heard=lambda: at(-3600),
-            may_act=lambda: True,
-        )
+        questions = Questions(NoPods(), clock=self._clock, answered=lambda _: None)
+        log = LineLog(io.StringIO(), logfmt, lambda: datetime.now(UTC))
+        access = Access(self, questions, log, self.metrics)
+        leader = Leader(self._clock, heard=lambda: at(-3600), may_act=lambda: True)
+        self._reconciler = Reconciler([JobPlanner(dialect)], SETTINGS, self._store, access, leader)
         for number, body in enumerate(bodies, 1):
             self.see({**body, "metadata": {**body["metadata"], "resourceVersion": str(number)}})
 
