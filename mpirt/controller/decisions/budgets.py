@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mpirt.controller.dialects.training_job import LEAVE_CORDONED_ANNOTATION
-from mpirt.controller.manifests.disruptions import disruption_budget
+from mpirt.controller.manifests.supporting import disruption_budget
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Delete, Manifest
 from mpirt.controller.model.spec import JobSpec

@@ -9,8 +9,7 @@ object as later. A changed template of bare workers is not: a worker leaves only
 from __future__ import annotations
 
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.worker_pod import worker_pod
-from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.manifests.workers import stateful_set, worker_pod
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
 from mpirt.controller.model.digests import digest

@@ -19,8 +19,8 @@ from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.causes import STOPS
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.status import invalid_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Patch, Plan, earliest, is_object, pointer
@@ -32,7 +32,7 @@ from mpirt.controller.observed.facts import JobEnd, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
-from mpirt.controller.scaling.bare_workers import all_deletions
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 # A launcher Job's deadline counts from its own start: with this one it ends at once.
 _DEADLINE, _AT_ONCE = "activeDeadlineSeconds", 1

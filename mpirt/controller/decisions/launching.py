@@ -13,7 +13,7 @@ from mpirt.controller.decisions.cleanup import is_suspended
 from mpirt.controller.decisions.drift import correction, owner_correction
 from mpirt.controller.decisions.refreshing import with_hosts
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.meta import owner_reference
+from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds

@@ -36,9 +36,8 @@ from mpirt.controller.decisions.takeover import is_taken_over
 from mpirt.controller.decisions.wanted import wanted_objects
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import Readiness, readiness
-from mpirt.controller.messages.scaling import with_scaling
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, earliest
@@ -49,6 +48,7 @@ from mpirt.controller.observed.facts import asks_for_rerun, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.rivals import is_run_by_another
+from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 

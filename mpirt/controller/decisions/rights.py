@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mpirt.controller.decisions.cleanup import wants_workers, written_end
 from mpirt.controller.decisions.launching import is_time
-from mpirt.controller.manifests.rbac import role, role_binding
+from mpirt.controller.manifests.supporting import role, role_binding
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Manifest

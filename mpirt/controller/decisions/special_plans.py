@@ -14,7 +14,7 @@ from mpirt.controller.decisions.deadlines import due, patience_ends
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
@@ -35,7 +35,7 @@ from mpirt.controller.model.spec import JobSpec, RunPolicy
 from mpirt.controller.observed.facts import RUN, is_finished, is_missed, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.scaling.bare_workers import all_deletions
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 # Objects of others are not watched, and no event tells when the reason of a rejection is gone.
 LOOK_AGAIN = timedelta(seconds=30)

@@ -76,4 +76,4 @@ def _with_running(observed: Observed, reason: Reason, message: str, *, now: date
     """Return the previous status with this condition Running. The rest stays: it may be another controller's."""
     before = observed.status
     said: Mapping[Type, Said] = {Type.RUNNING: (False, reason, message)}
-    return replace(before, conditions={**before.conditions, **conditions(before, said, now=now)})
+    return replace(before, conditions={**before.conditions, **conditions(before.conditions, said, now=now)})

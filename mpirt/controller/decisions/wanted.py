@@ -13,8 +13,7 @@ from mpirt.controller.decisions.cleanup import wants_workers, written_end
 from mpirt.controller.decisions.gangs import wanted_group
 from mpirt.controller.decisions.rights import launcher_rights
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.rbac import own_account, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import own_account, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model.actions import Manifest
@@ -24,7 +23,7 @@ from mpirt.controller.model.records import dump_history
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import JobEnd
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.scaling.stateful_sets import replicas_now
+from mpirt.controller.scaling.worker_actions import replicas_now
 
 
 def wanted_objects(

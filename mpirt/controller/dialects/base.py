@@ -6,15 +6,19 @@ Owns: what the controller needs from a kind of job object. A new kind is another
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mpirt import names
+from mpirt.controller.dialects.fields import shown
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
+from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy
+from mpirt.errors import SpecError
 
 # The manager that names this controller.
 US = f"{names.PREFIX}/controller"
@@ -82,3 +86,16 @@ def owner_of(body: Body, resource: Resource) -> Owner:
     metadata = table(body, "metadata")
     key = JobKey(resource.kind, text(metadata, "namespace"), text(metadata, "name"))
     return Owner(text(body, "apiVersion") or resource.api_version, resource.kind, key, text(metadata, "uid"))
+
+
+_JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+
+
+def check_job_name(name: str) -> None:
+    """Raise SpecError if no job can have this name."""
+    if not _JOB_NAME.fullmatch(name) or len(name) > LONGEST_JOB_NAME:
+        raise SpecError(
+            "metadata.name",
+            "must consist of lower-case letters, digits and hyphens, begin with a letter and have at most "
+            f"{LONGEST_JOB_NAME} characters, because it is part of pod names and labels; got {shown(name)}",
+        )

@@ -1,9 +1,10 @@
 """
 kubeflow.org MPIJob, v1 and v2beta1.
 
-Owns: reading it into a JobSpec, and the notices about fields that are not honoured as written. The two versions
-are one object: what is stored has the fields of both, and nothing tells in which version it was written. So a
-field of one version means the same in the other.
+Owns: reading it into a JobSpec, the notices about fields that are not honoured as written, and the form of its
+status, which is mpi-operator's plus the job's history. The two versions are one object: what is stored has the
+fields of both, and nothing shows in which version it was written. So a field of one version means the same in the
+other.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt import names
-from mpirt.controller.dialects import mpijob_status
-from mpirt.controller.dialects.base import US, owner_of
+from mpirt.controller.dialects.base import US, check_job_name, owner_of
 from mpirt.controller.dialects.fields import Fields, ValidFields, shown
-from mpirt.controller.dialects.jobname import check_job_name
-from mpirt.controller.dialects.scheduling import read_scheduling
-from mpirt.controller.dialects.template import read_template
+from mpirt.controller.dialects.status_fields import read_common, write_common
+from mpirt.controller.dialects.template import read_scheduling, read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
 from mpirt.controller.manifests.sshd import starts_sshd, unanswered_probes
-from mpirt.controller.model.conditions import JobStatus
+from mpirt.controller.model import kinds
+from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import Body, table, text
@@ -117,7 +117,7 @@ class MpiJob:
 
     def read_status(self, body: Body) -> JobStatus:
         """Return the status that the object holds."""
-        return mpijob_status.read_status(table(body, "status"))
+        return read_common(table(body, "status"), kinds.MPI_JOB)
 
     def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:  # noqa: ARG002
         """Return nothing: there are no scalers for MPIJobs."""
@@ -125,7 +125,7 @@ class MpiJob:
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
         """Return the status in the form of an MPIJob."""
-        return mpijob_status.write_status(status, key)
+        return write_common(status, key, sorted(status.conditions.values(), key=_order))
 
 
 MPI_JOB = MpiJob()
@@ -234,3 +234,7 @@ def _policy_notices(spec: Fields, run: Fields) -> list[str]:
 
 def _or(number: int | None, default: int) -> int:
     return default if number is None else number
+
+
+def _order(condition: Condition) -> tuple[bool, int]:
+    return condition.status, list(Type).index(condition.type)

@@ -1,5 +1,5 @@
 """
-Reads the fields of a pod template that the controller uses or adds to.
+Reads the fields of a pod template that the controller uses or adds to, and the scheduling policy.
 
 Owns: which fields these are, and which names and paths in a pod are reserved for mpirt. Kubernetes validates
 everything else, in a dry run before anything is created.
@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 from mpirt import names
 from mpirt.controller.dialects.fields import Fields, shown
-from mpirt.controller.manifests.folders import VOLUMES
+from mpirt.controller.manifests.config_map import VOLUMES
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
-from mpirt.controller.model.spec import Template
+from mpirt.controller.model.gangs import QUEUE_ANNOTATION
+from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.spec import Scheduling, Template
 from mpirt.errors import SpecError
 
 _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
@@ -101,3 +103,21 @@ def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:
         if name in taken:
             raise SpecError(row.at("name"), f"{shown(name)} is used twice in this pod; choose another name")
         taken.add(name)
+
+
+_POLICY = "schedulingPolicy"
+
+
+def read_scheduling(body: Body, run: Fields) -> Scheduling | None:
+    """Return the settings of the policy; None if there is none."""
+    if not run.has(_POLICY):
+        return None
+    fields = run.table(_POLICY)
+    return Scheduling(
+        least=fields.number("minAvailable", least=1),
+        queue=fields.text("queue"),
+        default_queue=text(table(body, "metadata", "annotations"), QUEUE_ANNOTATION),
+        priority_class=fields.text("priorityClass"),
+        timeout=fields.number("scheduleTimeoutSeconds", least=0),
+        resources=fields.quantities("minResources"),
+    )

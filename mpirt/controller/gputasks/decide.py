@@ -14,10 +14,8 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.planner import Around
-from mpirt.controller.gputasks.pod import creation
-from mpirt.controller.gputasks.reading import KIND, GpuTaskKind, parse
-from mpirt.controller.gputasks.seen import Seen, see
-from mpirt.controller.gputasks.spec import TaskSpec
+from mpirt.controller.gputasks.pod import Seen, creation, see
+from mpirt.controller.gputasks.spec import KIND, GpuTaskKind, TaskSpec, parse
 from mpirt.controller.gputasks.states import State, Wish, has_begun, is_outdated, state_of, status_after
 from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus, generation_of, read_status
 from mpirt.controller.gputasks.telling import status_actions

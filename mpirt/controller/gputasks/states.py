@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mpirt.controller.gputasks.fate import Ended, Lost, fate
-from mpirt.controller.gputasks.seen import Seen
+from mpirt.controller.gputasks.pod import Ended, Lost, Seen, fate
 from mpirt.controller.gputasks.spec import CONTAINER
 from mpirt.controller.gputasks.status import LOSSES, Condition, Phase, Reason, TaskStatus
-from mpirt.controller.messages.sentences import trouble
+from mpirt.controller.messages.causes import trouble
 from mpirt.controller.observed.pods import Pod
 
 # Reasons for waiting that are no trouble.

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from mpirt.controller.gputasks.status import LOSSES, Condition, Reason, TaskStatus, Type, write_status
-from mpirt.controller.manifests.event import event
-from mpirt.controller.messages.announcing import BETWEEN_WRITES
+from mpirt.controller.messages.events import BETWEEN_WRITES, event
 from mpirt.controller.model.actions import Action, Create, WriteStatus
 from mpirt.controller.model.digests import digest
 from mpirt.controller.model.spec import Owner

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpirt.controller.manifests.worker_pod import pod_shape
-from mpirt.controller.messages.sentences import listed, trouble
+from mpirt.controller.manifests.workers import pod_shape
+from mpirt.controller.messages.causes import listed, trouble
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION

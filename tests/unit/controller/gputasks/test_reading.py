@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.gputasks.reading import KIND, RULES, parse
-from mpirt.controller.gputasks.spec import DEFAULT_IMAGE, LONGEST_NAME
+from mpirt.controller.gputasks.spec import DEFAULT_IMAGE, KIND, LONGEST_NAME, RULES, parse
 from mpirt.controller.gputasks.status import Condition, Phase, TaskStatus, Type, read_status, write_status
 from mpirt.errors import SpecError
 from tests.unit.controller.gputasks.taskworld import FIELDS, gpu_task, named_task
