@@ -1,10 +1,12 @@
 """
 Assembles the parts of the controller and keeps them running.
 
-Owns: the threads: which there are, in what order they start and stop, and whether they are healthy. Decisions are
-made elsewhere.
+Owns: the threads: which there are, in what order they start and stop, and whether they are healthy; and which
+kinds of objects there are on this cluster, of those that CRDs define. Decisions are made elsewhere.
 
-Informers start at once, on every replica. Workers start when the caches are synced and this replica leads.
+Informers start at once, on every replica. Workers start when the caches are synced and this replica leads. Any of
+the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: none of that holds
+up the other kinds.
 """
 
 from __future__ import annotations
@@ -13,19 +15,17 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from mpirt.controller.cluster.availability import Availability, lasting_failures
 from mpirt.controller.cluster.discovery import Discovery, Fixed
-from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.informer import Informer, Source, Where
 from mpirt.controller.cluster.lease import Elector
 from mpirt.controller.cluster.link import Link
-from mpirt.controller.cluster.questions import Questions
+from mpirt.controller.cluster.questions import PodExecutor, Questions
 from mpirt.controller.cluster.writes import Writer
-from mpirt.controller.decisions.planner import Planner
+from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.dialects.base import APPLY, Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
@@ -38,10 +38,60 @@ from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.observe import slim
-from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
+from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
+
+# A failed watch is repeated every 15 s at the latest, and API servers are restarted within a minute.
+_LASTING = 60.0
+
+
+class Availability:
+    """The kinds of CRDs. Every method may be called from any thread."""
+
+    def __init__(self, informers: Iterable[Informer], jobs: Collection[str], others: Collection[str]) -> None:
+        """`jobs`: the kinds of jobs; `others`: further kinds, which jobs need."""
+        kinds = {*jobs, *others}
+        self._informers = {each.resource.kind: each for each in informers if each.resource.kind in kinds}
+        self._jobs = tuple(jobs)
+
+    def table(self) -> dict[str, bool]:
+        """Return for each kind whether its objects are known and acted upon."""
+        return {kind: each.synced.is_set() and not each.is_missing for kind, each in self._informers.items()}
+
+    def jobs(self) -> list[str]:
+        """Return the kinds of jobs that are acted upon."""
+        table = self.table()
+        return [kind for kind in self._jobs if table[kind]]
+
+    def missing(self) -> list[str]:
+        """Return why there are no objects of some kinds."""
+        return [each.problem for each in self._informers.values() if each.is_missing]
+
+    def is_idle(self) -> bool:
+        """Whether there is no kind of job at all."""
+        return all(self._informers[kind].is_missing for kind in self._jobs)
+
+    def are_listed(self, kinds: Iterable[str]) -> bool:
+        """Whether all objects of these kinds are known; of a missing kind there are none."""
+        return all(self._informers[kind].synced.is_set() for kind in kinds)
+
+    def holds_up(self, informer: Informer) -> bool:
+        """Whether nothing can be done until this informer has listed its kind."""
+        is_broken = informer.resource.kind in self._informers and informer.problem
+        return not (informer.synced.is_set() or is_broken)
+
+
+def lasting_failures(informers: Iterable[Informer]) -> list[str]:
+    """Return which kinds could be read once, and for a while can't be any more, with the reason."""
+    failing = [(each, each.failing_for()) for each in informers if each.synced.is_set()]
+    return [
+        f"{each.resource.plural} could not be listed or watched for {seconds:.0f} s: {each.problem}"
+        for each, seconds in failing
+        if seconds > _LASTING
+    ]
+
 
 # One reconciliation is a few writes, each with a time limit. A worker that takes longer is stuck.
 _STUCK_AFTER = 180.0
@@ -197,7 +247,7 @@ class Daemon:
         watched += [(Fixed(one, optional=one.kind in kinds.OPTIONAL), mine) for one in owned]
         watched += [(one, mine) for one in self._groups.values()]
         watched += [(Fixed(kinds.RESOURCES[kinds.POD]), pods)]
-        for kind, fields in ((kinds.EVENT, FAILED_CREATE), (kinds.EVICTION, EVICTED)):
+        for kind, fields in ((kinds.EVENT, FAILED_CREATE_EVENTS), (kinds.EVICTION, EVICTION_EVENTS)):
             watched += [(Fixed(kinds.RESOURCES[kind]), Where(options.namespace, fields=fields))]
         watched += [(Fixed(kinds.RESOURCES[kinds.NODE], optional=True), Where())]
         return [Informer(link, source, where, feed, self._log, chance=random.random) for source, where in watched]

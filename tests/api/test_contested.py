@@ -18,8 +18,7 @@ from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.messages.events import field_managers
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Refused
+from mpirt.controller.model.actions import Conflict, Done, Patch, Refused, WriteStatus
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.metrics import Metrics
 from testbed.ground import Namespace

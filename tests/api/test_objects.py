@@ -16,7 +16,7 @@ import pytest
 
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.keepers import keeper_files
+from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.supporting import role, role_binding, service, service_account

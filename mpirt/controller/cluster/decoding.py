@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from mpirt.controller.model.nesting import DEEPEST
+from mpirt.controller.model.reading import DEEPEST
 
 # An object within a list or an event is read to more levels than the cache keeps, so that what the cache holds
 # does not depend on how the object arrived.

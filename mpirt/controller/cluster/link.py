@@ -25,8 +25,8 @@ from kubernetes.config import ConfigException
 
 from mpirt import names
 from mpirt.controller.cluster.decoding import decode
+from mpirt.controller.model.actions import is_good
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.outcomes import is_good
 from mpirt.errors import ConfigError
 
 JSON = "application/json"

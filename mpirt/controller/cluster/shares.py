@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from mpirt.controller.model.proofs import Answer, Question
+from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 
 PLACES = 32

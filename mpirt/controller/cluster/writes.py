@@ -17,12 +17,14 @@ from mpirt.controller.model.actions import (
     Delete,
     Find,
     Operation,
+    Outcome,
     Patch,
+    Unavailable,
     WriteStatus,
     is_object,
+    outcome,
 )
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.outcomes import Outcome, Unavailable, outcome
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 

@@ -1,24 +1,24 @@
 """
-The entry point: from one job object and the cached objects around it to a plan.
+Plans for the objects of one kind: the interface, and the plan for one job object.
 
-Owns: the order of the steps: is the job ours, what is observed, is the spec valid, what is to be done. No I/O, no
-clock.
+Owns: what the loop and the daemon need from a planner, and the order of the steps for a job: is it ours, what is
+observed, is the spec valid, what is to be done. Jobs of all dialects share one planner. No I/O, no clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Protocol
 
-from mpirt.controller.decisions.gangs import with_gang
+from mpirt.controller.decisions.desired import with_gang
 from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.plan import make_plan
 from mpirt.controller.decisions.special_plans import plan_of_impossible
-from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.model.actions import Plan, Rejection
+from mpirt.controller.dialects.base import Dialect, Kind
+from mpirt.controller.model.actions import Answer, Plan, Rejection
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.proofs import Answer
 from mpirt.controller.model.reading import Body, table
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.facts import is_forgotten
@@ -26,6 +26,61 @@ from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Cached, DepartedPods, observe
 from mpirt.controller.scaling.room import with_room
 from mpirt.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a plan is made from, besides an object and the objects that concern it."""
+
+    settings: Settings
+    now: datetime
+    departed: DepartedPods = ()
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    """What pods have answered when asked whether they are in use, by their uids."""
+    nodes: Mapping[str, Signal] | None = None
+    """The nodes that are about to go; None if nodes can't be read."""
+    heard: datetime | None = None
+    """Since when the API server has answered without a break; None: for as long as it matters."""
+
+
+class Planner(Protocol):
+    """Plans for the objects of one kind."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind."""
+        ...
+
+    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
+        """
+        Return the plan for the object in `body`. No I/O, no clock.
+
+        Deterministic: the same input gives the same plan, and carrying a plan out twice does no harm.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlanner:
+    """Plans for jobs of one dialect."""
+
+    kind: Dialect
+
+    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
+        """Return the plan for a job."""
+        return decide(
+            self.kind,
+            body,
+            cached,
+            rejections,
+            departed=around.departed,
+            answers=around.answers,
+            nodes=around.nodes,
+            settings=around.settings,
+            now=around.now,
+            heard=around.heard,
+        )
+
 
 # Immutable fields: an error in one of them is final.
 _FIXED = frozenset({"metadata.name"})

@@ -16,9 +16,8 @@ from typing import Any
 
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch, is_object, pointer
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
-from mpirt.controller.model.reading import rows, table
+from mpirt.controller.model.reading import digest, rows, table
 from mpirt.controller.observed.digested import digested
 from mpirt.controller.observed.observe import Live, digest_of
 

@@ -1,19 +1,26 @@
 """
-Dry runs of the pod templates, made before anything is created, changed or deleted for their sake.
+What keeps a job from being acted on: pod templates that fail a dry run, remembered rejections, objects of others.
 
-Owns: which templates are tried, and which field of the job a rejection refers to. A template is tried inside the
-object that will hold it, a Job or a StatefulSet, with its name and all its labels, so that policies judge the same
-object as later. A changed template of bare workers is not: a worker leaves only after its successor was created.
+Owns: which templates are tried before anything is created, changed or deleted for their sake, which rejections
+still matter, which field of the job each refers to, and which objects of others are in the way. No I/O.
+
+A template is tried inside the object that will hold it, a Job or a StatefulSet, with its name and all its labels,
+so that policies judge the same object as later. A changed template of bare workers is not tried: a worker leaves
+only after its successor was created.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set, worker_pod
+from mpirt.controller.messages.status import Obstacle
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
+from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import job_end
@@ -63,3 +70,44 @@ def _is_another(live: Live | None, wanted: str) -> bool:
     if live is None or live.deleting:
         return False
     return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted
+
+
+# The characters kept of the API server's message; the rest repeats the object.
+_LONGEST_REJECTION = 1024
+
+
+def rejection_of(
+    spec: JobSpec, observed: Observed, settings: Settings, wanted: Sequence[Manifest], *, gives_back: bool
+) -> Rejection | None:
+    """Return the first remembered rejection of something that is still desired."""
+    if not observed.rejections:
+        return None
+    asked = {digest(one) for one in wanted}
+    if not gives_back:
+        asked |= {digest(launcher_job(spec, settings, held=held)) for held in (False, True)}
+        asked |= dry_run_digests(spec, settings)
+    return next((rejection for rejection in observed.rejections if rejection.digest in asked), None)
+
+
+def refusal(rejection: Rejection) -> str:
+    """Return what a rejection means for the field that it is about."""
+    return f"the API server refuses it: {shortened(rejection.message, _LONGEST_REJECTION)}"
+
+
+def obstacle_of(observed: Observed, rejection: Rejection | None, wanted: Sequence[Manifest]) -> Obstacle | None:
+    """Return what keeps the job from being acted on; None if nothing does."""
+    needed = {str(manifest["kind"]) for manifest in wanted} | {kinds.JOB, kinds.ROLE, kinds.ROLE_BINDING}
+    for live in observed.others:
+        if live.kind not in needed:
+            continue
+        owner = live.owner_name
+        if owner == f"{observed.owner.kind} {observed.owner.key.name}":
+            message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting for its deletion"
+            return Obstacle(Reason.WORKERS_NOT_READY, message)
+        whose = f"belongs to {owner}" if owner else "belongs to nobody"
+        message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"
+        return Obstacle(Reason.EXISTS, message)
+    if rejection is not None:
+        said = shortened(rejection.message, _LONGEST_REJECTION)
+        return Obstacle(Reason.REFUSED, f"the API server refuses {rejection.kind}: {said}")
+    return None

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from mpirt.controller.decisions.budgets import budget_removal
-from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, written_end
-from mpirt.controller.decisions.deadlines import awaited, due
-from mpirt.controller.decisions.disbelief import judged
+from mpirt.controller.decisions.desired import budget_removal
 from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.run_policy import awaited, due, is_suspended, judged, launcher_cleanup, written_end
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.causes import STOPS

@@ -11,17 +11,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from mpirt.controller.decisions.budgets import as_nodes_are_seen, budget_removal
-from mpirt.controller.decisions.cleanup import is_suspended, launcher_cleanup, wants_workers, written_end
-from mpirt.controller.decisions.deadlines import awaited, due, shortened_run
-from mpirt.controller.decisions.disbelief import judged, with_retries_left
+from mpirt.controller.decisions.desired import as_nodes_are_seen, budget_removal, wanted_objects
 from mpirt.controller.decisions.drift import correction
-from mpirt.controller.decisions.dry_runs import dry_runs, refused_field
+from mpirt.controller.decisions.dry_runs import dry_runs, obstacle_of, refusal, refused_field, rejection_of
 from mpirt.controller.decisions.invalid_specs import plan_of_invalid
-from mpirt.controller.decisions.launching import launcher_actions
+from mpirt.controller.decisions.launching import launcher_actions, refreshed_launchers
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
-from mpirt.controller.decisions.obstacles import obstacle_of, refusal, rejection_of
-from mpirt.controller.decisions.refreshing import refreshed_launchers
+from mpirt.controller.decisions.run_policy import (
+    awaited,
+    due,
+    is_suspended,
+    judged,
+    launcher_cleanup,
+    shortened_run,
+    wants_workers,
+    with_retries_left,
+    written_end,
+)
 from mpirt.controller.decisions.special_plans import (
     LOOK_AGAIN,
     next_limit,
@@ -33,7 +39,6 @@ from mpirt.controller.decisions.special_plans import (
     plan_of_takeover,
 )
 from mpirt.controller.decisions.takeover import is_taken_over
-from mpirt.controller.decisions.wanted import wanted_objects
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions
@@ -42,7 +47,7 @@ from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, earliest
 from mpirt.controller.model.conditions import Reason
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import asks_for_rerun, is_reopened, job_end
 from mpirt.controller.observed.history import history

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.cleanup import expiry
-from mpirt.controller.decisions.deadlines import due, patience_ends
 from mpirt.controller.decisions.lost_nodes import forced_deletions
+from mpirt.controller.decisions.run_policy import due, expiry, patience_ends
 from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions

@@ -19,8 +19,7 @@ from mpirt import names
 from mpirt.controller.manifests.workers import worker_indices
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus, is_object, pointer
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.reading import table, text
+from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import is_behind, is_of_revision, job_end
 from mpirt.controller.observed.observe import Observed

@@ -16,8 +16,7 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy, Scaler
 from mpirt.errors import SpecError
 
 # The manager that names this controller.

@@ -25,7 +25,6 @@ from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.scalers import Scaler
 from mpirt.controller.model.spec import (
     NO_WORKERS,
     CleanPods,
@@ -37,6 +36,7 @@ from mpirt.controller.model.spec import (
     Launcher,
     Owner,
     RunPolicy,
+    Scaler,
     Template,
     Workers,
 )

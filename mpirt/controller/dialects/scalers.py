@@ -18,7 +18,7 @@ from mpirt.controller.model.conditions import Condition, Type
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, moment, rows, table, text, write_time
 from mpirt.controller.model.roster import Source
-from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.spec import Scaler
 from mpirt.errors import SpecError
 
 RESOURCES = tuple(

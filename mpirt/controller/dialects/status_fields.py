@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from mpirt import names
+from mpirt.controller.model.attempts import read_history, write_history
 from mpirt.controller.model.conditions import Condition, Counts, JobStatus, Type, reason_from, reason_in
 from mpirt.controller.model.objectnames import pod_labels, selector
 from mpirt.controller.model.reading import Body, moment, number, rows, table, text, write_time
-from mpirt.controller.model.records import read_history, write_history
 from mpirt.controller.model.spec import JobKey
 
 _NEVER = datetime.fromtimestamp(0, UTC)

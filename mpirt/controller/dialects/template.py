@@ -13,7 +13,7 @@ from mpirt import names
 from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.manifests.config_map import VOLUMES
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
-from mpirt.controller.model.gangs import QUEUE_ANNOTATION
+from mpirt.controller.model.kinds import QUEUE_ANNOTATION
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import Scheduling, Template
 from mpirt.errors import SpecError

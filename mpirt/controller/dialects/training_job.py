@@ -32,9 +32,7 @@ from mpirt.controller.model.objectnames import (
     worker_names,
 )
 from mpirt.controller.model.reading import Body, table, text
-from mpirt.controller.model.roster import Roster
-from mpirt.controller.model.roster_records import read_roster, write_roster
-from mpirt.controller.model.scalers import Scaler
+from mpirt.controller.model.roster import Roster, read_roster, write_roster
 from mpirt.controller.model.spec import (
     BarePods,
     CleanPods,
@@ -46,6 +44,7 @@ from mpirt.controller.model.spec import (
     Owner,
     Restart,
     RunPolicy,
+    Scaler,
     Template,
     Workers,
 )

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.decide import Around
 from mpirt.controller.decisions.lost_nodes import forced_deletions
-from mpirt.controller.decisions.planner import Around
 from mpirt.controller.gputasks.pod import Seen, creation, see
 from mpirt.controller.gputasks.spec import KIND, GpuTaskKind, TaskSpec, parse
 from mpirt.controller.gputasks.states import State, Wish, has_begun, is_outdated, state_of, status_after

@@ -21,14 +21,12 @@ from mpirt.controller.messages.causes import pod_end
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create
 from mpirt.controller.model.attempts import How, PodEnd
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, job_selector
-from mpirt.controller.model.reading import Body, table, text
+from mpirt.controller.model.reading import Body, digest, table, text
 from mpirt.controller.model.spec import Owner, Settings
 from mpirt.controller.observed.deaths import launcher_end
 from mpirt.controller.observed.observe import Cached, DepartedPods, Live, read_live
-from mpirt.controller.observed.pod_events import evictions
-from mpirt.controller.observed.pods import Pod, read_pod
+from mpirt.controller.observed.pods import Pod, evictions, read_pod
 
 
 def creation(task: TaskSpec, settings: Settings) -> Create:

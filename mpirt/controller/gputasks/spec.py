@@ -16,9 +16,8 @@ from typing import Any
 from mpirt import names, podobjects
 from mpirt.controller.dialects.base import owner_of
 from mpirt.controller.dialects.fields import Fields, shown
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.kinds import Resource
-from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.reading import Body, digest, table
 from mpirt.controller.model.spec import Owner, Settings
 from mpirt.errors import SpecError
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from mpirt.controller.gputasks.status import LOSSES, Condition, Reason, TaskStatus, Type, write_status
 from mpirt.controller.messages.events import BETWEEN_WRITES, event
 from mpirt.controller.model.actions import Action, Create, WriteStatus
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import Owner
 
 _NORMAL = frozenset({Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})

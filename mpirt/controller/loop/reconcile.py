@@ -18,24 +18,30 @@ from enum import Enum, auto
 from typing import Protocol
 from zlib import crc32
 
-from mpirt.controller.decisions.planner import Around, Planner
-from mpirt.controller.loop.edit_limits import EditLimits
-from mpirt.controller.loop.rejections import Rejections
+from mpirt.controller.decisions.decide import Around, Planner
+from mpirt.controller.loop.backoffs import EditLimits, Rejections
 from mpirt.controller.messages.events import REPORTED_EDITS, edit_undone
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import (
     Action,
+    Answer,
+    Conflict,
     Create,
     Delete,
+    Done,
+    Exists,
     Find,
+    Missing,
+    Outcome,
     Patch,
+    Question,
+    Refused,
     Rejection,
+    Unavailable,
     WriteStatus,
     earliest,
 )
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
-from mpirt.controller.model.proofs import Answer, Question
 from mpirt.controller.model.reading import Body, number, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log

@@ -12,7 +12,7 @@ from typing import Any
 
 from mpirt import names
 from mpirt.controller.model import kinds
-from mpirt.controller.model.gangs import GangScheduler
+from mpirt.controller.model.kinds import GangScheduler
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import rows, text
 from mpirt.controller.model.spec import JobSpec, Settings, Template

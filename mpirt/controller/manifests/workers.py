@@ -16,7 +16,6 @@ from mpirt.controller.manifests import pods
 from mpirt.controller.manifests.sshd import idle_command, unanswered_probes
 from mpirt.controller.manifests.supporting import head, owner_reference, search_domain
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import (
     EARLIER_ANNOTATION,
     GENERATION_ANNOTATION,
@@ -26,7 +25,7 @@ from mpirt.controller.model.objectnames import (
     template_labels,
     worker_number,
 )
-from mpirt.controller.model.reading import rows, text
+from mpirt.controller.model.reading import digest, rows, text
 from mpirt.controller.model.roster import Change, Roster, Source
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 

@@ -18,8 +18,7 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Manifest, Patch, WriteStatus
 from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type, reason_in
-from mpirt.controller.model.digests import digest
-from mpirt.controller.model.reading import Body, rows, shortened, table, text, write_time
+from mpirt.controller.model.reading import Body, digest, rows, shortened, table, text, write_time
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
 from mpirt.controller.observed.observe import Observed
 

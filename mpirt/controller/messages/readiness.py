@@ -17,11 +17,9 @@ from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_behind, is_of_revision
-from mpirt.controller.observed.members import is_leftover, names_taken, pods_by_name
+from mpirt.controller.observed.facts import is_behind, is_leftover, is_of_revision, names_taken, pods_by_name
 from mpirt.controller.observed.observe import Live, Observed, digest_of
-from mpirt.controller.observed.pod_events import why_not_created
-from mpirt.controller.observed.pods import Pod
+from mpirt.controller.observed.pods import Pod, why_not_created
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ from mpirt.controller.observed.facts import (
     worker_counts,
 )
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.pod_events import why_not_created
-from mpirt.controller.observed.pods import Pod
+from mpirt.controller.observed.pods import Pod, why_not_created
 
 # Keeps the whole status far below etcd's limit, however long the message of an admission webhook is.
 LONGEST_MESSAGE = 4096

@@ -21,9 +21,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpirt.controller.model.actions import Action, WriteStatus
+from mpirt.controller.model.actions import Action, Done, Outcome, WriteStatus
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.outcomes import Done, Outcome
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

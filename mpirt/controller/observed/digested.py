@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from mpirt.controller.model import kinds
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import worker_name, worker_number
-from mpirt.controller.model.reading import Body, rows, table
+from mpirt.controller.model.reading import Body, digest, rows, table
 
 # Where the cache has the workers that a Role names.
 _WORKERS = "workers"

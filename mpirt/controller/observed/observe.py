@@ -18,10 +18,9 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Rejection
-from mpirt.controller.model.attempts import Disbelieved, History
+from mpirt.controller.model.actions import Answer, Rejection
+from mpirt.controller.model.attempts import Disbelieved, History, load_history
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.nesting import pruned
 from mpirt.controller.model.objectnames import (
     HISTORY_ANNOTATION,
     TEMPLATE_ANNOTATION,
@@ -30,15 +29,18 @@ from mpirt.controller.model.objectnames import (
     worker_name,
     worker_number,
 )
-from mpirt.controller.model.proofs import Answer
-from mpirt.controller.model.reading import Body, moment, number, rows, table, text
-from mpirt.controller.model.records import load_history
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, Owner
+from mpirt.controller.model.reading import Body, moment, number, pruned, rows, table, text
+from mpirt.controller.model.spec import JobKey, Owner, Scaler
 from mpirt.controller.observed.digested import digested
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.pod_events import FailedCreate, evictions, read_failed_create
-from mpirt.controller.observed.pods import Pod, kind_and_name, read_pod
+from mpirt.controller.observed.pods import (
+    FailedCreate,
+    Pod,
+    evictions,
+    kind_and_name,
+    read_failed_create,
+    read_pod,
+)
 
 Cached = Mapping[str, Iterable[Body]]
 """Objects by kind. Objects of other jobs do no harm; two of the same kind and name do."""

@@ -21,13 +21,10 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.departed import Departed
-from mpirt.controller.observed.going_nodes import GoingNodes
-from mpirt.controller.observed.gone_jobs import GoneJobs
-from mpirt.controller.observed.nodes import Signal
+from mpirt.controller.observed.departed import Departed, GoneJobs
+from mpirt.controller.observed.nodes import GoingNodes, Signal
 from mpirt.controller.observed.observe import job_key, slim
-from mpirt.controller.observed.pod_events import event_job, involved
-from mpirt.controller.observed.pods import with_cause
+from mpirt.controller.observed.pods import event_job, involved, with_cause
 
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000

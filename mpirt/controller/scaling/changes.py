@@ -15,13 +15,12 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.messages.causes import SHOWN, listed
 from mpirt.controller.messages.readiness import blocked, blocked_text
+from mpirt.controller.model.actions import Question
 from mpirt.controller.model.objectnames import worker_number
-from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.reading import duration
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import BarePods, JobSpec
-from mpirt.controller.observed.members import all_gone, all_usable, is_gone, is_usable, pods_by_name
+from mpirt.controller.model.spec import BarePods, JobSpec, Scaler
+from mpirt.controller.observed.facts import all_gone, all_usable, is_gone, is_usable, pods_by_name
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 

@@ -21,8 +21,14 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import is_dead, is_gone, is_outdated, is_usable, pods_by_name
+from mpirt.controller.observed.facts import (
+    is_dead,
+    is_gone,
+    is_outdated,
+    is_usable,
+    pods_by_name,
+    running_launcher,
+)
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod

@@ -19,10 +19,9 @@ from mpirt.controller.messages.status import Said, conditions, said_before
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Patch, WriteStatus, is_object
 from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_reason
-from mpirt.controller.model.digests import digest
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
-from mpirt.controller.model.scalers import Scaler
-from mpirt.controller.model.spec import JobKey, JobSpec, Owner
+from mpirt.controller.model.spec import JobKey, JobSpec, Owner, Scaler
 from mpirt.controller.observed.facts import running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.changes import Step, leaving, next_scaler, refusal, unknown, unmatched

@@ -22,14 +22,12 @@ from mpirt import names
 from mpirt.controller.manifests.supporting import adoption
 from mpirt.controller.manifests.workers import OVER, pod_shape, worker_pod
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, is_object, pointer
+from mpirt.controller.model.actions import Action, Create, Delete, Operation, Patch, Question, is_object, pointer
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_number
-from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, CleanPods, JobSpec, Owner, Settings
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.members import left_to_job, names_taken, pods_by_name
+from mpirt.controller.observed.facts import left_to_job, names_taken, pods_by_name, running_launcher
 from mpirt.controller.observed.observe import Live, Observed, digest_of
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle

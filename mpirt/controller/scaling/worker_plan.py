@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mpirt.controller.messages.readiness import blocked
-from mpirt.controller.model.actions import Action, earliest
+from mpirt.controller.model.actions import Action, Question, earliest
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import worker_number
-from mpirt.controller.model.proofs import Question
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, is_over, running_launcher
-from mpirt.controller.observed.members import is_dead, pods_by_name
+from mpirt.controller.observed.facts import JobEnd, is_dead, is_over, pods_by_name, running_launcher
 from mpirt.controller.observed.observe import Observed
 from mpirt.controller.scaling.changes import (
     Step,

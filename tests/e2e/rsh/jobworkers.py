@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mpirt.controller.dialects.mpijob import MpiJob
-from mpirt.controller.keepers import keeper_files
+from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.objectnames import worker_names

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mpirt.controller.cluster.execution import PodExecutor
 from mpirt.controller.cluster.link import Away
-from mpirt.controller.cluster.questions import COMMAND, Output, Questions
-from mpirt.controller.model.proofs import Answer, Question
+from mpirt.controller.cluster.questions import COMMAND, Output, PodExecutor, Questions
+from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 from mpirt.kubeapi.endpoint import Endpoint
 from tests.apiserver.channel import SUCCESS, V4, Channel, exit_status, internal_error

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.decisions.refreshing import with_hosts
+from mpirt.controller.decisions.launching import with_hosts
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job

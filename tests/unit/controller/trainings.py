@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.model.actions import Action
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import Action, Answer
 from mpirt.controller.model.reading import write_time
 from tests.unit.controller.jobs import Body, at, container, template, time
 from tests.unit.controller.pods import MADE_BY, running

@@ -16,8 +16,17 @@ from typing import Any
 from mpirt.controller.decisions.decide import decide
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.model.actions import Action, Create, Delete, Find, Patch, Plan, Rejection, WriteStatus
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import (
+    Action,
+    Answer,
+    Create,
+    Delete,
+    Find,
+    Patch,
+    Plan,
+    Rejection,
+    WriteStatus,
+)
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.observe import slim

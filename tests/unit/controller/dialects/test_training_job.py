@@ -10,8 +10,7 @@ from mpirt.controller.dialects.scalers import read_scaler
 from mpirt.controller.dialects.training_job import TRAINING, phase_of, read_status, write_status
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.objectnames import PATIENCE_ANNOTATION
-from mpirt.controller.model.roster import Change, Drain, Roster, Source
-from mpirt.controller.model.roster_records import read_roster, write_roster
+from mpirt.controller.model.roster import Change, Drain, Roster, Source, read_roster, write_roster
 from mpirt.controller.model.spec import CleanPods, JobKey, Restart
 from mpirt.errors import SpecError
 from tests.unit.controller.badspecs import put

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.decisions.planner import Around
+from mpirt.controller.decisions.decide import Around
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.model.actions import Plan
 from mpirt.controller.observed.observe import slim

@@ -9,13 +9,12 @@ from typing import Any
 
 from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import Output, Questions
-from mpirt.controller.decisions.planner import JobPlanner
+from mpirt.controller.decisions.decide import JobPlanner
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.loop.reconcile import Reconciler, Turn
-from mpirt.controller.model.actions import Action, Create, WriteStatus
-from mpirt.controller.model.outcomes import Done, Outcome
+from mpirt.controller.model.actions import Action, Create, Done, Outcome, WriteStatus
 from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import LineLog, logfmt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.controller.loop.edit_limits import EditLimits
+from mpirt.controller.loop.backoffs import EditLimits
 from mpirt.controller.model.actions import Create, Patch
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at

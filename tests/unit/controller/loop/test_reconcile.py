@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from mpirt.controller.loop.reconcile import Result
-from mpirt.controller.model.actions import Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable
+from mpirt.controller.model.actions import (
+    Conflict,
+    Create,
+    Delete,
+    Done,
+    Exists,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Unavailable,
+    WriteStatus,
+)
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
 from tests.unit.controller.world import World, writes

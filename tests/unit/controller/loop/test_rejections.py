@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.controller.loop.rejections import Rejections
+from mpirt.controller.loop.backoffs import Rejections
 from mpirt.controller.model.actions import Rejection
 from mpirt.controller.model.spec import JobKey
 from tests.unit.controller.jobs import NOON, at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.model.nesting import DEEPEST, pruned
+from mpirt.controller.model.reading import DEEPEST, pruned
 
 
 def nested(levels: int, innermost: Any) -> Any:

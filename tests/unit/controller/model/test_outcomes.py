@@ -6,8 +6,21 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.actions import Action, Create, Delete, Patch, WriteStatus
-from mpirt.controller.model.outcomes import Conflict, Done, Exists, Missing, Outcome, Refused, Unavailable, outcome
+from mpirt.controller.model.actions import (
+    Action,
+    Conflict,
+    Create,
+    Delete,
+    Done,
+    Exists,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Unavailable,
+    WriteStatus,
+    outcome,
+)
 
 OBJECT = {"kind": "Service", "metadata": {"name": "train"}}
 CREATE = Create(OBJECT, "why")

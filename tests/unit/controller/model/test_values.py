@@ -8,9 +8,8 @@ import pytest
 
 from mpirt import launchenv
 from mpirt.controller.model.actions import Create, earliest
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.kinds import OWNED, POD_GROUP, RESOURCES
-from mpirt.controller.model.reading import duration, parse_time, write_time
+from mpirt.controller.model.reading import digest, duration, parse_time, write_time
 from mpirt.controller.model.spec import Settings
 from mpirt.errors import SpecError
 from tests.unit.controller.jobs import NOON, at

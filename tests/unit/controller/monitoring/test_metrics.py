@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.controller.model.actions import Action
-from mpirt.controller.model.outcomes import Done, Unavailable
+from mpirt.controller.model.actions import Action, Done, Unavailable
 from mpirt.controller.monitoring.metrics import Metrics
 from tests.unit.controller.world import World
 

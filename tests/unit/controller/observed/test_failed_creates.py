@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.pod_events import event_job, read_failed_create, why_not_created
-from mpirt.controller.observed.pods import read_pod
+from mpirt.controller.observed.pods import event_job, read_failed_create, read_pod, why_not_created
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, mpi_job, time
 from tests.unit.controller.world import World, writes

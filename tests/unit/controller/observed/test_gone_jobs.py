@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.model.spec import JobKey
-from mpirt.controller.observed.gone_jobs import GoneJobs, end_of
+from mpirt.controller.observed.departed import GoneJobs, end_of
 
 Body = dict[str, Any]
 

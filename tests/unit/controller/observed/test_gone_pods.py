@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.model.attempts import How
 from mpirt.controller.observed.deaths import worker_death
-from mpirt.controller.observed.gone_jobs import end_of
+from mpirt.controller.observed.departed import end_of
 from mpirt.controller.observed.pods import read_pod
 from mpirt.controller.observed.store import Store
 from tests.unit.controller.jobs import NOON, Body, at, time

@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.model.attempts import Attempt, Disbelieved, History, How, PodEnd, Stop
-from mpirt.controller.model.records import dump_history, load_history, read_history, write_history
+from mpirt.controller.model.attempts import (
+    Attempt,
+    Disbelieved,
+    History,
+    How,
+    PodEnd,
+    Stop,
+    dump_history,
+    load_history,
+    read_history,
+    write_history,
+)
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import NOON, Body, at, container, mpi_job, template, time
 from tests.unit.controller.observed.attempts import attempts, failed

@@ -9,7 +9,7 @@ import pytest
 from mpirt.controller.cluster.questions import COMMAND
 from mpirt.controller.dialects.training_job import TRAINING
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import Answer
 from mpirt.controller.model.spec import Settings
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import writes

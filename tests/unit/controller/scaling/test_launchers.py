@@ -8,8 +8,8 @@ import pytest
 
 from mpirt.controller.dialects.training_job import SUSPENDED_ANNOTATION
 from mpirt.controller.model.actions import Action, Rejection
-from mpirt.controller.model.digests import digest
 from mpirt.controller.model.objectnames import GAVE_UP_ANNOTATION, HOSTS_ANNOTATION, PATIENCE_ANNOTATION
+from mpirt.controller.model.reading import digest
 from tests.unit.controller.trainings import TrainingWorld, training_job
 from tests.unit.controller.world import writes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpirt.controller.model.proofs import Answer
+from mpirt.controller.model.actions import Answer
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, at, mpi_job
 from tests.unit.controller.world import World, writes

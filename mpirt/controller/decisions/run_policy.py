@@ -1,8 +1,17 @@
 """
-The deadlines of a job.
+The run policy of a job: suspension, deadlines, retries, TTL and clean-up.
 
-Owns: how long the report of an end is held back, when activeDeadlineSeconds is over, and how long a job waits for
-its workers.
+Owns: which pods cleanPodPolicy deletes and when the job itself is deleted; when activeDeadlineSeconds is over, how
+long a job waits for its workers, how long the report of an end is held back; and the verdict on a launcher Job
+that is Complete.
+
+Nothing is deleted before the status says why: to a controller that comes later, a deletion would look like the
+cause of the end.
+
+mpirun of Open MPI 5 (PRRTE up to 3.0.14) ends with 0 when it loses a worker, and a shell line may drop any code.
+So an attempt in which a worker was lost has failed, and counts against backoffLimit like any other; unless the job
+is elastic, or says that it copes. The verdict is in the written history before anything is done about it, because
+the launcher Job, which shows how many attempts have failed, is then replaced.
 """
 
 from __future__ import annotations
@@ -10,12 +19,64 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from mpirt.controller.decisions.lost_nodes import overlooking
 from mpirt.controller.model import kinds
+from mpirt.controller.model.actions import Action, Delete
+from mpirt.controller.model.attempts import Disbelieved
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.spec import JobSpec, RunPolicy
-from mpirt.controller.observed.facts import JobEnd, is_finished, is_over, job_end
-from mpirt.controller.observed.losses import are_settled, are_unheard
+from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
+from mpirt.controller.observed.facts import (
+    JobEnd,
+    failures,
+    is_finished,
+    is_over,
+    job_end,
+    last_launcher_job,
+    launcher_job_end,
+)
+from mpirt.controller.observed.history import are_settled, are_unheard, history, losses
 from mpirt.controller.observed.observe import Observed
+
+
+def written_end(observed: Observed) -> JobEnd | None:
+    """Return how the job ended, once its status says that; None before."""
+    return job_end(observed) if is_over(observed) else None
+
+
+def is_suspended(run: RunPolicy, observed: Observed) -> bool:
+    """Whether the job is suspended, and its status says so."""
+    return run.suspended and observed.status.is_true(Type.SUSPENDED)
+
+
+def wants_workers(spec: JobSpec, observed: Observed) -> bool:
+    """
+    Whether the job should have workers. They never end by themselves, so cleanPodPolicy Running deletes them all.
+
+    A finished job keeps its workers only with cleanPodPolicy None, and never gets new ones.
+    """
+    if written_end(observed) is None:
+        return spec.has_workers and not is_suspended(spec.run, observed)
+    has_some = bool(observed.workers) or kinds.STATEFUL_SET in observed.mine
+    return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
+
+
+def launcher_cleanup(run: RunPolicy, observed: Observed) -> list[Action]:
+    """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
+    if written_end(observed) is None or run.clean is not CleanPods.ALL:
+        return []
+    return [
+        Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")
+        for pod in observed.launchers
+        if pod.deleted is None
+    ]
+
+
+def expiry(run: RunPolicy, end: JobEnd | None) -> datetime | None:
+    """Return when the TTL of a finished job expires; None if it has none or has not finished."""
+    if end is None or end.at is None or run.ttl is None:
+        return None
+    return end.at + timedelta(seconds=run.ttl)
+
 
 # A Job and its pod arrive by separate watches, in any order. An end is reported once, together with its cause.
 CAUSE_WITHIN = timedelta(seconds=5)
@@ -107,3 +168,32 @@ def _exhausted_since(run: RunPolicy, observed: Observed) -> datetime | None:
     if may_try or observed.live(kinds.JOB) is None:
         return None
     return pods[-1].ended
+
+
+def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
+    """Return what is observed, with the verdict on the existing launcher Job."""
+    job, known = last_launcher_job(observed), observed.written_verdict
+    if job is None:
+        return observed
+    if known is not None and known.job == job.uid:
+        return replace(observed, disbelieved=known)
+    end = launcher_job_end(observed)
+    if end is None or not end.succeeded or is_over(observed) or not _needs_every_worker(spec, run):
+        return observed
+    happened = history(spec, overlooking(observed, now=now), now=now)
+    if happened.last is None or losses(spec, observed, happened.last) is None:
+        return observed
+    count = failures(observed) + 1
+    return replace(observed, disbelieved=Disbelieved(job.uid, count, final=count > run.retries))
+
+
+def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
+    """Return the spec with the retries that are left for the next launcher Job."""
+    known = observed.written_verdict
+    if known is None:
+        return spec
+    return replace(spec, run=replace(spec.run, retries=max(0, spec.run.retries - known.failures)))
+
+
+def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:
+    return not run.tolerates_losses if spec is None else spec.needs_every_worker
