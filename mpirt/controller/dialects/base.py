@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mpirt import names
-from mpirt.controller.dialects.fields import shown
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.objectnames import LONGEST_JOB_NAME
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner, RunPolicy, Scaler
 from mpirt.errors import SpecError
+from mpirt.fields import shown
 
 # The manager that names this controller.
 US = f"{names.PREFIX}/controller"

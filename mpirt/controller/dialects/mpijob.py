@@ -15,7 +15,6 @@ from enum import StrEnum
 
 from mpirt import names
 from mpirt.controller.dialects.base import US, check_job_name, owner_of
-from mpirt.controller.dialects.fields import Fields, ValidFields, shown
 from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.dialects.template import read_scheduling, read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
@@ -41,6 +40,7 @@ from mpirt.controller.model.spec import (
     Workers,
 )
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, ValidFields, shown
 
 # mpi-operator's CRD serves only the first one, training-operator's only the second, ours both.
 VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
@@ -89,9 +89,9 @@ class MpiJob:
         """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
-        spec = Fields(body, "").needed("spec")
-        replicas = spec.needed("mpiReplicaSpecs")
-        launcher = replicas.needed("Launcher")
+        spec = Fields(body, "").needed_table("spec")
+        replicas = spec.needed_table("mpiReplicaSpecs")
+        launcher = replicas.needed_table("Launcher")
         worker = replicas.table("Worker") if replicas.has("Worker") else None
         run = spec.table("runPolicy")
         workers = NO_WORKERS if worker is None else _workers(spec, worker, owner.key.name)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt import names
-from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.manifests.config_map import VOLUMES
 from mpirt.controller.manifests.launcher import RUNTIME_CONTAINER, RUNTIME_VOLUME, WAIT_CONTAINER
 from mpirt.controller.model.kinds import QUEUE_ANNOTATION
+from mpirt.controller.model.quantities import is_quantity
 from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import Scheduling, Template
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, shown
 
 _OUR_CONTAINERS = frozenset({RUNTIME_CONTAINER, WAIT_CONTAINER})
 _OUR_VOLUMES = frozenset({*VOLUMES, RUNTIME_VOLUME})
@@ -34,8 +35,8 @@ def read_template(replica: Fields, main: str) -> Template:
     `main` is the container that the job names as the one that runs MPI. If it names none, or the template has no
     container of that name, the container that kubectl would choose is taken: the annotated one, else the first.
     """
-    fields = replica.needed("template")
-    metadata, spec = fields.table("metadata"), fields.needed("spec")
+    fields = replica.needed_table("template")
+    metadata, spec = fields.table("metadata"), fields.needed_table("spec")
     annotations = metadata.labels("annotations")
     containers = _names_of_containers(spec)
     _check_pod(spec)
@@ -53,8 +54,8 @@ def _names_of_containers(spec: Fields) -> list[str]:
     _check_unique(everything, _OUR_CONTAINERS)
     for row in everything:
         resources = row.table("resources")
-        resources.quantities("requests")
-        resources.quantities("limits")
+        _quantities(resources, "requests")
+        _quantities(resources, "limits")
     for row in rows:
         _check_container(row)
     return [row.text("name") for row in rows]
@@ -79,9 +80,19 @@ def _check_mounts(row: Fields) -> None:
             raise SpecError(mount.at("mountPath"), f"{path} is where mpirt puts its own files; mount it elsewhere")
 
 
+def _quantities(fields: Fields, name: str) -> dict[str, str]:
+    """Return a mapping of resources to quantities; empty if it is missing."""
+    table = fields.table(name)
+    found = {key: value for key, value in table.values.items() if value is not None}
+    for key, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | str) or not is_quantity(str(value)):
+            raise SpecError(table.at(key), f"expected a quantity such as 2, 500m or 4Gi, got {shown(value)}")
+    return {key: str(value) for key, value in found.items()}
+
+
 def _check_pod(spec: Fields) -> None:
     _check_unique(spec.rows("volumes"), _OUR_VOLUMES)
-    spec.quantities("overhead")
+    _quantities(spec, "overhead")
     for name in _TEXTS:
         spec.text(name)
     for name in _FLAGS:
@@ -119,5 +130,5 @@ def read_scheduling(body: Body, run: Fields) -> Scheduling | None:
         default_queue=text(table(body, "metadata", "annotations"), QUEUE_ANNOTATION),
         priority_class=fields.text("priorityClass"),
         timeout=fields.number("scheduleTimeoutSeconds", least=0),
-        resources=fields.quantities("minResources"),
+        resources=_quantities(fields, "minResources"),
     )

@@ -16,7 +16,6 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects.base import US, check_job_name, owner_of
-from mpirt.controller.dialects.fields import Fields, ValidFields
 from mpirt.controller.dialects.scalers import read_scalers
 from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.dialects.template import read_template
@@ -49,6 +48,7 @@ from mpirt.controller.model.spec import (
     Workers,
 )
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, ValidFields
 from mpirt.hosts import parse_count
 
 API_VERSION = "kai.alibabacloud.com/v1alpha1"
@@ -107,9 +107,9 @@ class TrainingJob:
         """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
-        spec = Fields(body, "").needed("spec")
-        replicas = spec.needed("etReplicaSpecs")
-        launcher, worker = replicas.needed("launcher"), replicas.needed("worker")
+        spec = Fields(body, "").needed_table("spec")
+        replicas = spec.needed_table("etReplicaSpecs")
+        launcher, worker = replicas.needed_table("launcher"), replicas.needed_table("worker")
         template = read_template(worker, "")
         spec.choice("launcherAttachMode", _AttachMode, _AttachMode.SSH)
         return JobSpec(

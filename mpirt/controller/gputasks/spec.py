@@ -15,11 +15,11 @@ from typing import Any
 
 from mpirt import names, podobjects
 from mpirt.controller.dialects.base import owner_of
-from mpirt.controller.dialects.fields import Fields, shown
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, digest, table
 from mpirt.controller.model.spec import Owner, Settings
 from mpirt.errors import SpecError
+from mpirt.fields import Fields, shown
 
 GPU_TASK = "GPUTask"
 API_VERSION = "falldio.com/v1"
@@ -126,7 +126,7 @@ def parse(body: Body) -> TaskSpec:
     owner = KIND.owner(body)
     if len(owner.key.name) > LONGEST_NAME:
         raise SpecError("metadata.name", f"must have at most {LONGEST_NAME} characters, has {len(owner.key.name)}")
-    spec = Fields(body, "").needed("spec")
+    spec = Fields(body, "").needed_table("spec")
     written = {name: _written(spec, name, rule) for name, rule in RULES.items()}
     template = spec.table("template")
     metadata, pod = template.table("metadata"), template.table("spec")
