@@ -126,8 +126,8 @@ class TestImportRules:
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import account, agent, backoff, boards, errors, fields, hosts, keeper, kubeapi, launchenv, "
-                "names, objects, podobjects, values of mpirt, but not discover",
+                "rsh may import account, agent, backoff, boards, errors, fields, hosts, keeper, kubeapi, "
+                "launchenv, names, objects, podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
@@ -140,15 +140,15 @@ class TestImportRules:
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import account, backoff, errors, fields, hosts, keeper, kubeapi, launchenv, names, "
-                "objects, podobjects, values of mpirt, but not rsh",
+                "controller may import account, backoff, errors, fields, hosts, keeper, kubeapi, launchenv, "
+                "names, objects, podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import backoff, boards, discover, errors, fields, hosts, kubeapi, launchenv, names, objects, "
-                "podobjects, rsh, values of mpirt, but not controller",
+                "cli may import backoff, boards, discover, errors, fields, hosts, kubeapi, launchenv, names, "
+                "objects, podobjects, rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),
             pytest.param(
