@@ -18,8 +18,8 @@ from mpirt.controller.observed.deaths import failure
 from mpirt.controller.observed.facts import JobEnd
 from mpirt.controller.observed.pods import EVICTED, Container, Pod
 
-# Reasons for waiting that are no trouble.
-_ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Reasons for waiting that are no trouble."""
 _IMAGE_PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SHOWN = 3
 """List at most this many pods; count the rest."""
@@ -62,6 +62,11 @@ def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
             return end.message
         case _:
             return f"{end.pod} {_went(end)}"
+
+
+def whose(owner: str) -> str:
+    """Return whose an object is, by the kind and name of its owner."""
+    return f"belongs to {owner}" if owner else "has no owner"
 
 
 def listed(sentences: list[str], others: int = 0) -> str:
@@ -120,7 +125,7 @@ def _why_waiting(one: Container) -> str:
     if one.waiting == "CrashLoopBackOff":
         return f": CrashLoopBackOff{f': {_ended(one.before.code, one.before.reason)}' if one.before else ''}"
     told = f": {one.told}" if one.told else ""
-    return "" if one.waiting in _ON_ITS_WAY else f": {one.waiting}{told}"
+    return "" if one.waiting in ON_ITS_WAY else f": {one.waiting}{told}"
 
 
 def _why_not_ready(one: Container) -> str:

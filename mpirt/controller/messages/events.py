@@ -61,14 +61,14 @@ def announcement(
 
 
 def transition(
-    owner: Owner, old: Condition | None, new: Condition, *, warning: bool, now: datetime, pod: str = ""
+    owner: Owner, old: Condition | None, new: Condition, *, warning: bool, now: datetime, distinction: str = ""
 ) -> Create:
-    """Return the event about a changed condition; `pod`: the uid of a pod, each of which is reported."""
+    """Return the event about a changed condition; `distinction`: from another one of the same essence."""
     last = old and [*_essence(old), old.changed.isoformat()]
     reason = reason_in(owner.kind, new.reason)
     return announcement(
         owner,
-        digest(owner.uid, *_essence(new), pod, last),
+        digest(owner.uid, *_essence(new), distinction, last),
         warning=warning,
         reason=reason,
         message=new.message,
