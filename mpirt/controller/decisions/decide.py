@@ -116,7 +116,6 @@ def decide(
     observed = replace(
         observe(dialect.owner(body), body, dialect.read_status(body), cached, rejections, departed=departed),
         heard=heard,
-        claimed=dialect.is_claimed(body),
         scalers=dialect.scalers(cached),
         answers=answers or {},
         nodes=nodes or {},

@@ -14,6 +14,7 @@ from datetime import datetime
 from mpirt.controller.decisions.desired import budget_removal
 from mpirt.controller.decisions.launching import removal
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.rivals import is_of_another
 from mpirt.controller.decisions.run_policy import awaited, due, is_suspended, judged, launcher_cleanup, written_end
 from mpirt.controller.decisions.special_plans import LOOK_AGAIN, next_limit, plan_at_limit, plan_of_missed
 from mpirt.controller.dialects.base import Dialect
@@ -29,7 +30,6 @@ from mpirt.controller.model.spec import CleanPods, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.rivals import is_run_by_another
 from mpirt.controller.scaling.worker_actions import all_deletions
 
 # A launcher Job's deadline counts from its own start: with this one it ends at once.
@@ -46,7 +46,7 @@ def plan_of_invalid(
     reason: Reason = Reason.INVALID,
 ) -> Plan:
     """Return the plan for a job whose spec is invalid or rejected. `run`: its run policy as far as it is valid."""
-    if is_run_by_another(observed):
+    if is_of_another(observed):
         return Plan()
     if (missed := plan_of_missed(observed)) is not None:
         return missed

@@ -120,9 +120,9 @@ def with_hosts(job: Manifest, spec: JobSpec) -> Manifest:
 
 def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
     """
-    Return the changes of launchers whose pods were told an earlier list of hosts than the ConfigMap has.
+    Return the changes of launcher pods whose annotation names an earlier list of hosts than the ConfigMap has.
 
-    Launchers of earlier versions have no such annotation: they see a new list within a minute.
+    A pod without the annotation, which another client has removed, sees a new list within a minute.
     """
     live, wanted = observed.live(kinds.CONFIG_MAP), _told(spec)
     if live is None or any(rejection.digest == _QUESTION for rejection in observed.rejections):

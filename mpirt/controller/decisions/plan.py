@@ -17,6 +17,7 @@ from mpirt.controller.decisions.dry_runs import dry_runs, obstacle_of, refusal, 
 from mpirt.controller.decisions.invalid_specs import plan_of_invalid
 from mpirt.controller.decisions.launching import launcher_actions, refreshed_launchers
 from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
+from mpirt.controller.decisions.rivals import is_of_another, plan_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
     due,
@@ -33,12 +34,9 @@ from mpirt.controller.decisions.special_plans import (
     next_limit,
     no_longer_given_up,
     plan_at_limit,
-    plan_of_anothers,
     plan_of_missed,
     plan_of_rerun,
-    plan_of_takeover,
 )
-from mpirt.controller.decisions.takeover import is_taken_over
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions
@@ -52,17 +50,14 @@ from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import asks_for_rerun, is_reopened, job_end
 from mpirt.controller.observed.history import history
 from mpirt.controller.observed.observe import Observed
-from mpirt.controller.observed.rivals import is_run_by_another
 from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 
 def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, *, settings: Settings, now: datetime) -> Plan:
     """Return the plan for a job with a valid spec."""
-    if is_run_by_another(observed):
-        return plan_of_anothers(dialect, spec, observed, now=now)
-    if is_taken_over(observed):
-        return plan_of_takeover(dialect, observed, now=now)
+    if is_of_another(observed):
+        return plan_of_another(dialect, observed, suspended=spec.run.suspended, now=now)
     if asks_for_rerun(observed) and not is_reopened(observed):
         return plan_of_rerun(observed, now=now)
     if (missed := plan_of_missed(observed)) is not None:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.run_policy import due, expiry, patience_ends
-from mpirt.controller.decisions.takeover import left_alone, removals, taking_over, told_from
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
@@ -122,22 +121,3 @@ def _gave_up(observed: Observed, change: Operation, *, why: str) -> Patch:
     path = pointer("metadata", "annotations", GAVE_UP_ANNOTATION)
     owner = observed.owner
     return Patch(owner.kind, owner.key.name, (is_object(owner.uid), {**change, "path": path}), why)
-
-
-def plan_of_anothers(dialect: Dialect, spec: JobSpec, observed: Observed, *, now: datetime) -> Plan:
-    """Return the plan for a job that is left to another controller: report that if the job does not start."""
-    told = told_from(observed)
-    if told is None or spec.run.suspended:
-        return Plan()
-    if now < told:
-        return Plan(again=told)
-    said, again = status_actions(
-        dialect.write_status, None, observed, left_alone(observed, dialect.claim, now=now), now=now
-    )
-    return Plan(tuple(said), again)
-
-
-def plan_of_takeover(dialect: Dialect, observed: Observed, *, now: datetime) -> Plan:
-    """Return the plan that takes a job over from a rival: first delete the rival's launcher Job and pods."""
-    said, again = status_actions(dialect.write_status, None, observed, taking_over(observed, now=now), now=now)
-    return Plan((*removals(observed), *said), earliest(again, now + LOOK_AGAIN))

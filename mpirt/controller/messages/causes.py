@@ -58,8 +58,6 @@ def pod_end(end: PodEnd, *, name_container: bool = True) -> str:
         case How.EXITED:
             container = f": container {end.container}" if name_container and end.container else ""
             return f"{end.pod}{container} {_ended(end.code or 0, end.reason)}"
-        case How.TOLD:
-            return end.message
         case _:
             return f"{end.pod} {_went(end)}"
 
@@ -215,7 +213,5 @@ def reason_of(history: History) -> str:
 
 def launcher_end(end: PodEnd) -> str:
     """Return how a launcher's pod ended, with its last lines."""
-    if end.how is How.TOLD:
-        return end.message
     words = f": {end.message}" if end.how is How.EXITED and end.message else ""
     return f"{LAUNCHER_POD}{pod_end(end, name_container=False)}{words}"

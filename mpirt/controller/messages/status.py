@@ -19,7 +19,7 @@ from mpirt.controller.messages import causes
 from mpirt.controller.messages.causes import trouble
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.attempts import History, How, Stop
+from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.model.reading import shortened, table
 from mpirt.controller.model.spec import JobSpec
@@ -263,13 +263,10 @@ def _past(observed: Observed, history: History) -> dict[Type, Said]:
     """Return the conditions that were set before, in the form that they have if they no longer hold."""
     before = observed.status
     again = (False, Reason.RUN_AGAIN, "The job runs again.")
-    has_failed = before.conditions.get(Type.FAILED)
-    was_invalid = has_failed is not None and has_failed.reason in (Reason.INVALID, Reason.VALID)
     untrue: dict[Type, Said] = {
         Type.SUSPENDED: (False, Reason.RESUMED, "The job is resumed."),
         Type.SUCCEEDED: again,
-        # An earlier version set Failed on jobs whose spec could still be edited.
-        Type.FAILED: (False, Reason.VALID, "The spec can be edited.") if was_invalid else again,
+        Type.FAILED: again,
     }
     return {kind: one for kind, one in untrue.items() if kind in before.conditions} | _restarted(observed, history)
 
@@ -326,9 +323,8 @@ def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod)
         lost = f"Launcher pod {launcher.name} was lost with its node {launcher.node}"
         return True, Reason.LAUNCHER_FAILED, f"{lost}; {deaths}" if deaths else lost
     running = f"Launcher pod {launcher.name} runs on node {launcher.node}"
-    if attempt is not None and deaths:
-        is_told = attempt.deaths[0].how is How.TOLD
-        return True, Reason.WORKER_FAILED, deaths if is_told else f"{running}; {deaths}"
+    if deaths:
+        return True, Reason.WORKER_FAILED, f"{running}; {deaths}"
     return True, Reason.RUNNING, f"{running}; {workers.counted}"
 
 

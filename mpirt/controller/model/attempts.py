@@ -38,8 +38,6 @@ class How(StrEnum):
     """The pod no longer exists, and why is unknown."""
     CUT_OFF = "CutOff"
     """mpirt-rsh could not follow its command there to the end; the code is mpirt-rsh's."""
-    TOLD = "Told"
-    """Reported by an earlier version of the controller; `message` has its words."""
 
 
 _REPORTERS: Mapping[How, str] = {
@@ -50,7 +48,6 @@ _REPORTERS: Mapping[How, str] = {
     How.NODE_LOST: "node controller",
     How.GONE: "mpirt-controller",
     How.CUT_OFF: "mpirt-rsh",
-    How.TOLD: "mpirt-controller",
 }
 
 
@@ -91,7 +88,7 @@ class Attempt:
     """One launcher pod, from its start to its end."""
 
     launcher: str
-    """The pod's name; empty if the attempt is known only from an earlier version's message."""
+    """The pod's name."""
     node: str = ""
     started: datetime | None = None
     ended: PodEnd | None = None
@@ -104,10 +101,9 @@ class Attempt:
     """How many workers there were when it began, and a digest of their containers; empty if it was not taken."""
     created: datetime | None = field(default=None, compare=False)
     """
-    When its pod was created, by the API server's clock; None if an earlier version recorded it.
-
-    It tells a new pod from one of a forgotten attempt. Not compared: it is written with other news, never for
-    its own sake, since an older CRD drops it.
+    When its pod was created, by the API server's clock: this distinguishes a new pod from one of a forgotten
+    attempt. Not compared: it is written with other news, never for its own sake, since other operators' CRDs drop
+    it.
     """
 
 

@@ -55,7 +55,6 @@ class Reason(StrEnum):
     """The same as in the status of a batch/v1 Job."""
     NO_PATIENCE = "MaxWaitTimeExceeded"
     """The workers did not come; Arena has this word for it."""
-    VALID = "MPIJobValidated"
     RUN_AGAIN = "MPIJobRunAgain"
     EXISTS = "ErrResourceExists"
     REFUSED = "MPIJobRefused"

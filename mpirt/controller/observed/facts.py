@@ -187,10 +187,8 @@ def is_reopened(observed: Observed) -> bool:
 
 
 def is_finished(status: JobStatus) -> bool:
-    """Whether the status says that the job is over. Ignore Failed for an invalid spec, set by old versions."""
-    failed = status.conditions.get(Type.FAILED)
-    has_failed = failed is not None and failed.status and failed.reason != Reason.INVALID
-    return status.is_true(Type.SUCCEEDED) or has_failed
+    """Whether the status says that the job is over."""
+    return status.is_true(Type.SUCCEEDED) or status.is_true(Type.FAILED)
 
 
 def is_forgotten(spec: JobSpec, observed: Observed) -> bool:

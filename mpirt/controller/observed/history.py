@@ -20,11 +20,10 @@ from datetime import datetime
 from mpirt.account import Account, read
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import KEPT_ATTEMPTS, KEPT_DEATHS, Attempt, History, How, PodEnd, Stop
-from mpirt.controller.model.conditions import Condition, Reason, Type
 from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
-from mpirt.controller.model.reading import digest, shortened
+from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.deaths import LONGEST_WORDS, container_death, launcher_end, worker_death
+from mpirt.controller.observed.deaths import container_death, launcher_end, worker_death
 from mpirt.controller.observed.facts import (
     is_behind,
     is_dead,
@@ -124,8 +123,6 @@ def _container(pod: Pod | None, main: str) -> str:
     return next((one.identity for one in pod.decisive(main) if one.running), "")
 
 
-# The reasons of conditions whose message is the only place where an earlier version recorded deaths.
-_TROUBLED = frozenset({Reason.WORKER_FAILED, Reason.LAUNCHER_FAILED})
 # Ends that are replaced if one that tells more becomes known later.
 _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
@@ -139,7 +136,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     """
     if is_reopened(observed):
         return History(rerun=observed.rerun.value)
-    known = _known(observed)
+    known = observed.history or History()
     if is_over(observed):
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
     attempts = _with_launchers(spec, observed, known, now)
@@ -153,42 +150,6 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     dropped = max(0, len(kept) - KEPT_ATTEMPTS)
     happened = History(kept[dropped:], known.forgotten + dropped, observed.rerun.value, known.disbelieved)
     return _judged(spec, observed, happened)
-
-
-def _known(observed: Observed) -> History:
-    """Return the recorded history, or what the status of an earlier version tells."""
-    if observed.history is not None:
-        return observed.history
-    return History() if is_over(observed) else History(_told_earlier(observed))
-
-
-def _told_earlier(observed: Observed) -> tuple[Attempt, ...]:
-    """
-    Return what a version without a history reported that is worth keeping: why a launcher is restarted, or what
-    died while one runs. The sentence is kept verbatim; only pod names are looked up in it.
-    """
-    conditions = observed.status.conditions
-    restarting = conditions.get(Type.RESTARTING)
-    if restarting is not None and restarting.status:
-        ended = [pod for pod in observed.launchers if launcher_end(pod, "") is not None]
-        named = [pod for pod in ended if pod.name in restarting.message]
-        pod = next(reversed(named or ended), None)
-        return (_told_attempt(pod, ended=_told(restarting)),)
-    running = conditions.get(Type.RUNNING)
-    if running is not None and running.status and running.reason in _TROUBLED:
-        pod = next((pod for pod in reversed(observed.launchers) if pod.name in running.message), None)
-        return (_told_attempt(pod, deaths=(_told(running),)),)
-    return ()
-
-
-def _told_attempt(pod: Pod | None, *, ended: PodEnd | None = None, deaths: tuple[PodEnd, ...] = ()) -> Attempt:
-    if pod is None:
-        return Attempt("", ended=ended, deaths=deaths)
-    return Attempt(pod.name, pod.node, pod.started, ended=ended, deaths=deaths, created=pod.created)
-
-
-def _told(condition: Condition) -> PodEnd:
-    return PodEnd("", How.TOLD, message=shortened(condition.message, LONGEST_WORDS), at=condition.changed)
 
 
 def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
@@ -331,13 +292,10 @@ def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Att
 
 
 def _with_deaths(attempt: Attempt, deaths: Iterable[PodEnd]) -> Attempt:
-    """Return the attempt with these deaths, less those of pods that it, or an earlier version's message, names."""
+    """Return the attempt with these deaths, less those of pods that it names already."""
     known = {one.pod: one for one in attempt.deaths}
-    kept, ends = len(known), (*attempt.deaths, attempt.ended)
-    told = [one.message for one in ends if one is not None and one.how is How.TOLD]
+    room = max(KEPT_DEATHS, len(known))
     for death in deaths:
-        if not any(death.pod in words for words in told):
-            known.setdefault(death.pod, death)
+        known.setdefault(death.pod, death)
     found = list(known.values())
-    room = max(KEPT_DEATHS, kept)
     return replace(attempt, deaths=tuple(found[:room]), more=max(attempt.more, len(found) - room))

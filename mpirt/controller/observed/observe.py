@@ -88,7 +88,7 @@ class Observed:
     version: str = ""
     """Its resourceVersion."""
     history: History | None = None
-    """The recorded history; None if there is none, as in a status by a version that kept no history."""
+    """The recorded history; None if there is none, as before the first status."""
     rerun: Rerun = Rerun()
     mine: Mapping[str, Live] = field(default_factory=dict)
     """The objects that the job owns, by kind."""
@@ -127,8 +127,6 @@ class Observed:
     """The last launcher Job, if it was deleted or is being deleted, as it was before; without uid if unknown."""
     disbelieved: Disbelieved | None = None
     """Set if the existing launcher Job is Complete, and has failed all the same."""
-    claimed: bool = False
-    """Whether the job names this controller as its manager, which keeps others off it."""
 
     @property
     def written_verdict(self) -> Disbelieved | None:

@@ -228,17 +228,6 @@ class TestSpecsThatCantBe:
         assert "completionTime" in world.job["status"]
         assert world.later(60) == []
 
-    def test_of_which_an_earlier_version_said_that_they_have_failed_can_be_mended_still(self) -> None:
-        world = World()
-        world.settle()
-        assert world.job is not None
-        failed = {"type": "Failed", "status": "True", "reason": "MPIJobFailedValidation", "message": "bad"}
-        world.job["status"]["conditions"].append(failed)
-
-        world.settle()
-
-        assert world.condition("Failed") == (False, "MPIJobValidated", "The spec can be edited.")
-
     def test_leave_alone_what_runs(self) -> None:
         world = World()
         world.start()

@@ -269,23 +269,16 @@ class TestWhatAnotherControllerHasMade:
         assert ground.look().result is Result.SETTLED
         assert ground.asked == []
 
-    def test_is_out_of_the_way_as_soon_as_it_is_deleted(self) -> None:
+    @pytest.mark.parametrize("launcher_job", [True, False], ids=["with a launcher Job", "without one"])
+    def test_is_reported_if_no_launcher_has_started(self, *, launcher_job: bool) -> None:
         ground = self.ground()
-
-        ground.look()
-        assert [action.name for action in ground.asked if isinstance(action, Delete)] == ["train-launcher"]
-
-        ground.look()
-        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
-
-    def test_may_lack_a_launcher_job(self) -> None:
-        ground = self.ground()
-        del ground.there["Job", "train-launcher"]
-        ground.look()
+        if not launcher_job:
+            del ground.there["Job", "train-launcher"]
 
         ground.look()
 
-        assert [action.name for action in ground.asked if isinstance(action, Patch)] == ["train-config"]
+        assert ground.status()["Running"][1] == "MPIJobRunByAnother"
+        assert not [action for action in ground.asked if isinstance(action, Delete | Patch)]
 
 
 class TestALauncherJobThatNoWatchShows:

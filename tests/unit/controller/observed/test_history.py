@@ -265,7 +265,6 @@ class TestItsSize:
 class TestWritingItDown:
     HISTORY = History(
         (
-            Attempt("", ended=PodEnd("", How.TOLD, message="it was told", at=NOON)),
             Attempt("train-launcher-1", "node-1", NOON, None, Stop.SUSPENDED, (DEATH,), 3, "2-0123abcd"),
             Attempt("train-launcher-2", ended=PodEnd("train-launcher-2", How.GONE)),
         ),
