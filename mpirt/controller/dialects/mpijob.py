@@ -9,12 +9,10 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from mpirt import names
-from mpirt.controller.dialects.base import US, check_job_name, owner_of
+from mpirt.controller.dialects.base import US, Dialect, check_job_name
 from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.dialects.template import read_scheduling, read_template
 from mpirt.controller.manifests.pods import containers_beside, main_container
@@ -33,9 +31,7 @@ from mpirt.controller.model.spec import (
     JobKey,
     JobSpec,
     Launcher,
-    Owner,
     RunPolicy,
-    Scaler,
     Template,
     Workers,
 )
@@ -46,7 +42,7 @@ from mpirt.fields import Fields, ValidFields, shown
 VERSIONS = tuple(Resource(f"kubeflow.org/{version}", "MPIJob", "mpijobs") for version in ("v2beta1", "v1"))
 
 # The managers whose jobs this controller runs: itself, and the operators whose jobs run here unchanged.
-_MANAGERS = frozenset({"", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US})
+_MANAGERS = (None, "", "kubeflow.org/mpi-operator", "kubeflow.org/training-operator", US)
 
 _DEFAULT_RETRIES = 6
 
@@ -60,33 +56,13 @@ class _Restart(StrEnum):
     EXIT_CODE = "ExitCode"
 
 
-@dataclass(frozen=True, slots=True)
-class MpiJob:
+class MpiJob(Dialect):
     """The dialect of MPIJobs."""
 
-    versions: tuple[Resource, ...] = VERSIONS
-    claim: str = f"spec.runPolicy.managedBy to {US}"
-
-    @property
-    def resource(self) -> Resource:
-        """The resource in the preferred version."""
-        return self.versions[0]
-
-    def owner(self, body: Body) -> Owner:
-        """Return the job for owner references and events, in the served version in which it was read."""
-        return owner_of(body, self.resource)
-
-    def is_ours(self, body: Body) -> bool:
-        """Whether the job's manager is this controller, one whose jobs it runs, or not set."""
-        manager = table(body, "spec", "runPolicy").get("managedBy")
-        return manager is None or (isinstance(manager, str) and manager in _MANAGERS)
-
-    def is_claimed(self, body: Body) -> bool:
-        """Whether the job names this controller as its manager."""
-        return table(body, "spec", "runPolicy").get("managedBy") == US
+    def manager(self, body: Body) -> object:
+        return table(body, "spec", "runPolicy").get("managedBy")
 
     def parse(self, body: Body) -> JobSpec:
-        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
         spec = Fields(body, "").needed_table("spec")
@@ -111,24 +87,17 @@ class MpiJob:
         )
 
     def run_policy(self, body: Body) -> RunPolicy:
-        """Return the job's run policy as far as it is valid."""
         spec = ValidFields(table(body, "spec"), "spec")
         return _run_policy(spec, spec.table("runPolicy"), body)
 
     def read_status(self, body: Body) -> JobStatus:
-        """Return the status that the object holds."""
         return read_common(table(body, "status"), kinds.MPI_JOB)
 
-    def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:  # noqa: ARG002
-        """Return nothing: there are no scalers for MPIJobs."""
-        return ()
-
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Return the status in the form of an MPIJob."""
         return write_common(status, key, sorted(status.conditions.values(), key=_order))
 
 
-MPI_JOB = MpiJob()
+MPI_JOB = MpiJob(VERSIONS, f"spec.runPolicy.managedBy to {US}", _MANAGERS)
 
 
 def _workers(spec: Fields, worker: Fields, job: str) -> Workers:

@@ -9,13 +9,13 @@ worker's number is never used twice: the spec says only how many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects.base import US, check_job_name, owner_of
+from mpirt.controller.dialects.base import US, Dialect, check_job_name
 from mpirt.controller.dialects.scalers import read_scalers
 from mpirt.controller.dialects.status_fields import read_common, write_common
 from mpirt.controller.dialects.template import read_template
@@ -40,7 +40,6 @@ from mpirt.controller.model.spec import (
     JobKey,
     JobSpec,
     Launcher,
-    Owner,
     Restart,
     RunPolicy,
     Scaler,
@@ -79,32 +78,13 @@ class _JobRestart(StrEnum):
     ON_FAILURE = "OnFailure"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingJob:
+class TrainingJob(Dialect):
     """The dialect of TrainingJobs."""
 
-    versions: tuple[Resource, ...] = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
-    claim: str = f"the annotation {MANAGER_ANNOTATION} to {US}"
-
-    @property
-    def resource(self) -> Resource:
-        """The resource in the preferred version."""
-        return self.versions[0]
-
-    def owner(self, body: Body) -> Owner:
-        """Return the job for owner references and events."""
-        return owner_of(body, self.resource)
-
-    def is_ours(self, body: Body) -> bool:
-        """Whether the job's manager is this controller or not set."""
-        return _manager(body) in ("", US)
-
-    def is_claimed(self, body: Body) -> bool:
-        """Whether the job names this controller as its manager."""
-        return _manager(body) == US
+    def manager(self, body: Body) -> object:
+        return text(table(body, "metadata", "annotations"), MANAGER_ANNOTATION)
 
     def parse(self, body: Body) -> JobSpec:
-        """Return the job's spec. Raises SpecError with the path of the first invalid field."""
         owner = self.owner(body)
         check_job_name(owner.key.name)
         spec = Fields(body, "").needed_table("spec")
@@ -122,7 +102,6 @@ class TrainingJob:
         )
 
     def run_policy(self, body: Body) -> RunPolicy:
-        """Return the job's run policy as far as it is valid."""
         spec = ValidFields(table(body, "spec"), "spec")
         try:
             patience = _patience(body)
@@ -131,23 +110,17 @@ class TrainingJob:
         return _run_policy(spec, spec.table("etReplicaSpecs").table("launcher"), body, patience)
 
     def read_status(self, body: Body) -> JobStatus:
-        """Return the status that the object holds."""
         return read_status(table(body, "status"))
 
     def scalers(self, objects: Mapping[str, Iterable[Body]]) -> tuple[Scaler, ...]:
-        """Return the ScaleIns and ScaleOuts of the job."""
         return read_scalers(objects)
 
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
-        """Return the status in the form of a TrainingJob."""
         return write_status(status, key)
 
 
-TRAINING = TrainingJob()
-
-
-def _manager(body: Body) -> str:
-    return text(table(body, "metadata", "annotations"), MANAGER_ANNOTATION)
+_VERSIONS = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
+TRAINING = TrainingJob(_VERSIONS, f"the annotation {MANAGER_ANNOTATION} to {US}", ("", US))
 
 
 def gpus(template: Template) -> int:

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.decide import Around
 from mpirt.controller.decisions.lost_nodes import forced_deletions
+from mpirt.controller.dialects.base import Kind
 from mpirt.controller.gputasks.pod import Seen, creation, see
-from mpirt.controller.gputasks.spec import KIND, GpuTaskKind, TaskSpec, parse
+from mpirt.controller.gputasks.spec import KIND, TaskSpec, parse
 from mpirt.controller.gputasks.states import State, Wish, has_begun, is_outdated, state_of, status_after
 from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus, read_status, status_actions
 from mpirt.controller.model import kinds
@@ -37,7 +38,7 @@ _FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=10), timedelta(minutes=5)
 class GpuTaskPlanner:
     """Plans for GPUTasks."""
 
-    kind: GpuTaskKind = KIND
+    kind: Kind = KIND
 
     def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects.base import owner_of
+from mpirt.controller.dialects.base import Kind
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body, digest, table
 from mpirt.controller.model.spec import Owner, Settings
@@ -102,23 +102,7 @@ RULES = {
 """The five fields, which the CRD names and limits in the same way."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuTaskKind:
-    """The kind of object."""
-
-    versions: tuple[Resource, ...] = (Resource(API_VERSION, GPU_TASK, "gputasks"),)
-
-    @property
-    def resource(self) -> Resource:
-        """The resource in the preferred version."""
-        return self.versions[0]
-
-    def owner(self, body: Body) -> Owner:
-        """Return the task for owner references and events."""
-        return owner_of(body, self.resource)
-
-
-KIND = GpuTaskKind()
+KIND = Kind((Resource(API_VERSION, GPU_TASK, "gputasks"),))
 
 
 def parse(body: Body) -> TaskSpec:
