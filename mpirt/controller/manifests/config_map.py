@@ -76,7 +76,7 @@ def hostfile(spec: JobSpec) -> str:
     """
     Return the hostfile in the format of the job's MPI: all desired workers, after the launcher if that runs ranks.
 
-    Hosts are named after their  Open MPI's launcher can't resolve these names in the DNS, so it never
+    Hosts are named after their pods. Open MPI's launcher can't resolve these names in the DNS, so it never
     mistakes a worker for itself, even on the host's network, and waits for no name server.
     """
     workers = spec.workers.hosts
