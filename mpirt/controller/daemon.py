@@ -37,8 +37,8 @@ from mpirt.controller.model.reading import Body
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log, report_mistake
 from mpirt.controller.monitoring.metrics import Metrics
-from mpirt.controller.observed.observe import slim
 from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
+from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
 from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster

@@ -24,7 +24,8 @@ from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.observe import read_live, slim
+from mpirt.controller.observed.observe import read_live
+from mpirt.controller.observed.slim import slim
 from testbed.ground import Namespace
 
 Body = dict[str, Any]

@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 
 from mpirt.controller.decisions.launching import is_time
-from mpirt.controller.decisions.run_policy import wants_workers, written_end
+from mpirt.controller.decisions.run_policy import wants_workers
 from mpirt.controller.dialects.training_job import LEAVE_CORDONED_ANNOTATION
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.pod_group import least_members, pod_group
@@ -44,10 +43,9 @@ from mpirt.controller.model.kinds import VOLCANO, GangScheduler
 from mpirt.controller.model.objectnames import HISTORY_ANNOTATION, worker_number
 from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import Creation, JobSpec, Scheduling, Settings
-from mpirt.controller.observed.digested import named_workers
-from mpirt.controller.observed.facts import JobEnd, is_dead
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.observed.pods import why_not_created
+from mpirt.controller.observed.slim import named_workers
 from mpirt.controller.scaling.worker_actions import replicas_now
 
 _UNSEEN = (
@@ -95,7 +93,7 @@ def wanted_group(spec: JobSpec, observed: Observed, settings: Settings) -> list[
 
 def _now(least: int, observed: Observed) -> int:
     """
-    Return how many members have to start together now.
+    Return how many members have to start together observed.now.
 
     While the launcher runs, the number does not grow: members that are recreated would have to wait for those with
     which the job is scaled up.
@@ -153,7 +151,7 @@ def _may_enter(spec: JobSpec, observed: Observed) -> list[str]:
         # Their names are never used again.
         return [pod.name for pod in observed.workers if not is_dead(pod)]
     owned = {pod.name for pod in observed.workers}
-    expected = _expected(spec, observed, owned) if written_end(observed) is None else set()
+    expected = _expected(spec, observed, owned) if observed.written_end is None else set()
     return sorted(owned | expected, key=worker_number)
 
 
@@ -176,13 +174,10 @@ def wanted_objects(
     settings: Settings,
     workers: Readiness,
     happened: History,
-    *,
-    now: datetime,
 ) -> list[Manifest]:
     """Return the desired objects, except for the launcher Job."""
-    end = written_end(observed)
+    end = observed.written_end
     has_workers = wants_workers(spec, observed)
-    has_set = has_workers and spec.workers.bare is None
     return [
         # The keeper's files are there only while there are workers: those of many finished jobs would fill etcd.
         _with_history(config_map(spec, settings.keepers if has_workers else {}), observed, happened),
@@ -190,21 +185,15 @@ def wanted_objects(
         service(spec),
         *wanted_budget(spec, end, has_workers=has_workers),
         *(wanted_group(spec, observed, settings) if has_workers and end is None else []),
-        *([_workers(spec, observed, settings, end, now=now)] if has_set else []),
+        *(_stateful_set(spec, observed, settings) if has_workers and spec.workers.bare is None else []),
         *launcher_rights(spec, observed, workers),
     ]
 
 
-def _workers(
-    spec: JobSpec, observed: Observed, settings: Settings, end: JobEnd | None, *, now: datetime
-) -> Manifest:
-    return stateful_set(
-        spec,
-        settings,
-        replicas=replicas_now(spec, observed, now=now),
-        has_previous=bool(observed.previous_workers),
-        over=end is not None,
-    )
+def _stateful_set(spec: JobSpec, observed: Observed, settings: Settings) -> list[Manifest]:
+    replicas, has_previous = replicas_now(spec, observed, now=observed.now), bool(observed.previous_workers)
+    is_over = observed.written_end is not None
+    return [stateful_set(spec, settings, replicas=replicas, has_previous=has_previous, over=is_over)]
 
 
 def _with_history(manifest: Manifest, observed: Observed, happened: History) -> Manifest:

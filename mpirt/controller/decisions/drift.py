@@ -18,8 +18,8 @@ from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Manifest, Operation, Patch, is_object, pointer
 from mpirt.controller.model.objectnames import GENERATION_ANNOTATION, TEMPLATE_ANNOTATION
 from mpirt.controller.model.reading import digest, rows, table
-from mpirt.controller.observed.digested import digested
-from mpirt.controller.observed.observe import Live, digest_of
+from mpirt.controller.observed.facts import Live, digest_of
+from mpirt.controller.observed.slim import digested
 
 _Path = tuple[str, ...]
 

@@ -12,6 +12,7 @@ only after its successor was created.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from mpirt.controller.manifests.launcher import launcher_job
 from mpirt.controller.manifests.workers import stateful_set, worker_pod
@@ -24,14 +25,13 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_name
 from mpirt.controller.model.reading import digest, shortened
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec, Settings
-from mpirt.controller.observed.facts import job_end
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import Live, Observed, digest_of
 
 
 def dry_runs(spec: JobSpec, observed: Observed, settings: Settings) -> list[Create]:
     """Return the dry runs to make now: of both templates if neither object exists, later of the changed ones."""
     workers, job = observed.mine.get(kinds.STATEFUL_SET), observed.mine.get(kinds.JOB)
-    if spec.run.suspended or job_end(observed) is not None:
+    if spec.run.suspended or observed.end is not None:
         return []
     is_new = workers is None and job is None and not observed.workers and spec.workers.roster is None
     asked: list[Manifest] = []
@@ -73,6 +73,8 @@ def _is_another(live: Live | None, wanted: str) -> bool:
     return (digest_of(live, TEMPLATE_ANNOTATION) or wanted) != wanted
 
 
+# Objects of others are not watched, and no event tells when the reason of a rejection is gone.
+LOOK_AGAIN = timedelta(seconds=30)
 # The characters kept of the API server's message; the rest repeats the object.
 _LONGEST_REJECTION = 1024
 

@@ -13,6 +13,7 @@ pod once a minute, but at once when the pod itself has changed.
 from __future__ import annotations
 
 from mpirt.controller.decisions.drift import correction, owner_correction
+from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.run_policy import is_suspended
 from mpirt.controller.manifests.config_map import HOSTFILE, files
 from mpirt.controller.manifests.launcher import launcher_job
@@ -20,14 +21,27 @@ from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Patch, is_object, pointer
+from mpirt.controller.model.actions import (
+    Action,
+    Create,
+    Delete,
+    Find,
+    Manifest,
+    Patch,
+    Plan,
+    is_object,
+    pointer,
+)
 from mpirt.controller.model.attempts import Stop
 from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.objectnames import HOSTS_ANNOTATION
+from mpirt.controller.model.objectnames import (
+    HOSTS_ANNOTATION,
+    object_name,
+)
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
-from mpirt.controller.observed.facts import job_end, outdated
-from mpirt.controller.observed.observe import Live, Observed
+from mpirt.controller.observed.facts import RUN, Live, Observed, outdated
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:
@@ -35,7 +49,7 @@ def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, work
     job = observed.mine.get(kinds.JOB)
     if job is not None and job.deleting:
         return []
-    if job_end(observed) is not None:
+    if observed.end is not None:
         return [] if job is None else _kept(spec, job)
     if job is None:
         awaits_verdict = observed.disbelieved is not None and not _is_written(Stop.WORKER_LOST, spec, observed)
@@ -139,3 +153,21 @@ def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
 
 def _told(spec: JobSpec) -> str:
     return digest(*spec.workers.hosts)
+
+
+def plan_of_missed(observed: Observed) -> Plan | None:
+    """Return the plan that looks for a launcher Job which should be there, and isn't; None if none is missed."""
+    if observed.gone_job is not None or not observed.is_missed or observed.status.is_finished:
+        return None
+    name = object_name(kinds.JOB, observed.owner.key.name)
+    return Plan((Find(kinds.JOB, name, "the launcher Job has vanished"),))
+
+
+def plan_of_rerun(observed: Observed) -> Plan:
+    """Return the plan that prepares a rerun: delete the finished run with its pods, also those on lost nodes."""
+    why = "a rerun was requested"
+    before = [live for kind in RUN if (live := observed.live(kind)) is not None]
+    removed = (Delete(one.kind, one.name, one.uid, why, foreground=True) for one in before)
+    workers = all_deletions(observed) if observed.status.roster is not None else []
+    healed, heal_again = forced_deletions(observed)
+    return Plan((*removed, *workers, *healed), heal_again)

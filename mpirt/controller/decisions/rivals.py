@@ -12,7 +12,6 @@ creates the ConfigMap first, so the one that created it has begun the job.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from mpirt.controller.dialects.base import Dialect
 from mpirt.controller.messages.events import status_actions
@@ -22,8 +21,7 @@ from mpirt.controller.model.actions import Plan
 from mpirt.controller.model.conditions import Counts, Reason, Type
 from mpirt.controller.model.objectnames import NEEDED_KEY, TEMPLATE_ANNOTATION, object_name
 from mpirt.controller.model.reading import number, table
-from mpirt.controller.observed.facts import is_finished
-from mpirt.controller.observed.observe import Observed, digest_of
+from mpirt.controller.observed.facts import Observed, digest_of
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
@@ -32,15 +30,15 @@ def is_of_another(observed: Observed) -> bool:
     """Whether another controller has begun the job, runs it, or has run it to its end."""
     if _is_marked(observed):
         return False
-    if is_finished(observed.status):
+    if observed.status.is_finished:
         # Only we write attempts into a status: if there are any, the run was ours, whatever objects are left.
         return observed.status.history is None
     return bool(_made_by_another(observed))
 
 
-def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool, now: datetime) -> Plan:
+def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool) -> Plan:
     """Return the plan for such a job: report it, unless the job is over, has started or is suspended."""
-    if is_finished(observed.status) or _has_started(observed) or suspended:
+    if observed.status.is_finished or _has_started(observed) or suspended:
         return Plan()
     message = (
         f"{_made_by_another(observed)[0]} was made by another controller, such as mpi-operator or "
@@ -48,12 +46,12 @@ def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool, no
         f"again; set {dialect.claim} if that controller still runs"
     )
     running = conditions(
-        observed.status.conditions, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=now
+        observed.status.conditions, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=observed.now
     )
     # The rest stays: it may be the other controller's.
     status = replace(observed.status, conditions={**observed.status.conditions, **running})
-    said, again = status_actions(dialect.write_status, None, observed, status, now=now)
-    return Plan(tuple(said), again)
+    reported, again = status_actions(dialect.write_status, None, observed, status, now=observed.now)
+    return Plan(tuple(reported), again)
 
 
 def _made_by_another(observed: Observed) -> list[str]:

@@ -20,27 +20,27 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import overlooking
+from mpirt.controller.dialects.base import Dialect
+from mpirt.controller.messages.events import status_actions
+from mpirt.controller.messages.readiness import readiness
+from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds
-from mpirt.controller.model.actions import Action, Delete
-from mpirt.controller.model.attempts import Disbelieved
-from mpirt.controller.model.conditions import Type
-from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
-from mpirt.controller.observed.facts import (
-    JobEnd,
-    failures,
-    is_finished,
-    is_over,
-    job_end,
-    last_launcher_job,
-    launcher_job_end,
+from mpirt.controller.model.actions import (
+    Action,
+    Delete,
+    Operation,
+    Patch,
+    Plan,
+    earliest,
+    is_object,
+    pointer,
 )
+from mpirt.controller.model.attempts import Disbelieved
+from mpirt.controller.model.conditions import Reason, Type
+from mpirt.controller.model.objectnames import GAVE_UP, GAVE_UP_ANNOTATION, PATIENCE_ANNOTATION
+from mpirt.controller.model.spec import CleanPods, JobSpec, RunPolicy
+from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import are_settled, are_unheard, history, losses
-from mpirt.controller.observed.observe import Observed
-
-
-def written_end(observed: Observed) -> JobEnd | None:
-    """Return how the job ended, once its status says that; None before."""
-    return job_end(observed) if is_over(observed) else None
 
 
 def is_suspended(run: RunPolicy, observed: Observed) -> bool:
@@ -54,7 +54,7 @@ def wants_workers(spec: JobSpec, observed: Observed) -> bool:
 
     A finished job keeps its workers only with cleanPodPolicy None, and never gets new ones.
     """
-    if written_end(observed) is None:
+    if observed.written_end is None:
         return spec.has_workers and not is_suspended(spec.run, observed)
     has_some = bool(observed.workers) or kinds.STATEFUL_SET in observed.mine
     return spec.run.clean is CleanPods.NONE and spec.has_workers and has_some
@@ -62,7 +62,7 @@ def wants_workers(spec: JobSpec, observed: Observed) -> bool:
 
 def launcher_cleanup(run: RunPolicy, observed: Observed) -> list[Action]:
     """Return the deletions of the launcher's pods if the policy is All. The Job stays: it shows how it ended."""
-    if written_end(observed) is None or run.clean is not CleanPods.ALL:
+    if observed.written_end is None or run.clean is not CleanPods.ALL:
         return []
     return [
         Delete(kinds.POD, pod.name, pod.uid, "the job has finished and cleanPodPolicy is All")
@@ -95,7 +95,7 @@ def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetim
 
     Because the Job or its pod does not show it yet, or a worker may have been lost.
     """
-    end = job_end(observed)
+    end = observed.end
     if end is not None and end.succeeded:
         return None if spec is None else _believed_at(spec, observed, end)
     if end is None and run.suspended:
@@ -111,7 +111,7 @@ def awaited(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> datetim
 def due(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return when activeDeadlineSeconds is over, if it is set. It includes the time spent waiting for workers."""
     started = observed.status.started
-    if run.deadline is None or run.suspended or started is None or is_finished(observed.status):
+    if run.deadline is None or run.suspended or started is None or observed.status.is_finished:
         return None
     return started + timedelta(seconds=run.deadline)
 
@@ -119,7 +119,7 @@ def due(run: RunPolicy, observed: Observed) -> datetime | None:
 def patience_ends(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return until when the job may wait for its workers; None if it has a launcher, or may wait for ever."""
     status = observed.status
-    if run.patience is None or run.suspended or status.started is None or is_finished(status):
+    if run.patience is None or run.suspended or status.started is None or status.is_finished:
         return None
     if kinds.JOB in observed.mine or status.is_true(Type.RUNNING):
         return None
@@ -135,7 +135,7 @@ def shortened_run(spec: JobSpec) -> JobSpec:
 
 def _believed_at(spec: JobSpec, observed: Observed, end: JobEnd) -> datetime | None:
     """Return until when a node may still report that a worker was lost, which would make the success none."""
-    if is_over(observed) or not spec.needs_every_worker:
+    if observed.is_over or not spec.needs_every_worker:
         return None
     last = observed.launchers[-1] if observed.launchers else None
     since = end.at if last is None or last.ended is None else last.ended
@@ -150,7 +150,7 @@ def _unexplained_since(observed: Observed, end: JobEnd) -> datetime | None:
     """Return when the Job failed, if its pod does not show a failure yet: the cause is still to come."""
     pods = observed.launchers
     is_seen = any(pod.phase == "Failed" for pod in pods) and all(pod.is_over for pod in pods)
-    return None if is_over(observed) or is_seen else end.at
+    return None if observed.is_over or is_seen else end.at
 
 
 def _succeeded_since(observed: Observed) -> datetime | None:
@@ -170,20 +170,20 @@ def _exhausted_since(run: RunPolicy, observed: Observed) -> datetime | None:
     return pods[-1].ended
 
 
-def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed, *, now: datetime) -> Observed:
+def judged(spec: JobSpec | None, run: RunPolicy, observed: Observed) -> Observed:
     """Return what is observed, with the verdict on the existing launcher Job."""
-    job, known = last_launcher_job(observed), observed.written_verdict
+    job, known = observed.last_launcher_job, observed.written_verdict
     if job is None:
         return observed
     if known is not None and known.job == job.uid:
         return replace(observed, disbelieved=known)
-    end = launcher_job_end(observed)
-    if end is None or not end.succeeded or is_over(observed) or not _needs_every_worker(spec, run):
+    end = observed.launcher_end
+    if end is None or not end.succeeded or observed.is_over or not _needs_every_worker(spec, run):
         return observed
-    happened = history(spec, overlooking(observed, now=now), now=now)
+    happened = history(spec, overlooking(observed))
     if happened.last is None or losses(spec, observed, happened.last) is None:
         return observed
-    count = failures(observed) + 1
+    count = observed.failures + 1
     return replace(observed, disbelieved=Disbelieved(job.uid, count, final=count > run.retries))
 
 
@@ -197,3 +197,60 @@ def with_retries_left(spec: JobSpec, observed: Observed) -> JobSpec:
 
 def _needs_every_worker(spec: JobSpec | None, run: RunPolicy) -> bool:
     return not run.tolerates_losses if spec is None else spec.needs_every_worker
+
+
+def plan_at_limit(
+    dialect: Dialect,
+    run: RunPolicy,
+    observed: Observed,
+    *,
+    spec: JobSpec | None = None,
+    problem: str = "",
+) -> Plan | None:
+    """
+    Return the plan for a job one of whose limits is reached: it is deleted, or it fails; None if it may go on.
+
+    A deadline and a patience end it here only without a launcher Job: Kubernetes enforces the deadline of that. A
+    lost patience is said first where Arena looks for it. `problem`: what is invalid in the job, if it has no spec.
+    """
+    expires = expiry(run, observed.end)
+    # The end is reported before the job is deleted, however short its TTL is.
+    if expires is not None and expires <= observed.now and observed.status.is_finished:
+        owner, why = observed.owner, f"ttlSecondsAfterFinished={run.ttl} has expired"
+        return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
+    if kinds.JOB in observed.mine or observed.end is not None:
+        return None
+    deadline, patience = due(run, observed), patience_ends(run, observed)
+    if deadline is not None and deadline <= observed.now:
+        reason, said = Reason.DEADLINE, f"the job was active longer than activeDeadlineSeconds={run.deadline}"
+    elif patience is not None and patience <= observed.now:
+        reason = Reason.NO_PATIENCE
+        said = f"the job waited longer than {PATIENCE_ANNOTATION}={run.patience} for its workers"
+        if not run.gave_up:
+            return Plan((_gave_up(observed, {"op": "add", "value": GAVE_UP}, why=said),))
+    else:
+        return None
+    said = f"{said}; {problem if spec is None else readiness(spec, observed)}"
+    status = failed_status(reason, said, observed, history(spec, observed), now=observed.now)
+    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status, now=observed.now)[0]))
+
+
+def next_limit(run: RunPolicy, observed: Observed) -> datetime | None:
+    """Return when the next of the job's limits is reached; a deadline that is over has had its effect."""
+    deadline = due(run, observed)
+    is_overdue = deadline is not None and deadline <= observed.now
+    expires = expiry(run, observed.end)
+    return earliest(expires, patience_ends(run, observed), None if is_overdue else deadline)
+
+
+def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:
+    """Return the change of a job that runs again after it had lost its patience."""
+    if not spec.run.gave_up or observed.status.is_finished:
+        return []
+    return [_gave_up(observed, {"op": "remove"}, why="the job runs again")]
+
+
+def _gave_up(observed: Observed, change: Operation, *, why: str) -> Patch:
+    path = pointer("metadata", "annotations", GAVE_UP_ANNOTATION)
+    owner = observed.owner
+    return Patch(owner.kind, owner.key.name, (is_object(owner.uid), {**change, "path": path}), why)

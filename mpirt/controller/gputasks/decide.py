@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from mpirt.controller.decisions.decide import Around
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.dialects.base import Kind
 from mpirt.controller.gputasks.pod import Seen, creation, see
@@ -25,7 +24,8 @@ from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.model.reading import Body, number, table
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Owner
-from mpirt.controller.observed.observe import Cached, Observed
+from mpirt.controller.observed.facts import Observed
+from mpirt.controller.observed.observe import Cached, Circumstances
 from mpirt.controller.observed.pods import Pod
 from mpirt.errors import SpecError
 
@@ -40,7 +40,7 @@ class GpuTaskPlanner:
 
     kind: Kind = KIND
 
-    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Around) -> Plan:
+    def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Circumstances) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""
         owner, before, metadata = (
             self.kind.owner(body),
@@ -67,7 +67,7 @@ GPU_TASKS = GpuTaskPlanner()
 
 
 def _wish(
-    body: Body, rejections: Iterable[Rejection], around: Around
+    body: Body, rejections: Iterable[Rejection], around: Circumstances
 ) -> tuple[Create | None, Wish, TaskSpec | None]:
     """Return the creation of the pod that the task asks for, if that is possible, and what is wrong if not."""
     try:
@@ -82,7 +82,7 @@ def _wish(
     return create, Wish(shape), task
 
 
-def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Around) -> State | None:
+def _move(task: TaskSpec | None, state: State, before: TaskStatus, around: Circumstances) -> State | None:
     """
     Return the state in which a running task leaves its node; None if it stays.
 
@@ -104,7 +104,7 @@ def _acts(
     seen: Seen,
     state: State,
     status: TaskStatus,
-    around: Around,
+    around: Circumstances,
     *,
     wish: Wish,
     create: Create | None,
@@ -133,10 +133,10 @@ def _deletion(pod: Pod, seen: Seen, state: State, wish: Wish) -> list[Action]:
     return []
 
 
-def _forced(owner: Owner, pod: Pod, around: Around) -> tuple[list[Action], datetime | None]:
+def _forced(owner: Owner, pod: Pod, around: Circumstances) -> tuple[list[Action], datetime | None]:
     """Return the deletion of a pod whose node is lost: until it is gone, no other can have its name."""
-    observed = Observed(owner, None, JobStatus(), workers=(pod,), heard=around.heard)
-    return forced_deletions(observed, now=around.now)
+    observed = Observed(owner, None, JobStatus(), around.now, workers=(pod,), heard=around.heard)
+    return forced_deletions(observed)
 
 
 def _not_before(status: TaskStatus) -> datetime | None:

@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import Protocol
 from zlib import crc32
 
-from mpirt.controller.decisions.decide import Around, Planner
+from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.loop.backoffs import EditLimits, Rejections
 from mpirt.controller.messages.events import REPORTED_EDITS, edit_undone
 from mpirt.controller.model import kinds
@@ -45,6 +45,7 @@ from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import Body, number, table, text
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
+from mpirt.controller.observed.observe import Circumstances
 from mpirt.controller.observed.store import Store
 
 # How long an object that is in the way, and that no watch reports, is kept before it is read again.
@@ -184,7 +185,7 @@ class Reconciler:
         if body is None:
             return Turn(Result.SETTLED), False
         seen = _Seen(key, {**self._store.around(key, now), key.kind: [body]})
-        around = Around(
+        around = Circumstances(
             self._settings,
             now,
             departed=self._store.departed(key, now),

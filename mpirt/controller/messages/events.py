@@ -20,7 +20,7 @@ from mpirt.controller.model.attempts import History
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type, reason_in
 from mpirt.controller.model.reading import Body, digest, rows, shortened, table, text, write_time
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 
 # The limit of the API.
 _LONGEST_MESSAGE = 1024

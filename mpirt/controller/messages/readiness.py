@@ -17,8 +17,15 @@ from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
 from mpirt.controller.model.roster import Roster
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import is_behind, is_leftover, is_of_revision, names_taken, pods_by_name
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import (
+    Live,
+    Observed,
+    digest_of,
+    is_behind,
+    is_leftover,
+    is_of_revision,
+    names_taken,
+)
 from mpirt.controller.observed.pods import Pod, why_not_created
 
 
@@ -64,7 +71,7 @@ def _of_stateful_set(spec: JobSpec, observed: Observed) -> Readiness:
     missing = _missing(names, observed, live)
     if is_behind(live) and not any(missing.values()):
         return Readiness(0, wanted, ())
-    pods, troubles = pods_by_name(observed), []
+    pods, troubles = observed.workers_by_name, []
     for name in names:
         if name in missing:
             troubles.append(f"{name} {missing[name] or 'does not exist yet'}")
@@ -85,7 +92,7 @@ def _of_bare_workers(spec: JobSpec, roster: Roster, observed: Observed) -> Readi
 
 
 def _troubles(spec: JobSpec, roster: Roster, observed: Observed, names: Sequence[str]) -> Iterator[str]:
-    pods, there = pods_by_name(observed), {one.name for one in observed.strangers}
+    pods, there = observed.workers_by_name, {one.name for one in observed.strangers}
     for name in names:
         if name in pods:
             if found := trouble(pods[name], spec.workers.template.main):

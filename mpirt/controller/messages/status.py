@@ -23,19 +23,7 @@ from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
 from mpirt.controller.model.reading import shortened, table
 from mpirt.controller.model.spec import JobSpec
-from mpirt.controller.observed.facts import (
-    JobEnd,
-    failures,
-    is_finished,
-    is_over,
-    job_end,
-    launcher_counts,
-    launcher_job_end,
-    outdated,
-    running_launcher,
-    worker_counts,
-)
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
 from mpirt.controller.observed.pods import Pod, why_not_created
 
 # Keeps the whole status far below etcd's limit, however long the message of an admission webhook is.
@@ -74,15 +62,15 @@ Said = tuple[bool, str, str]
 
 def state_of(spec: JobSpec, observed: Observed) -> State:
     """Return the job's state, by its objects and by whether it has run before."""
-    if job_end(observed) is not None:
+    if observed.end is not None:
         return State.FINISHED
     if spec.run.suspended:
         return State.SUSPENDED
     job = observed.mine.get(kinds.JOB)
-    if running_launcher(observed) is not None and job is not None and outdated(spec, job) is None:
+    if observed.running_launcher is not None and job is not None and outdated(spec, job) is None:
         return State.RUNNING
     before = observed.status
-    has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or failures(observed) > 0
+    has_run = before.is_true(Type.RUNNING) or before.is_true(Type.RESTARTING) or observed.failures > 0
     return State.RESTARTING if has_run else State.STARTING
 
 
@@ -96,7 +84,7 @@ def job_status(
 ) -> JobStatus:
     """Return the new status of a job with a valid spec."""
     before, workers, obstacle = observed.status, progress.workers, progress.obstacle
-    state, end, launcher = state_of(spec, observed), job_end(observed), running_launcher(observed)
+    state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
     said = {Type.CREATED: _created(spec), **_past(observed, history)}
     match state:
         case State.FINISHED if end is not None:
@@ -118,7 +106,7 @@ def job_status(
         # A finished job's conditions are as they were written, by whomever.
         is_running = Type.RUNNING in said and said[Type.RUNNING][0]
         said[Type.RUNNING] = (is_running, obstacle.reason, obstacle.message)
-    is_new_run = state is not State.FINISHED and is_finished(before)
+    is_new_run = state is not State.FINISHED and before.is_finished
     return replace(
         _counted(observed, end, now, suspended=state is State.SUSPENDED),
         conditions=conditions(before.conditions, said, now=now),
@@ -136,7 +124,7 @@ def invalid_status(
     The job does not fail: its spec or a policy may be changed. What runs continues, unless the job is suspended,
     and its end is reported.
     """
-    before, end = observed.status, job_end(observed)
+    before, end = observed.status, observed.end
     suspended = suspended and end is None
     said = _said_before(observed)
     if end is not None:
@@ -180,7 +168,7 @@ def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended
     return JobStatus(
         launcher=launcher_counts(observed, suspended=suspended),
         workers=worker_counts(observed, suspended=suspended),
-        completed=end.at or (None if is_over(observed) else now) if end is not None else None,
+        completed=end.at or (None if observed.is_over else now) if end is not None else None,
         written=observed.status.written,
         roster=observed.status.roster,
         running=observed.status.running,
@@ -190,7 +178,7 @@ def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended
 def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
     """Return the conditions of a finished job: those set at its end, updated by what is reported later."""
     before = observed.status
-    if is_over(observed):
+    if observed.is_over:
         told: dict[Type, Said] = {
             kind: said_before(one)
             for kind, one in before.conditions.items()
@@ -205,7 +193,7 @@ def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, S
 
 def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
     """Return the conditions changed by reports after the end: a worker's death, or the launcher's own end."""
-    launcher = launcher_job_end(observed)
+    launcher = observed.launcher_end
     if launcher is None or observed.history is None or history == observed.history:
         return {}
     if end.succeeded:

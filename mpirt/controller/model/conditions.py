@@ -139,6 +139,11 @@ class JobStatus:
     running: tuple[str, ...] = ()
     """The names of the workers that run; only for jobs whose status lists them."""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the status says that the job is over."""
+        return self.is_true(Type.SUCCEEDED) or self.is_true(Type.FAILED)
+
     def is_true(self, kind: Type) -> bool:
         """Whether the condition is true."""
         found = self.conditions.get(kind)

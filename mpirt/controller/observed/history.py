@@ -24,17 +24,7 @@ from mpirt.controller.model.objectnames import MOST_WORKERS, worker_names
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.deaths import container_death, launcher_end, worker_death
-from mpirt.controller.observed.facts import (
-    is_behind,
-    is_dead,
-    is_of_revision,
-    is_over,
-    is_reopened,
-    job_end,
-    outdated,
-    pods_by_name,
-)
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, is_behind, is_dead, is_of_revision, outdated
 from mpirt.controller.observed.pods import Pod
 
 
@@ -113,7 +103,7 @@ def _digest(spec: JobSpec, observed: Observed, count: int) -> str:
 
 def _containers(spec: JobSpec, observed: Observed, names: Iterable[str]) -> list[str]:
     """Return which containers the workers of these names are; empty for each that is none any more."""
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     return [_container(pods.get(name), spec.workers.template.main) for name in names]
 
 
@@ -128,18 +118,18 @@ _IMPROVABLE = frozenset({How.DELETED, How.NODE_LOST, How.GONE})
 _BETTER = frozenset({How.EVICTED, How.FAILED})
 
 
-def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False, now: datetime) -> History:
+def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False) -> History:
     """
-    Return the history as of now. `suspended`: whether the job is, where there is no spec that says so.
+    Return the history as of observed.now. `suspended`: whether the job is, where there is no spec that says so.
 
     Without a spec, the current attempt gets no deaths: some may be intended.
     """
-    if is_reopened(observed):
+    if observed.is_reopened:
         return History(rerun=observed.rerun.value)
     known = observed.history or History()
-    if is_over(observed):
+    if observed.is_over:
         return replace(known, attempts=_with_late_news(spec, observed, known.attempts))
-    attempts = _with_launchers(spec, observed, known, now)
+    attempts = _with_launchers(spec, observed, known)
     if _may_stop(observed, attempts, known):
         attempts[-1] = replace(attempts[-1], stopped=_stop(spec, observed, suspended=suspended))
     if attempts and spec is not None and attempts[-1].stopped is None:
@@ -152,7 +142,7 @@ def history(spec: JobSpec | None, observed: Observed, *, suspended: bool = False
     return _judged(spec, observed, happened)
 
 
-def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, now: datetime) -> list[Attempt]:
+def _with_launchers(spec: JobSpec | None, observed: Observed, known: History) -> list[Attempt]:
     """Return the recorded attempts and the new ones, updated by what their pods show."""
     main = "" if spec is None else spec.launcher.template.main
     attempts = {one.launcher: one for one in known.attempts}
@@ -169,7 +159,7 @@ def _with_launchers(spec: JobSpec | None, observed: Observed, known: History, no
         if pod.name in attempts or (has_begun and _is_new(pod, since)):
             attempts[pod.name] = _of_pod(attempts.get(pod.name) or _begun(spec, observed, pod, end), pod, end)
             seen.add(pod.name)
-    gone = now.replace(microsecond=0)
+    gone = observed.now.replace(microsecond=0)
     return [
         one if one.ended or one.launcher in seen else replace(one, ended=PodEnd(one.launcher, How.GONE, at=gone))
         for one in attempts.values()
@@ -206,19 +196,19 @@ def _of_pod(known: Attempt, pod: Pod, end: PodEnd | None) -> Attempt:
     )
 
 
-def _settled(before: PodEnd | None, now: PodEnd | None) -> PodEnd | None:
+def _settled(before: PodEnd | None, after: PodEnd | None) -> PodEnd | None:
     """Return the end of a pod, given the recorded end and the one that it shows."""
     if before is None:
-        return now
-    if now is None:
+        return after
+    if after is None:
         return None if before.how is How.NODE_LOST else before
-    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and now.how in _BETTER)
-    return now if is_better else before
+    is_better = before.how is How.GONE or (before.how in _IMPROVABLE and after.how in _BETTER)
+    return after if is_better else before
 
 
 def _may_stop(observed: Observed, attempts: list[Attempt], known: History) -> bool:
     """Whether the last attempt, which has not ended by itself, may have been ended on purpose."""
-    if not attempts or attempts[-1].stopped is not None or job_end(observed) is not None:
+    if not attempts or attempts[-1].stopped is not None or observed.end is not None:
         return False
     last, before = attempts[-1], known.last
     return before is None or before.launcher != last.launcher or before.ended is None
@@ -268,7 +258,7 @@ def _with_late_news(
     spec: JobSpec | None, observed: Observed, attempts: tuple[Attempt, ...]
 ) -> tuple[Attempt, ...]:
     """Return the attempts, with the deaths that nodes reported only after the attempt was over."""
-    end = job_end(observed)
+    end = observed.end
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
     told = []

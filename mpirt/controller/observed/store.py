@@ -23,8 +23,9 @@ from mpirt.controller.model.reading import Body, table, text
 from mpirt.controller.model.spec import JobKey
 from mpirt.controller.observed.departed import Departed, GoneJobs
 from mpirt.controller.observed.nodes import GoingNodes, Signal
-from mpirt.controller.observed.observe import job_key, slim
+from mpirt.controller.observed.observe import job_key
 from mpirt.controller.observed.pods import event_job, involved, with_cause
+from mpirt.controller.observed.slim import slim
 
 # The answer to a write takes seconds to arrive; in that time a cluster deletes some thousands of pods at most.
 _REMEMBERED_REMOVALS = 10_000

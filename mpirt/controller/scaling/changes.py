@@ -20,8 +20,7 @@ from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.reading import duration
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Scaler
-from mpirt.controller.observed.facts import all_gone, all_usable, is_gone, is_usable, pods_by_name
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed, all_gone, all_usable, is_gone, is_usable
 from mpirt.controller.observed.pods import Pod
 
 
@@ -157,7 +156,7 @@ def wanted_replicas(bare: BarePods, roster: Roster, observed: Observed) -> int |
 
 def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Question, ...]:
     """Return which workers to ask whether they are still in use."""
-    change, pods = roster.change, pods_by_name(observed)
+    change, pods = roster.change, observed.workers_by_name
     asked = [one.name for one in roster.drains if not one.after and not one.committed]
     if change is not None and not change.committed:
         asked += change.leaving
@@ -170,13 +169,13 @@ def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Questi
 
 def has_proof(change: Change, observed: Observed) -> bool:
     """Whether no worker that leaves is in use."""
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     return all(is_gone(pods.get(name)) or is_idle(pods[name], observed) for name in change.leaving)
 
 
 def in_use(change: Change, observed: Observed) -> list[str]:
     """Return what is known of the workers that leave and for which there is no proof, a sentence for each."""
-    pods, told = pods_by_name(observed), []
+    pods, told = observed.workers_by_name, []
     for name in change.leaving:
         pod = pods.get(name)
         if pod is None or is_gone(pod) or is_idle(pod, observed):
@@ -230,7 +229,7 @@ def _too_late(spec: JobSpec, roster: Roster, change: Change, observed: Observed)
     """Return why a change has not happened in time."""
     seconds = int((limit_of(change) - change.since).total_seconds())
     if change.joining:
-        pods, stuck = pods_by_name(observed), blocked(spec, roster, observed)
+        pods, stuck = observed.workers_by_name, blocked(spec, roster, observed)
         missing = [name for name in change.joining if not is_usable(pods.get(name))]
         why = blocked_text({name: stuck[name] for name in missing if name in stuck})
         return "; ".join([f"after {seconds} s not Ready: {', '.join(missing)}", *why[:SHOWN], "removed again"])

@@ -22,15 +22,13 @@ from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
 from mpirt.controller.observed.facts import (
+    Observed,
     is_dead,
     is_gone,
     is_outdated,
     is_usable,
-    pods_by_name,
-    running_launcher,
 )
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.observe import Observed
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle
 from mpirt.controller.scaling.room import room_for_drains, size_of_drain
@@ -96,7 +94,7 @@ def _due(roster: Roster, now: datetime) -> datetime:
 
 
 def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Iterator[str]:
-    pods, runs = pods_by_name(observed), running_launcher(observed) is not None
+    pods, runs = observed.workers_by_name, observed.running_launcher is not None
     awaited = {one.after for one in roster.drains}
     for name in _members(roster):
         pod = pods.get(name)
@@ -134,7 +132,7 @@ def with_drains(
     spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime
 ) -> tuple[Roster, datetime | None]:
     """Return the roster with the drains begun and carried on, and when the time of one is over."""
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     roster = replace(roster, drains=tuple(_carried_on(roster, observed, now)))
     room = room_for_drains(roster, observed.status.running) if observed.nodes else 0
     for name in roster.staying:
@@ -154,7 +152,7 @@ def with_new_template(spec: JobSpec, roster: Roster, observed: Observed) -> Rost
     """Return the roster in which one worker of an earlier template begins to leave, if no other one does."""
     if roster.drains:
         return roster
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     outdated = (name for name in roster.names if not is_dead(pod := pods.get(name)) and is_outdated(pod, spec))
     if (old := next(outdated, None)) is None:
         return roster
@@ -195,7 +193,7 @@ def _time_left(spec: JobSpec, signal: Signal) -> timedelta:
 
 
 def _carried_on(roster: Roster, observed: Observed, now: datetime) -> Iterator[Drain]:
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     for drain in roster.drains:
         pod = pods.get(drain.name)
         if pod is None or is_gone(pod):

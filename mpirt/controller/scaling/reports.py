@@ -22,8 +22,7 @@ from mpirt.controller.model.conditions import JobStatus, Reason, Type, scale_rea
 from mpirt.controller.model.reading import digest
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.spec import JobKey, JobSpec, Owner, Scaler
-from mpirt.controller.observed.facts import running_launcher
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import Observed
 from mpirt.controller.scaling.changes import Step, leaving, next_scaler, refusal, unknown, unmatched
 
 _MILESTONES = (Type.WORKERS_CREATED, Type.WORKERS_READY, Type.LAUNCHER_CREATED)
@@ -156,7 +155,7 @@ def _report(
         return _news(scaler, Type.SCALING, Reason.SCALING, _awaited(scaler), change.workers)
     if scaler.problem or is_over:
         return _outcome(scaler, scaler.problem or "the job has ended", succeeded=False)
-    is_next = next_scaler(observed) == scaler and roster.change is None and running_launcher(observed) is not None
+    is_next = next_scaler(observed) == scaler and roster.change is None and observed.running_launcher is not None
     if is_next and (refused := refusal(spec, roster, scaler)):
         return _outcome(scaler, refused, succeeded=False)
     if is_next and scaler.source is Source.SCALE_IN and not leaving(roster, scaler):

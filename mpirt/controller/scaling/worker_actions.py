@@ -27,8 +27,13 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_numbe
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, CleanPods, JobSpec, Owner, Settings
-from mpirt.controller.observed.facts import left_to_job, names_taken, pods_by_name, running_launcher
-from mpirt.controller.observed.observe import Live, Observed, digest_of
+from mpirt.controller.observed.facts import (
+    Live,
+    Observed,
+    digest_of,
+    left_to_job,
+    names_taken,
+)
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle
 
@@ -96,7 +101,7 @@ def _mark_of(name: str, roster: Roster) -> str:
 
 
 def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
-    pods, change = pods_by_name(observed), roster.change
+    pods, change = observed.workers_by_name, roster.change
     going = [one.name for one in roster.drains if one.committed]
     if change is not None and change.committed:
         going += change.leaving
@@ -108,7 +113,7 @@ def _departures(roster: Roster, observed: Observed) -> Iterator[Delete]:
 
 def _removals(roster: Roster, observed: Observed) -> Iterator[Delete]:
     """Yield the deletions of pods that are no workers any more, such as those of a change that was withdrawn."""
-    mine = pods_by_name(observed).items()
+    mine = observed.workers_by_name.items()
     others = [pod for name, pod in mine if name not in roster.everybody and pod.deleted is None]
     # A pod that has failed is kept for its logs; it holds no resources.
     failed = [pod for pod in others if pod.phase == "Failed"]
@@ -130,7 +135,7 @@ _POINTERS = tuple(
 def superfluous(spec: JobSpec, observed: Observed) -> list[Pod]:
     """Return the workers that have to leave with proof: those above the wanted number, while the launcher runs."""
     live = observed.live(kinds.STATEFUL_SET)
-    if not spec.has_workers or live is None or running_launcher(observed) is None:
+    if not spec.has_workers or live is None or observed.running_launcher is None:
         return []
     beyond = range(spec.workers.replicas, number(table(live.body, "spec"), "replicas"))
     # Without our annotation, it is a pod of an early version; there is no place for marks.

@@ -18,8 +18,7 @@ from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import worker_number
 from mpirt.controller.model.roster import Change, Outcome, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Settings
-from mpirt.controller.observed.facts import JobEnd, is_dead, is_over, pods_by_name, running_launcher
-from mpirt.controller.observed.observe import Observed
+from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.scaling.changes import (
     Step,
     continued,
@@ -47,7 +46,7 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, 
     roster = bare.roster
     if roster is None:
         return Step(_first(spec, bare, observed))
-    roster = roster.seen(frozenset(pods_by_name(observed)))
+    roster = roster.seen(frozenset(observed.workers_by_name))
     if not runs:
         quiet = replace(undone(roster), drains=(), replaced=0, replaced_at=None)
         return Step(quiet, outcome=_stopped(roster.change))
@@ -73,7 +72,7 @@ def _limit(change: Change | None, now: datetime) -> datetime | None:
 
 def _first(spec: JobSpec, bare: BarePods, observed: Observed) -> Roster:
     """Return the first roster; of a job whose status was lost, the one with the workers that are left of it."""
-    pods = pods_by_name(observed)
+    pods = observed.workers_by_name
     there = sorted((name for name, pod in pods.items() if not is_dead(pod)), key=worker_number)[: bare.replicas]
     roster = Roster(tuple(there), max(map(worker_number, pods), default=-1), bare.replicas)
     fresh = roster.fresh(spec.key.name, bare.replicas - len(there))
@@ -90,7 +89,7 @@ def _begun(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *,
         return replace(roster, replicas=bare.replicas, change=Change(Source.REPLICAS, now, leaving=leaving))
     if bare.replicas != roster.replicas:
         roster = replace(roster, replicas=bare.replicas)
-    if running_launcher(observed) is None:
+    if observed.running_launcher is None:
         return roster
     change = scaler_change(spec, roster, observed, now=now)
     if change is not None:
@@ -128,7 +127,7 @@ def worker_plan(
     """Return the plan for the workers. `wants`: whether the job keeps any; `end`: how it ended, if it has."""
     bare = spec.workers.bare
     if bare is None:
-        return _of_stateful_set(spec, observed, is_over=end is not None and is_over(observed), now=now)
+        return _of_stateful_set(spec, observed, is_over=end is not None and observed.is_over, now=now)
     runs = wants and end is None and not spec.run.suspended
     step = next_step(spec, bare, observed, runs=runs, now=now)
     plan = WorkerPlan(step.roster, step.outcome, step.again)

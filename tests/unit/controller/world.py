@@ -29,7 +29,8 @@ from mpirt.controller.model.actions import (
 )
 from mpirt.controller.model.spec import Settings
 from mpirt.controller.observed.nodes import Signal
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.observe import Circumstances
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, SETTINGS, Body, at, mpi_job, time
 
@@ -80,18 +81,15 @@ class World:
             cached.setdefault(kind, []).append(slim(kind, body))
         cached["gone Job"] = [slim("Job", body) if body else body for body in self.gone_jobs]
         heard = None if self.heard is None else at(self.heard)
-        return decide(
-            self.dialect,
-            self.job,
-            cached,
-            self.rejections,
+        around = Circumstances(
+            self.settings,
+            self.now,
             departed=self.departed,
             answers=self.answers,
             nodes=self.nodes if self.sees_nodes else None,
-            settings=self.settings,
-            now=self.now,
             heard=heard,
         )
+        return decide(self.dialect, self.job, cached, self.rejections, around)
 
     def settle(self) -> list[Action]:
         """Plan and carry out until there is nothing to do."""

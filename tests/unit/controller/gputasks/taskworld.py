@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpirt.controller.decisions.decide import Around
 from mpirt.controller.gputasks.decide import GPU_TASKS
 from mpirt.controller.model.actions import Plan
-from mpirt.controller.observed.observe import slim
+from mpirt.controller.observed.observe import Circumstances
+from mpirt.controller.observed.slim import slim
 from tests.unit.controller.jobs import Body, at, time
 from tests.unit.controller.pods import ended, running
 from tests.unit.controller.world import World
@@ -62,7 +62,7 @@ class TaskWorld(World):
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(slim(kind, body))
         heard = None if self.heard is None else at(self.heard)
-        around = Around(self.settings, self.now, departed=self.departed, nodes=self.nodes, heard=heard)
+        around = Circumstances(self.settings, self.now, departed=self.departed, nodes=self.nodes, heard=heard)
         return GPU_TASKS.decide(self.job, cached, self.rejections, around)
 
     # -- the pod --------------------------------------------------------------------------------------------------
