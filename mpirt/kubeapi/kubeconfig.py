@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from mpirt.errors import ConfigError
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.credentials import (
     PemFile,
     PemText,
@@ -28,7 +29,6 @@ from mpirt.kubeapi.credentials import (
     as_token,
 )
 from mpirt.kubeapi.endpoint import HTTPS_PORT, Endpoint, as_host, environment_proxy
-from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.plugin import ClusterInfo, plugin_source
 from mpirt.kubeapi.proxies import Proxy, read_proxy
 from mpirt.values import Value

@@ -20,11 +20,11 @@ from datetime import datetime
 from pathlib import Path
 
 from mpirt.errors import ConfigError
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.answers import one_line
 from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, PluginFailed, Secret, as_token
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import Wait
-from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
 from mpirt.values import Value
 

@@ -16,7 +16,7 @@ import pytest
 from mpirt.controller.cluster.link import connect
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.edits import field_managers
+from mpirt.controller.messages.events import field_managers
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Conflict, Done, Patch, Refused, WriteStatus
 from mpirt.controller.model.spec import JobKey

@@ -19,8 +19,7 @@ from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import object_name

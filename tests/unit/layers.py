@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-_BASE = frozenset({"backoff", "errors", "hosts", "names", "objects", "podobjects", "values"})
+_BASE = frozenset({"backoff", "errors", "fields", "hosts", "names", "objects", "podobjects", "values"})
 
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -29,6 +29,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "launchenv": frozenset(),
     "agent": frozenset(),
     "keeper": frozenset(),
+    "fields": frozenset({"errors"}),
     "objects": frozenset(),
     "podobjects": frozenset({"objects"}),
     "account": frozenset({"names", "objects"}),

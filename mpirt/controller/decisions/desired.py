@@ -25,10 +25,15 @@ from mpirt.controller.decisions.launching import is_time
 from mpirt.controller.decisions.run_policy import wants_workers
 from mpirt.controller.dialects.training_job import LEAVE_CORDONED_ANNOTATION
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.disruptions import disruption_budget
 from mpirt.controller.manifests.pod_group import least_members, pod_group
-from mpirt.controller.manifests.rbac import own_account, role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import (
+    disruption_budget,
+    own_account,
+    role,
+    role_binding,
+    service,
+    service_account,
+)
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
@@ -41,7 +46,7 @@ from mpirt.controller.model.spec import Creation, JobSpec, Scheduling, Settings
 from mpirt.controller.observed.facts import JobEnd, Observed, is_dead
 from mpirt.controller.observed.pods import why_not_created
 from mpirt.controller.observed.slim import named_workers
-from mpirt.controller.scaling.stateful_sets import replicas_now
+from mpirt.controller.scaling.worker_actions import replicas_now
 
 _UNSEEN = (
     f"metadata.annotations[{LEAVE_CORDONED_ANNOTATION}]: has no effect: the controller may not list nodes, "

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.worker_pod import worker_pod
-from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.manifests.workers import stateful_set, worker_pod
+from mpirt.controller.messages.causes import whose
 from mpirt.controller.messages.status import Obstacle
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Manifest, Rejection
@@ -107,8 +107,9 @@ def obstacle_of(observed: Observed, rejection: Rejection | None, wanted: Sequenc
         if owner == f"{observed.owner.kind} {observed.owner.key.name}":
             message = f"{live.kind} {live.name} belongs to a previous job of this name; waiting for its deletion"
             return Obstacle(Reason.WORKERS_NOT_READY, message)
-        whose = f"belongs to {owner}" if owner else "belongs to nobody"
-        message = f"{live.kind} {live.name} exists and {whose}, and is left alone; delete it or rename the job"
+        message = (
+            f"{live.kind} {live.name} exists and {whose(owner)}, and is left alone; delete it or rename the job"
+        )
         return Obstacle(Reason.EXISTS, message)
     if rejection is not None:
         said = shortened(rejection.message, _LONGEST_REJECTION)

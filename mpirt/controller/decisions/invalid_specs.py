@@ -25,8 +25,8 @@ from mpirt.controller.decisions.run_policy import (
     plan_at_limit,
 )
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
 from mpirt.controller.messages.causes import STOPS
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.status import failed_status, invalid_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import (
@@ -44,7 +44,7 @@ from mpirt.controller.model.reading import number, table
 from mpirt.controller.model.spec import CleanPods, RunPolicy
 from mpirt.controller.observed.facts import JobEnd, Observed
 from mpirt.controller.observed.history import history
-from mpirt.controller.scaling.bare_workers import all_deletions
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 # A launcher Job's deadline counts from its own start: with this one it ends at once.
 _DEADLINE, _AT_ONCE = "activeDeadlineSeconds", 1

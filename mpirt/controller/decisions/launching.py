@@ -17,7 +17,7 @@ from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.decisions.run_policy import is_suspended
 from mpirt.controller.manifests.config_map import HOSTFILE, files
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.meta import owner_reference
+from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import STOPS
 from mpirt.controller.messages.readiness import Readiness
 from mpirt.controller.model import kinds
@@ -41,7 +41,7 @@ from mpirt.controller.model.objectnames import (
 from mpirt.controller.model.reading import digest, table, text
 from mpirt.controller.model.spec import Creation, JobSpec, Settings
 from mpirt.controller.observed.facts import RUN, Live, Observed, outdated
-from mpirt.controller.scaling.bare_workers import all_deletions
+from mpirt.controller.scaling.worker_actions import all_deletions
 
 
 def launcher_actions(spec: JobSpec, observed: Observed, settings: Settings, workers: Readiness) -> list[Action]:

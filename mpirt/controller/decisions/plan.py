@@ -44,9 +44,8 @@ from mpirt.controller.decisions.run_policy import (
 )
 from mpirt.controller.decisions.worker_pods import label_ranks, replaced_workers
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import Readiness, readiness
-from mpirt.controller.messages.scaling import with_scaling
 from mpirt.controller.messages.status import Obstacle, Progress, job_status
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Manifest, Plan, earliest
@@ -55,6 +54,7 @@ from mpirt.controller.model.reading import digest
 from mpirt.controller.model.spec import JobSpec, Settings
 from mpirt.controller.observed.facts import Observed
 from mpirt.controller.observed.history import history
+from mpirt.controller.scaling.reports import with_scaling
 from mpirt.controller.scaling.worker_plan import WorkerPlan, worker_plan
 
 

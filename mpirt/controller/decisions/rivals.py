@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.status import conditions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Plan
@@ -46,7 +46,7 @@ def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool) ->
         f"again; set {dialect.claim} if that controller still runs"
     )
     running = conditions(
-        observed.status, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=observed.now
+        observed.status.conditions, {Type.RUNNING: (False, Reason.RUN_BY_ANOTHER, message)}, now=observed.now
     )
     # The rest stays: it may be the other controller's.
     status = replace(observed.status, conditions={**observed.status.conditions, **running})

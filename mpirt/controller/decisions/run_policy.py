@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import overlooking
 from mpirt.controller.dialects.base import Dialect
-from mpirt.controller.messages.announcing import status_actions
+from mpirt.controller.messages.events import status_actions
 from mpirt.controller.messages.readiness import readiness
 from mpirt.controller.messages.status import failed_status
 from mpirt.controller.model import kinds

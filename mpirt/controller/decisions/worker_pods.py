@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpirt import names
-from mpirt.controller.manifests.replica_index import worker_indices
+from mpirt.controller.manifests.workers import worker_indices
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Delete, Patch, WriteStatus, is_object, pointer
 from mpirt.controller.model.reading import digest, table, text

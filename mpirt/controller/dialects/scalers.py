@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from mpirt import names, podobjects
-from mpirt.controller.dialects.fields import Fields
 from mpirt.controller.dialects.status_fields import condition_row, read_conditions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Condition, Type
@@ -20,6 +19,7 @@ from mpirt.controller.model.reading import Body, moment, rows, table, text, writ
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Scaler
 from mpirt.errors import SpecError
+from mpirt.fields import Fields
 
 RESOURCES = tuple(
     Resource("kai.alibabacloud.com/v1alpha1", kind, plural)
@@ -45,7 +45,7 @@ def read_scaler(source: Source, body: Body) -> Scaler:
     metadata = table(body, "metadata")
     asked, problem = _Asked(), ""
     try:
-        asked = _asked(source, Fields(body, "").needed("spec"))
+        asked = _asked(source, Fields(body, "").needed_table("spec"))
     except SpecError as error:
         problem = str(error)
     return Scaler(
@@ -96,12 +96,12 @@ def _asked(source: Source, spec: Fields) -> _Asked:
     seconds = spec.number("timeout", least=0)
     limit = _SECONDS if seconds is None else seconds
     if source is Source.SCALE_OUT:
-        wanted = spec.needed("toAdd")
+        wanted = spec.needed_table("toAdd")
         count = wanted.number("count", least=1)
         if count is None:
             raise SpecError(wanted.at("count"), "is missing")
         return _Asked(count, seconds=limit)
-    wanted = spec.needed("toDelete")
+    wanted = spec.needed_table("toDelete")
     count, named = wanted.number("count", least=1), wanted.values.get("podNames") is not None
     if named == (count is not None):
         raise SpecError(wanted.path, "must have either count or podNames")

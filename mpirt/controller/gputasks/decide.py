@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from mpirt.controller.decisions.lost_nodes import forced_deletions
-from mpirt.controller.gputasks.pod import creation
-from mpirt.controller.gputasks.reading import KIND, GpuTaskKind, parse
-from mpirt.controller.gputasks.seen import Seen, see
-from mpirt.controller.gputasks.spec import TaskSpec
+from mpirt.controller.dialects.base import Kind
+from mpirt.controller.gputasks.pod import Seen, creation, see
+from mpirt.controller.gputasks.spec import KIND, TaskSpec, parse
 from mpirt.controller.gputasks.states import State, Wish, has_begun, is_outdated, state_of, status_after
-from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus, generation_of, read_status
-from mpirt.controller.gputasks.telling import status_actions
+from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus, read_status, status_actions
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Action, Create, Delete, Plan, Rejection, earliest
 from mpirt.controller.model.conditions import JobStatus
-from mpirt.controller.model.reading import Body, table
+from mpirt.controller.model.reading import Body, number, table
 from mpirt.controller.model.roster import Source
 from mpirt.controller.model.spec import Owner
 from mpirt.controller.observed.facts import Observed
@@ -40,25 +38,29 @@ _FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=10), timedelta(minutes=5)
 class GpuTaskPlanner:
     """Plans for GPUTasks."""
 
-    kind: GpuTaskKind = KIND
+    kind: Kind = KIND
 
     def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Circumstances) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""
-        owner, before = self.kind.owner(body), read_status(table(body, "status"))
-        if "deletionTimestamp" in table(body, "metadata") or before.is_over:
+        owner, before, metadata = (
+            self.kind.owner(body),
+            read_status(table(body, "status")),
+            table(body, "metadata"),
+        )
+        if "deletionTimestamp" in metadata or before.is_over:
             return Plan()
         seen = see(owner, cached, around.departed)
         create, wish, task = _wish(body, rejections, around)
         state = state_of(before, seen, wish)
         moved = _move(task, state, before, around)
-        status = status_after(before, moved or state, generation=generation_of(body), now=around.now)
+        status = status_after(before, moved or state, generation=number(metadata, "generation"), now=around.now)
         if moved is not None and moved.pod is not None:
             status = replace(status, left=moved.pod.node)
         acts, again = _acts(owner, seen, moved or state, status, around, wish=wish, create=create)
         if not before.phase and state.reason == Reason.PENDING and state.pod is None and acts:
             return Plan(tuple(acts))
-        told, due = status_actions(owner, before, status, now=around.now)
-        return Plan((*told, *acts), earliest(due, again))
+        writes, due = status_actions(owner, before, status, now=around.now)
+        return Plan((*writes, *acts), earliest(due, again))
 
 
 GPU_TASKS = GpuTaskPlanner()

@@ -20,7 +20,7 @@ from zlib import crc32
 
 from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.loop.backoffs import EditLimits, Rejections
-from mpirt.controller.messages.edits import TOLD_AFTER, edit_undone
+from mpirt.controller.messages.events import REPORTED_EDITS, edit_undone
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import (
     Action,
@@ -283,7 +283,7 @@ class Reconciler:
     def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
         """Return the event to create after the patch, if one is due. The patch overwrites who made the edit."""
         now = self._clock()
-        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != TOLD_AFTER:
+        if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != REPORTED_EDITS:
             return None
         found = self._cluster.read(action.kind, seen.key.namespace, action.name)
         [job] = seen.objects[seen.key.kind]

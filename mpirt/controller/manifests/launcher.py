@@ -12,12 +12,8 @@ from typing import Any
 
 from mpirt import launchenv, names
 from mpirt.controller.manifests import config_map as config
-from mpirt.controller.manifests import folders, pods
-from mpirt.controller.manifests.meta import head
-from mpirt.controller.manifests.rbac import account_name
-from mpirt.controller.manifests.replica_index import launcher_index
-from mpirt.controller.manifests.service import search_domain
-from mpirt.controller.manifests.tolerations import with_tolerations
+from mpirt.controller.manifests import pods
+from mpirt.controller.manifests.supporting import account_name, head, search_domain
 from mpirt.controller.model import kinds, quantities
 from mpirt.controller.model.objectnames import (
     NEEDED_KEY,
@@ -76,13 +72,13 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **template.spec,
         "initContainers": _init_containers(spec, settings),
         "containers": pods.with_main(template, _main(spec, settings)),
-        "volumes": [*(template.spec.get("volumes") or []), *folders.volumes(spec), *runtime],
+        "volumes": [*(template.spec.get("volumes") or []), *config.volumes(spec), *runtime],
         "restartPolicy": "Never",
         "hostname": config.launcher_host(spec),
         "subdomain": object_name(kinds.SERVICE, spec.key.name),
         "serviceAccountName": account_name(spec),
         "automountServiceAccountToken": True,
-        "tolerations": with_tolerations(template.spec),
+        "tolerations": pods.with_tolerations(template.spec),
         **pods.dns_policy(template.spec),
         **_search(spec, settings),
         **pods.priority(spec, template.spec),
@@ -90,12 +86,17 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
-        **launcher_index(spec),
+        **_index(spec),
         **pods.group_labels(spec, template, settings),
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
     annotations = {**_digests(spec), **pods.group_annotations(spec, template, settings)}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
+
+
+def _index(spec: JobSpec) -> dict[str, str]:
+    """Return the launcher's label: rank 0 if it runs ranks, too, otherwise none."""
+    return {names.KUBEFLOW_INDEX_LABEL: "0"} if spec.launcher.works_too else {}
 
 
 def _digests(spec: JobSpec) -> dict[str, str]:
@@ -115,7 +116,7 @@ def _search(spec: JobSpec, settings: Settings) -> dict[str, Any]:
 
 
 def _main(spec: JobSpec, settings: Settings) -> dict[str, Any]:
-    mounts = [*folders.mounts(spec), *_runtime_mount(settings)]
+    mounts = [*config.mounts(spec), *_runtime_mount(settings)]
     container = pods.extended(pods.main_container(spec.launcher.template), env=environment(spec), mounts=mounts)
     return {
         **container,
@@ -143,7 +144,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
-        **_MPI[spec.implementation](spec.slots, folders.hostfile_path(spec)),
+        **_MPI[spec.implementation](spec.slots, config.hostfile_path(spec)),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mpirt.controller.manifests.worker_pod import pod_shape
-from mpirt.controller.messages.sentences import listed, trouble
+from mpirt.controller.manifests.workers import pod_shape
+from mpirt.controller.messages.causes import listed, trouble, whose
 from mpirt.controller.model import kinds
 from mpirt.controller.model.conditions import Reason
 from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION
@@ -113,7 +113,7 @@ def blocked(spec: JobSpec, roster: Roster, observed: Observed) -> dict[str, Bloc
     found = {}
     for name in roster.awaited:
         if name in strangers:
-            why = f"pod {name} exists and belongs to {strangers[name].owner_name or 'nobody'}"
+            why = f"pod {name} exists and {whose(strangers[name].owner_name)}"
             found[name] = Blocked(Reason.EXISTS, why)
         elif name not in taken and (message := refused.get(pod_shape(spec, name, roster))):
             found[name] = Blocked(Reason.REFUSED, message)

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+from mpirt import names
 from mpirt.controller.messages import causes
-from mpirt.controller.messages.edits import launcher_suspended
+from mpirt.controller.messages.causes import trouble
 from mpirt.controller.messages.readiness import Readiness
-from mpirt.controller.messages.sentences import trouble
 from mpirt.controller.model import kinds
 from mpirt.controller.model.attempts import History, Stop
 from mpirt.controller.model.conditions import Condition, JobStatus, Reason, Type
-from mpirt.controller.model.reading import shortened
+from mpirt.controller.model.reading import shortened, table
 from mpirt.controller.model.spec import JobSpec
 from mpirt.controller.observed.facts import JobEnd, Observed, launcher_counts, outdated, worker_counts
 from mpirt.controller.observed.pods import Pod, why_not_created
@@ -109,7 +109,7 @@ def job_status(
     is_new_run = state is not State.FINISHED and before.is_finished
     return replace(
         _counted(observed, end, now, suspended=state is State.SUSPENDED),
-        conditions=conditions(before, said, now=now),
+        conditions=conditions(before.conditions, said, now=now),
         started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
         history=history,
     )
@@ -139,7 +139,7 @@ def invalid_status(
         said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
     return replace(
         _counted(observed, end, now, suspended=suspended),
-        conditions=conditions(before, said, now=now),
+        conditions=conditions(before.conditions, said, now=now),
         started=None if suspended else before.started,
         history=history,
     )
@@ -153,7 +153,7 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
     said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
     return replace(
         _counted(observed, None, now),
-        conditions=conditions(before, said, now=now),
+        conditions=conditions(before.conditions, said, now=now),
         started=before.started or now,
         completed=now,
         history=history,
@@ -180,7 +180,7 @@ def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, S
     before = observed.status
     if observed.is_over:
         told: dict[Type, Said] = {
-            kind: _as_it_was(one)
+            kind: said_before(one)
             for kind, one in before.conditions.items()
             if kind not in (Type.CREATED, Type.RESTARTING)
         }
@@ -212,11 +212,13 @@ def _failed(reason: str, message: str) -> dict[Type, Said]:
     return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
 
 
-def conditions(before: JobStatus, said: Mapping[Type, Said], *, now: datetime) -> dict[Type, Condition]:
+def conditions(
+    before: Mapping[Type, Condition], said: Mapping[Type, Said], *, now: datetime
+) -> dict[Type, Condition]:
     """Return the conditions with the times of their last transition and last update."""
     made = {}
     for kind, (status, reason, message) in said.items():
-        old = before.conditions.get(kind)
+        old = before.get(kind)
         words = shortened(message, LONGEST_MESSAGE)
         is_same = old is not None and (old.status, old.reason, old.message) == (status, str(reason), words)
         changed = old.changed if old is not None and old.status == status else now
@@ -232,10 +234,11 @@ def _title(observed: Observed) -> str:
 def _said_before(observed: Observed) -> dict[Type, Said]:
     """Return all conditions unchanged; Created is added if it is missing."""
     created = (True, Reason.CREATED, f"{_title(observed)} is created.")
-    return {Type.CREATED: created, **{kind: _as_it_was(one) for kind, one in observed.status.conditions.items()}}
+    return {Type.CREATED: created, **{kind: said_before(one) for kind, one in observed.status.conditions.items()}}
 
 
-def _as_it_was(one: Condition) -> Said:
+def said_before(one: Condition) -> Said:
+    """Return an unchanged condition."""
     return one.status, one.reason, one.message
 
 
@@ -283,6 +286,21 @@ def _why_restarting(observed: Observed, history: History) -> str:
         "the launcher's pod is gone" if observed.live(kinds.JOB) is not None else causes.STOPS[Stop.JOB_DELETED]
     )
     return cause or told or unknown
+
+
+def launcher_suspended(observed: Observed) -> str:
+    """
+    Return the message that the launcher Job is suspended, which only others do; empty if it is not.
+
+    The condition Running has it in place of the message about a missing launcher pod.
+    """
+    job = observed.live(kinds.JOB)
+    if job is None or table(job.body, "spec").get("suspend") is not True:
+        return ""
+    return (
+        f"launcher Job {job.name} is suspended (spec.suspend is true); {names.CONTROLLER} never sets this field, "
+        "and waits until the client that suspended the Job, Kueue for example, resumes it"
+    )
 
 
 def _running(spec: JobSpec, history: History, workers: Readiness, launcher: Pod) -> Said:

@@ -25,6 +25,8 @@ class Type(StrEnum):
     WORKERS_READY = "WorkersReady"
     LAUNCHER_CREATED = "LauncherCreated"
     RUNNING = "Running"
+    OUTDATED = "Outdated"
+    """A GPUTask was changed while it runs."""
     SCALING = "Scaling"
     SCALE_SUCCEEDED = "ScaleSucceeded"
     SCALE_FAILED = "ScaleFailed"

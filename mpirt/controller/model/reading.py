@@ -3,7 +3,7 @@ Reads fields of objects as the API server returns them.
 
 Owns: times and durations, how a long text is shortened, how deeply values may be nested, and digests, which detect
 changes. All other fields are read with mpirt/objects.py, as in all programs. What users write is read with
-dialects/fields.py, which reports invalid fields.
+fields.py, which reports invalid fields.
 
 Users may write any time and any number, into templates, annotations and statuses, and Python's dates end with the
 year 9999. So both are cut to what a plan can calculate with.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpirt.controller.dialects.mpijob import MpiJob
+from mpirt.controller.dialects.mpijob import MPI_JOB
 from mpirt.controller.main import keeper_files
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.workers import stateful_set
@@ -52,7 +52,7 @@ def _job(namespace: Namespace, name: str, count: int, worker: Manifest) -> JobSp
         "Launcher": {"template": {"spec": launcher}},
         "Worker": {"replicas": count, "template": {"spec": worker}},
     }
-    return MpiJob().parse(
+    return MPI_JOB.parse(
         {
             "apiVersion": "kubeflow.org/v2beta1",
             "kind": "MPIJob",

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.answers import Failure, TimedOut, failure_error, one_line, read_failure, status_failure
 from mpirt.kubeapi.asks import get_pod, list_pods
 from mpirt.kubeapi.credentials import Certificate, PemText, Secret, StoredCredentials
 from mpirt.kubeapi.deadline import Deadline
 from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.fields import Fields
 from mpirt.kubeapi.resolve import resolve
 from mpirt.kubeapi.stream import Address
 from mpirt.kubeapi.tls import tls_context
@@ -288,7 +288,7 @@ class TestFields:
     def test_that_are_missing_are_empty(self) -> None:
         fields = Fields({}, file="f")
 
-        assert (fields.text("a"), fields.flag("a"), fields.rows("a"), fields.texts("a")) == ("", False, [], [])
+        assert (fields.text("a"), fields.flag("a"), fields.rows("a"), fields.texts("a")) == ("", None, [], [])
         assert fields.table("a").raw("b") is None
 
     @pytest.mark.parametrize(

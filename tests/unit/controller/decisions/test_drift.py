@@ -11,8 +11,7 @@ import pytest
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.manifests.config_map import config_map
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
 from mpirt.controller.model.actions import Action, Delete, Patch
 from mpirt.controller.observed.observe import read_live

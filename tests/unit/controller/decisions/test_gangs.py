@@ -126,7 +126,7 @@ def test_a_group_of_somebody_else_is_left_alone_and_reported() -> None:
     world.settle()
 
     assert world.condition("Running")[1] == "ErrResourceExists"
-    assert "PodGroup train exists and belongs to nobody" in world.condition("Running")[2]
+    assert "PodGroup train exists and has no owner" in world.condition("Running")[2]
     assert world.get("PodGroup")["spec"] == {"minMember": 9}
 
 

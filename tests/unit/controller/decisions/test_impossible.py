@@ -23,7 +23,7 @@ class TestWhatCantBeDone:
         assert world.condition("Running") == (
             False,
             "ErrResourceExists",
-            "ConfigMap train-config exists and belongs to nobody, and is left alone; delete it or rename the job",
+            "ConfigMap train-config exists and has no owner, and is left alone; delete it or rename the job",
         )
         assert world.events[-1][:2] == ("Warning", "ErrResourceExists")
         assert world.plan().again == at(30)

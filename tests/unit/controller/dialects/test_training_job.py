@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.scalers import read_scaler
-from mpirt.controller.dialects.training_job import TRAINING
-from mpirt.controller.dialects.training_status import phase_of, read_status, write_status
+from mpirt.controller.dialects.training_job import TRAINING, phase_of, read_status, write_status
 from mpirt.controller.model.conditions import Condition, JobStatus, Type
 from mpirt.controller.model.objectnames import PATIENCE_ANNOTATION
 from mpirt.controller.model.roster import Change, Drain, Roster, Source, read_roster, write_roster

@@ -215,7 +215,7 @@ class TestAPodOfSomebodyElse:
         world.put(foreign())
         world.settle()
 
-        assert "belongs to nobody" in world.condition("Running")[2]
+        assert "has no owner" in world.condition("Running")[2]
 
     def test_the_task_continues_when_the_name_is_free(self) -> None:
         world = TaskWorld()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.event import event
 from mpirt.controller.manifests.launcher import launcher_job
-from mpirt.controller.manifests.rbac import role, role_binding, service_account
-from mpirt.controller.manifests.service import service
+from mpirt.controller.manifests.supporting import role, role_binding, service, service_account
 from mpirt.controller.manifests.workers import stateful_set
+from mpirt.controller.messages.events import event
 from mpirt.controller.model.spec import JobKey, Owner
 from tests.unit.controller.jobs import NOON, SETTINGS, UID, container, parsed, template
 

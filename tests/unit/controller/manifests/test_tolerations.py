@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.manifests.tolerations import with_tolerations
+from mpirt.controller.manifests.pods import with_tolerations
 from mpirt.errors import SpecError
 from tests.unit.controller.jobs import parsed, template
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mpirt.controller.manifests.pods import with_tolerations
 from mpirt.controller.manifests.sshd import IDLE
-from mpirt.controller.manifests.tolerations import with_tolerations
 from mpirt.controller.manifests.workers import stateful_set, worker_template
 from tests.unit.controller.jobs import SETTINGS, container, parsed, template
 

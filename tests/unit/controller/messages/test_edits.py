@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mpirt.controller.dialects.mpijob import MPI_JOB
-from mpirt.controller.messages.edits import edit_undone, field_managers, launcher_suspended
+from mpirt.controller.messages.events import edit_undone, field_managers
+from mpirt.controller.messages.status import launcher_suspended
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.observed.observe import Circumstances, observe
@@ -102,7 +103,7 @@ def test_a_launcher_job_that_somebody_has_suspended_is_named() -> None:
 
     assert suspended_as_observed(world) == (
         "launcher Job train-launcher is suspended (spec.suspend is true); mpirt-controller never sets this field, "
-        "and waits until whoever suspended the Job, Kueue for example, resumes it"
+        "and waits until the client that suspended the Job, Kueue for example, resumes it"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpirt.controller.messages.causes import launcher_end as said_of_launcher
-from mpirt.controller.messages.sentences import listed, pod_end, trouble
+from mpirt.controller.messages.causes import listed, pod_end, trouble
 from mpirt.controller.observed.deaths import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod
 from tests.unit.controller import pods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpirt.controller.messages.sentences import trouble
+from mpirt.controller.messages.causes import trouble
 from mpirt.controller.model.attempts import How
 from mpirt.controller.observed.deaths import launcher_end, worker_death
 from mpirt.controller.observed.pods import read_pod

@@ -8,7 +8,7 @@ import pytest
 
 from mpirt.controller.decisions.drift import correction
 from mpirt.controller.manifests.config_map import config_map
-from mpirt.controller.manifests.rbac import role
+from mpirt.controller.manifests.supporting import role
 from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.objectnames import MOST_WORKERS
 from mpirt.controller.observed.observe import read_live

@@ -56,7 +56,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.condition("Running")[:2] == (False, "ErrResourceExists")
         assert world.condition("Running")[2] == (
             "0 of 2 workers are Ready: elastic-worker-0 can't be created: "
-            "pod elastic-worker-0 exists and belongs to nobody; elastic-worker-1 is waiting for a node"
+            "pod elastic-worker-0 exists and has no owner; elastic-worker-1 is waiting for a node"
         )
 
     def test_is_reported_though_it_has_the_labels_of_the_jobs_workers(self) -> None:
@@ -114,7 +114,7 @@ class TestAPodThatHasTheNameOfAWorker:
         assert world.outcome("out")[0] == "ScaleFailed"
         assert world.outcome("out")[1] == (
             "after 30 s not Ready: elastic-worker-2, elastic-worker-3; elastic-worker-2 can't be created: "
-            "pod elastic-worker-2 exists and belongs to nobody; removed again"
+            "pod elastic-worker-2 exists and has no owner; removed again"
         )
         del world.objects["Pod", "elastic-worker-2"]
         assert pods_of(world.later(60)) == []
