@@ -20,9 +20,9 @@ from mpirt.controller.model.spec import JobKey
 from mpirt.controller.monitoring.logs import LineLog, logfmt
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.controller.observed.store import Store
-from tests.unit.controller.jobs import SETTINGS, at, mpi_job, time
+from tests.unit.controller.jobs import SETTINGS, at, time
+from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, training_job
-from tests.unit.controller.world import World
 
 
 class NoPods:
@@ -127,8 +127,7 @@ class Ground:
 
 def ended(*, is_told: bool = False) -> Ground:
     """A job that has just ended, and whose workers are to go, once its status tells the end."""
-    world = World(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
-    world.start()
+    world = started(runPolicy={"cleanPodPolicy": "Running"})
     job = world.get("Job")
     job["status"] = {
         "succeeded": 1,
@@ -138,17 +137,14 @@ def ended(*, is_told: bool = False) -> Ground:
     world.seconds = 40
     for action in world.plan().actions if is_told else ():
         world.carry_out(action)
-    assert world.job is not None
     return Ground(world.job, *world.objects.values())
 
 
 def running(*, edited: bool = True) -> Ground:
     """A job that runs, and whose ConfigMap somebody may have edited."""
-    world = World()
-    world.start()
+    world = started()
     if edited:
         world.get("ConfigMap")["data"]["hostfile"] = "edited"
-    assert world.job is not None
     return Ground(world.job, *world.objects.values())
 
 
@@ -157,7 +153,6 @@ def begun(replicas: int) -> Ground:
     world = TrainingWorld(training_job(replicas=replicas, most=replicas))
     for action in world.plan().actions:
         world.carry_out(action)
-    assert world.job is not None
     return Ground(world.job, *world.objects.values(), dialect=TRAINING)
 
 

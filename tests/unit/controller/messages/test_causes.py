@@ -90,7 +90,6 @@ class TestWhileTheLauncherRuns:
 
     def test_a_worker_that_is_new_because_the_job_was_scaled_up_has_not_died(self) -> None:
         world = started()
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 3
         world.settle()
 
@@ -101,7 +100,6 @@ class TestWhileTheLauncherRuns:
 
     def test_a_worker_that_goes_because_the_job_was_scaled_down_has_not_failed(self) -> None:
         world = started()
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
         world.settle()
 
@@ -116,7 +114,6 @@ class TestWhileTheLauncherRuns:
 
     def test_nor_has_one_whose_template_was_changed(self) -> None:
         world = started(elastic={"minReplicas": 1})
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
         world.settle()
 
@@ -127,7 +124,6 @@ class TestWhileTheLauncherRuns:
 
     def test_nor_one_that_goes_before_the_statefulset_says_that_it_knows_of_the_change(self) -> None:
         world = started(elastic={"minReplicas": 1})
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
         world.settle()
         world.workers_are(pods.worker(0), pods.worker(1, deleted=30))
@@ -362,7 +358,6 @@ class TestWhenTheLauncherStartsAgain:
 
     def test_a_changed_template_is_the_cause_however_the_launcher_ends(self) -> None:
         world = started()
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
         world.get("Job")["metadata"]["deletionTimestamp"] = "2026-05-04T12:00:30Z"
         world.launcher_is(end_of(143), failed=1)
@@ -374,7 +369,6 @@ class TestWhenTheLauncherStartsAgain:
     def test_one_of_which_nothing_was_ever_told(self) -> None:
         world = started()
         world.launcher_is(pods.launcher(phase="Pending", conditions={}, containers=[]), failed=1)
-        assert world.job is not None
         world.job["status"]["conditions"] = []
 
         world.later(15)
