@@ -5,7 +5,7 @@ Owns: the threads: which there are, in what order they start and stop, and wheth
 kinds of objects there are on this cluster, of those that CRDs define. Decisions are made elsewhere.
 
 Informers start at once, on every replica. Workers start when the caches are synced and this replica leads. Any of
-the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: none of that holds
+the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: that never holds
 up the other kinds.
 """
 

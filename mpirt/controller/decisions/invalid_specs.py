@@ -2,8 +2,8 @@
 The plan for a job whose spec is invalid or rejected.
 
 Owns: what is still done for it. Nothing is created or changed, and what runs continues with the previous spec. But
-the run policy is read by itself, and carried out as far as it is valid: whoever suspends a job, or waits for its
-end, gets its pods' places back.
+the run policy is read by itself, and carried out as far as it is valid: a job that is suspended or over gives its
+pods' places back.
 """
 
 from __future__ import annotations

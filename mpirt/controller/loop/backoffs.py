@@ -40,7 +40,7 @@ class Rejections:
         self._failing: dict[JobKey, dict[_Question, datetime]] = {}
 
     def remember(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
-        """Remember a rejection. Return whether it is new: none of the same request was still in force."""
+        """Remember a rejection. Return whether it is new: no earlier one of the request was in force."""
         known = self._by_job.setdefault(key, {})
         question = (rejection.kind, rejection.digest)
         self._failing.get(key, {}).pop(question, None)
@@ -53,7 +53,7 @@ class Rejections:
         """
         Note a failure of the server; once it has lasted for a while, it counts as a rejection.
 
-        Return whether it does now, and none of the same request was still in force.
+        Return whether it does now, and no earlier one of the request was in force.
         """
         question = (rejection.kind, rejection.digest)
         since = self._failing.setdefault(key, {}).setdefault(question, now)
@@ -83,11 +83,13 @@ class Rejections:
             known.pop(key, None)
 
 
+# No delay at first.
 _FIRST_EDIT = timedelta(seconds=1)
 _LONGEST_EDIT = timedelta(minutes=5)
+# After so long without an edit of the field, the count starts anew.
 _QUIET = timedelta(minutes=10)
 
-# The Role names the workers that there are.
+# The Role names the workers that there are, of which thousands may come one by one.
 _PAUSES = {kinds.ROLE: timedelta(seconds=1)}
 
 _Object = tuple[str, str]

@@ -65,7 +65,7 @@ class Cluster(Protocol):
         """Carry out the action in the job's namespace, and return the outcome."""
 
     def read(self, kind: str, namespace: str, name: str) -> Body | None:
-        """Return an object as it is now; None if it can't be read or does not exist."""
+        """Read an object from the API server; None if it can't be read or does not exist."""
 
 
 class PodQuestions(Protocol):
@@ -254,23 +254,23 @@ class Reconciler:
             return _Executed(Result.FAILED)
         if self._is_edited(seen):
             return _Executed(Result.CHANGED)
-        told = self._edit_told(action, seen)
+        event = self._edit_event(action, seen)
         came = self._carry_out(self._as_of(seen, action), seen.key)
         if isinstance(came, Done):
             self._remember_done(action, seen.key, came)
-            if told is not None:
-                self._carry_out(told, seen.key)
+            if event is not None:
+                self._carry_out(event, seen.key)
             return None
         has_learnt = self._has_learnt(action, seen, came)
         if isinstance(came, Unavailable) and (came.retry_after or not came.answered):
             return _Executed(Result.FAILED, came.retry_after)
         if has_learnt:
-            # After a conflict the queue decides when: whoever changes the object may do so again and again.
+            # After a conflict the queue decides when: the other client may change the object again and again.
             return _Executed(Result.CHANGED, is_superseded=not isinstance(came, Conflict))
         return _Executed(Result.FAILED, ends=False)
 
     def _is_edited(self, seen: _Seen) -> bool:
-        """Whether somebody has edited the job, or wants it deleted, since the plan was made."""
+        """Whether the job was edited, or its deletion requested, since the plan was made."""
         [job] = seen.objects[seen.key.kind]
         now = self._store.job(seen.key)
         return now is None or _edition(now) != _edition(job)
@@ -280,7 +280,7 @@ class Reconciler:
         self._tell(action, key, came)
         return came
 
-    def _edit_told(self, action: Action, seen: _Seen) -> Create | None:
+    def _edit_event(self, action: Action, seen: _Seen) -> Create | None:
         """Return the event to create after the patch, if one is due. The patch overwrites who made the edit."""
         now = self._clock()
         if not isinstance(action, Patch) or self._edits.times(seen.key, action, now) != REPORTED_EDITS:

@@ -4,8 +4,8 @@ The observed state of one job: its objects from the informers' caches, read into
 Owns: whose an object is, and which job an object concerns. Decides nothing. No I/O.
 
 An object is ours if, and only if, the uid in its controller reference is our job's. Labels are for finding
-objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod is
-nobody's.
+objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod has
+no owner.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
-    """Return the objects that have the names of the job's own, whoever owns them."""
+    """Return the objects that have the names of the job's own, with any owner."""
     return [
         read_live(kind, found)
         for kind in kinds.OWNED
@@ -166,7 +166,7 @@ def read_live(kind: str, body: Body) -> Live:
 
 
 def job_key(body: Body) -> JobKey | None:
-    """Return the job that an object's labels name, whoever owns the object; None if they name none."""
+    """Return the job that an object's labels name, with any owner; None if they name none."""
     metadata = table(body, "metadata")
     labels = table(metadata, "labels")
     name = text(labels, names.KUBEFLOW_JOB_LABEL)
@@ -228,7 +228,7 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     Whether the pod is a copy of one of the job's, labels included, as `kubectl debug --copy-to` can create it.
 
     A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
-    is in that worker's way, whoever created it, and does not count as a copy.
+    is in that worker's way, with any owner, and does not count as a copy.
     """
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):
