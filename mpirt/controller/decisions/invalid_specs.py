@@ -66,8 +66,8 @@ def plan_of_invalid(
     observed = judged(None, run, observed)
     if (over := plan_at_limit(dialect, run, observed, problem=problem)) is not None:
         return over
-    end, told_at = observed.written_end, awaited(None, run, observed)
-    is_told = told_at is None or told_at <= observed.now
+    end, report_at = observed.written_end, awaited(None, run, observed)
+    is_reported = report_at is None or report_at <= observed.now
     released = [
         *budget_removal(observed),
         *_released(run, observed, end),
@@ -77,8 +77,8 @@ def plan_of_invalid(
     forced, force_again = forced_deletions(observed)
     look = observed.now + LOOK_AGAIN if observed.rejections else None
     again = earliest(force_again, look, next_limit(run, observed))
-    if not is_told:
-        return Plan((*released, *forced), earliest(told_at, again))
+    if not is_reported:
+        return Plan((*released, *forced), earliest(report_at, again))
     seen = overlooking(observed)
     happened = history(None, seen, suspended=run.suspended)
     status = invalid_status(reason, problem, seen, happened, suspended=run.suspended, now=observed.now)
