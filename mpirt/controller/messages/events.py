@@ -99,10 +99,10 @@ StatusWriter = Callable[[JobStatus, JobKey], Manifest]
 
 
 def status_actions(
-    write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
+    write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus
 ) -> tuple[list[Action], datetime | None]:
     """Return the events and the status write if they are due, otherwise when they will be (None: never)."""
-    owner, before = observed.owner, observed.status
+    owner, before, now = observed.owner, observed.status, observed.now
     due = is_due(before, status, now=now)
     if due is None or due > now:
         return [], due

@@ -34,14 +34,14 @@ class Step:
     """How the change that was under way has ended, if it has."""
 
 
-def scaler_change(spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime) -> Change | None:
+def scaler_change(spec: JobSpec, roster: Roster, observed: Observed) -> Change | None:
     """Return the change that the oldest ScaleIn or ScaleOut asks for; None if none asks for any."""
     scaler = next_scaler(observed)
     if scaler is None or refusal(spec, roster, scaler):
         return None
     change = Change(
         scaler.source,
-        now,
+        observed.now,
         name=scaler.name,
         uid=scaler.uid,
         seconds=scaler.seconds,
@@ -108,7 +108,7 @@ def limit_of(change: Change) -> datetime:
 
 
 def continued(
-    spec: JobSpec, bare: BarePods, roster: Roster, change: Change, observed: Observed, *, now: datetime
+    spec: JobSpec, bare: BarePods, roster: Roster, change: Change, observed: Observed
 ) -> tuple[Roster, Outcome | None]:
     """Return the roster with its change carried on, completed or undone, and the outcome in these two cases."""
     if withdrawn := _withdrawn(bare, roster, change, observed):
@@ -117,7 +117,7 @@ def continued(
         return _completed(bare, roster, change)
     if change.committed:
         return roster, None
-    is_over = limit_of(change) <= now
+    is_over = limit_of(change) <= observed.now
     if change.leaving and (has_proof(change, observed) or (is_over and not _is_undone_late(change))):
         return replace(roster, change=replace(change, committed=True)), None
     if not is_over:
