@@ -93,7 +93,7 @@ class Seen:
     departed: Pod | None = None
     """The task's last pod, if that went a moment ago and was being deleted or had ended; None while it has one."""
     other: Live | None = None
-    """A pod that has the name and belongs to somebody else."""
+    """A pod of another owner that has the name."""
 
     @property
     def last(self) -> Pod | None:

@@ -120,7 +120,7 @@ _EFFECT = "NoExecute"
 
 
 def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:
-    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that none of them covers."""
+    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that they don't cover."""
     ours = [
         {"key": key, "operator": "Exists", "effect": _EFFECT, "tolerationSeconds": TOLERATED_SECONDS}
         for key in _TAINTS

@@ -98,7 +98,7 @@ def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed)
     awaited = {one.after for one in roster.drains}
     for name in _members(roster):
         pod = pods.get(name)
-        # Nobody uses it yet, and perhaps it never becomes Ready: its template was changed.
+        # It is not in use yet, and perhaps never becomes Ready: its template was changed.
         is_useless = is_outdated(pod, spec) and (not runs or name in awaited)
         if is_useless or (is_dead(pod) and (not runs or _is_missed(name, spec, bare, roster, observed))):
             yield name
@@ -182,7 +182,7 @@ def _begun(spec: JobSpec, roster: Roster, drain: Drain, *, waits: bool) -> Roste
     """Return the roster in which this worker leaves, and a fresh one is wanted in its place."""
     [successor] = roster.fresh(spec.key.name, 1)
     names = (*(name for name in roster.names if name != drain.name), successor)
-    # Whoever waits for the one that leaves now waits for its successor.
+    # Drains that wait for the one that leaves wait for its successor.
     others = tuple(replace(one, after=successor) if one.after == drain.name else one for one in roster.drains)
     leaves = replace(drain, after=successor if waits else "")
     return replace(roster.hired((successor,)), names=names, drains=(*others, leaves))
