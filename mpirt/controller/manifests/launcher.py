@@ -144,7 +144,7 @@ def environment(spec: JobSpec) -> dict[str, str]:
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
-        **_MPI[spec.implementation](spec.slots, config.hostfile_path(spec)),
+        **_mpi(spec),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
 
@@ -158,31 +158,19 @@ def _message_path(spec: JobSpec) -> str:
 _NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
-def _open_mpi(slots: int, hostfile: str) -> Mapping[str, str]:
-    # The version, 4 or 5, is not known; each ignores the variables of the other.
-    return {
-        **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "OMPI_MCA_orte_default_hostfile": hostfile,
-        "OMPI_MCA_orte_set_default_slots": str(slots),
-        **launchenv.open_mpi_5(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "PRTE_MCA_prte_default_hostfile": hostfile,
-        "PRTE_MCA_prte_set_default_slots": str(slots),
-    }
-
-
-def _intel(slots: int, hostfile: str) -> Mapping[str, str]:
-    return {
-        **launchenv.intel(names.KUBEXEC_PATH),
-        "I_MPI_HYDRA_HOST_FILE": hostfile,
-        "I_MPI_PERHOST": str(slots),
-    }
-
-
-def _mpich(_slots: int, hostfile: str) -> Mapping[str, str]:
-    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": hostfile}
-
-
-_MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implementation.MPICH: _mpich}
+def _mpi(spec: JobSpec) -> Mapping[str, str]:
+    agent, hostfile = names.KUBEXEC_PATH, config.hostfile_path(spec)
+    match spec.implementation:
+        case Implementation.OPEN_MPI:
+            # The version, 4 or 5, is not known; each ignores the variables of the other.
+            return {
+                **launchenv.open_mpi_4(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+                **launchenv.open_mpi_5(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+            }
+        case Implementation.INTEL:
+            return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
+        case Implementation.MPICH:
+            return launchenv.mpich(agent, hostfile=hostfile)
 
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
