@@ -67,6 +67,7 @@ def _exits_are_final(spec: JobSpec) -> dict[str, Any]:
 def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the launcher's pod template."""
     template = spec.launcher.template
+    group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
     pod = {
         **template.spec,
@@ -82,15 +83,15 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.dns_policy(template.spec),
         **_search(spec, settings),
         **pods.priority(spec, template.spec),
-        **pods.scheduler(spec, template, settings),
+        **scheduler,
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
         **_index(spec),
-        **pods.group_labels(spec, template, settings),
+        **group_labels,
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
-    annotations = {**_digests(spec), **pods.group_annotations(spec, template, settings)}
+    annotations = {**_digests(spec), **group_annotations}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
 
 
@@ -137,8 +138,8 @@ def _under_init(spec: JobSpec, settings: Settings, container: Mapping[str, Any])
 def environment(spec: JobSpec) -> dict[str, str]:
     """Return the launcher's environment variables."""
     return {
-        **pods.role_variable(names.LAUNCHER),
-        names.SELECTOR_VARIABLE: config.workers_selector(spec),
+        names.KUBEFLOW_ROLE_VARIABLE: names.LAUNCHER,
+        names.SELECTOR_VARIABLE: config.pods_selector(spec, names.WORKER),
         # Others may inject sidecars into the workers, so the container is always named.
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
@@ -198,7 +199,7 @@ def _wait(spec: JobSpec, runtime_image: str) -> list[str]:
     return [
         f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if runtime_image else names.DISCOVER,
         *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
-        *("--after", config.launchers_selector(spec)),
+        *("--after", config.pods_selector(spec, names.LAUNCHER)),
     ]
 
 
@@ -215,7 +216,7 @@ def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, 
         **_helper(spec, WAIT_CONTAINER, image, settings),
         "env": [
             {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
+            {"name": names.SELECTOR_VARIABLE, "value": config.pods_selector(spec, names.WORKER)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],
     }

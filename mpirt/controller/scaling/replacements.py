@@ -21,13 +21,7 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
-from mpirt.controller.observed.facts import (
-    Observed,
-    is_dead,
-    is_gone,
-    is_outdated,
-    is_usable,
-)
+from mpirt.controller.observed.facts import Observed, is_dead, is_gone, is_outdated, is_usable
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle

@@ -27,13 +27,7 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_numbe
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, CleanPods, JobSpec, Owner, Settings
-from mpirt.controller.observed.facts import (
-    Live,
-    Observed,
-    digest_of,
-    left_to_job,
-    names_taken,
-)
+from mpirt.controller.observed.facts import Live, Observed, digest_of, left_to_job, names_taken
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle
 
