@@ -5,7 +5,7 @@ Owns: the threads: which there are, in what order they start and stop, and wheth
 kinds of objects there are on this cluster, of those that CRDs define. Decisions are made elsewhere.
 
 Informers start at once, on every replica. Workers start when the caches are synced and this replica leads. Any of
-the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: none of that holds
+the CRDs may be missing, serve other versions, or be broken, and comes or changes at any time: that never holds
 up the other kinds.
 """
 
@@ -29,7 +29,7 @@ from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.dialects.base import APPLY, Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
 from mpirt.controller.loop.queue import Queue
-from mpirt.controller.loop.reconcile import Reconciler, Result, Turn
+from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
 from mpirt.controller.loop.work_queue import WaitingQueue
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
@@ -256,17 +256,10 @@ class Daemon:
         self, planners: Sequence[Planner], options: Options, link: Link, clock: Callable[[], datetime]
     ) -> Reconciler:
         served = {kind: one.now for kind, one in (self._jobs | self._scalers | self._groups).items()}
+        cluster = Writer(link, kinds.RESOURCES, served, within=options.terms.write_within)
+        access = Access(cluster, self._questions, self._log, self._metrics)
         return Reconciler(
-            planners,
-            options.settings,
-            store=self._store,
-            cluster=Writer(link, kinds.RESOURCES, served, within=options.terms.write_within),
-            log=self._log,
-            witness=self._metrics,
-            asked=self._questions,
-            clock=clock,
-            heard=self._heard_since,
-            may_act=self.leads,
+            planners, options.settings, self._store, access, Leader(clock, self._heard_since, self.leads)
         )
 
     def _heard_since(self) -> datetime:

@@ -55,7 +55,7 @@ def seen(body: Body, before: Seen | None, now: float, terms: Terms) -> Seen:
     """
     Return what the Lease says, and since when; `before` if its resourceVersion has not changed.
 
-    Without a valid duration it has ours: nobody takes it from a holder at once.
+    Without a valid duration it has ours: a holder does not lose it at once.
     """
     version = text(table(body, "metadata"), "resourceVersion")
     if before is not None and before.version == version:

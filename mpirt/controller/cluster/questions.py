@@ -75,8 +75,8 @@ def _output(upgraded: Upgraded, deadline: Deadline) -> Output:
                     return Output(stdout.decode("ascii", "replace"), 0)
                 case channels.ExitedWith(code=code):
                     return Output(stdout.decode("ascii", "replace"), code)
-                case channels.Failed(message=told):
-                    raise Away(told)
+                case channels.Failed(message=problem):
+                    raise Away(problem)
     finally:
         upgraded.stream.close()
     raise Away("the connection ended before the program's end was reported")
@@ -111,7 +111,7 @@ def _received(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
 
 
 _WITHIN = 15.0
-# Without a keeper for the machine nobody knows. `probe` fails if the file is for another processor.
+# Without a keeper for the machine it is unknown. `probe` fails if the file is for another processor.
 COMMAND = (
     "/bin/sh",
     "-c",
@@ -197,9 +197,9 @@ class Questions:
             return None, str(error)
         except Exception as error:  # noqa: BLE001  or its place would be taken for ever
             return None, f"internal error; please report it: {type(error).__name__}: {error}"
-        told = _ANSWER.fullmatch(found.stdout)
-        if found.code == 0 and told is not None:
-            return int(told[1]), ""
+        answer = _ANSWER.fullmatch(found.stdout)
+        if found.code == 0 and answer is not None:
+            return int(answer[1]), ""
         if found.code == _NO_KEEPER:
             return None, f"no keeper in {names.MPI_FOLDER} of the pod fits its machine"
         return None, f"its keeper ended with {found.code}, and printed {found.stdout[:100]!r}"

@@ -118,7 +118,7 @@ def _section_changes(wanted: Manifest, live: Live, sections: _Sections) -> Itera
 
 def _template_changes(wanted: Manifest, live: Live) -> Iterator[Operation]:
     # The annotation says generation + 1 if our last write did not raise the generation, because it changed nothing
-    # in the spec. It is missing if somebody stripped it, which changes the annotations, but not the template.
+    # in the spec. It is missing if another client stripped it: the template is then unchanged.
     untouched = ("", str(live.generation), str(live.generation + 1))
     is_untouched = live.annotations.get(GENERATION_ANNOTATION, "") in untouched
     if not is_untouched or digest_of(live, TEMPLATE_ANNOTATION) != _annotations(wanted)[TEMPLATE_ANNOTATION]:

@@ -2,8 +2,8 @@
 The plan for a job whose spec is invalid or rejected.
 
 Owns: what is still done for it. Nothing is created or changed, and what runs continues with the previous spec. But
-the run policy is read by itself, and carried out as far as it is valid: whoever suspends a job, or waits for its
-end, gets its pods' places back.
+the run policy is read by itself, and carried out as far as it is valid: a job that is suspended or over gives its
+pods' places back.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def plan_of_invalid(
     observed = judged(None, run, observed)
     if (over := plan_at_limit(dialect, run, observed, problem=problem)) is not None:
         return over
-    end, told_at = observed.written_end, awaited(None, run, observed)
-    is_told = told_at is None or told_at <= observed.now
+    end, report_at = observed.written_end, awaited(None, run, observed)
+    is_reported = report_at is None or report_at <= observed.now
     released = [
         *budget_removal(observed),
         *_released(run, observed, end),
@@ -77,8 +77,8 @@ def plan_of_invalid(
     forced, force_again = forced_deletions(observed)
     look = observed.now + LOOK_AGAIN if observed.rejections else None
     again = earliest(force_again, look, next_limit(run, observed))
-    if not is_told:
-        return Plan((*released, *forced), earliest(told_at, again))
+    if not is_reported:
+        return Plan((*released, *forced), earliest(report_at, again))
     seen = overlooking(observed)
     happened = history(None, seen, suspended=run.suspended)
     status = invalid_status(reason, problem, seen, happened, suspended=run.suspended)

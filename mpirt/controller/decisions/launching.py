@@ -125,11 +125,11 @@ _QUESTION = digest(HOSTS_ANNOTATION)
 
 
 def with_hosts(job: Manifest, spec: JobSpec) -> Manifest:
-    """Return the launcher Job whose pods are told the list of hosts of this moment. Scaling does not change it."""
+    """Return the launcher Job whose pods are annotated with the current hosts. Scaling does not change it."""
     template = job["spec"]["template"]
-    annotations = {**template["metadata"]["annotations"], HOSTS_ANNOTATION: _told(spec)}
-    told = {**template, "metadata": {**template["metadata"], "annotations": annotations}}
-    return {**job, "spec": {**job["spec"], "template": told}}
+    annotations = {**template["metadata"]["annotations"], HOSTS_ANNOTATION: _hosts_digest(spec)}
+    annotated = {**template, "metadata": {**template["metadata"], "annotations": annotations}}
+    return {**job, "spec": {**job["spec"], "template": annotated}}
 
 
 def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
@@ -138,7 +138,7 @@ def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
 
     A pod without the annotation, which another client has removed, sees a new list within a minute.
     """
-    live, wanted = observed.live(kinds.CONFIG_MAP), _told(spec)
+    live, wanted = observed.live(kinds.CONFIG_MAP), _hosts_digest(spec)
     if live is None or any(rejection.digest == _QUESTION for rejection in observed.rejections):
         return []
     if text(table(live.body, "data"), HOSTFILE) != digest(files(spec)[HOSTFILE]):
@@ -151,7 +151,7 @@ def refreshed_launchers(spec: JobSpec, observed: Observed) -> list[Patch]:
     ]
 
 
-def _told(spec: JobSpec) -> str:
+def _hosts_digest(spec: JobSpec) -> str:
     return digest(*spec.workers.hosts)
 
 

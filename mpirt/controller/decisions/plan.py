@@ -77,8 +77,8 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Set
 
 
 def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Settings) -> Plan:
-    told_at = awaited(spec, spec.run, observed)
-    is_told = told_at is None or told_at <= observed.now
+    report_at = awaited(spec, spec.run, observed)
+    is_reported = report_at is None or report_at <= observed.now
     seen = overlooking(observed)
     happened = history(spec, seen)
     workers = readiness(spec, observed)
@@ -90,7 +90,7 @@ def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: 
         return plan_of_invalid(dialect, spec.run, problem, observed, reason=reason)
     obstacle = obstacle_of(observed, rejection, wanted)
     look = None if obstacle is None else observed.now + LOOK_AGAIN
-    wants, end = wants_workers(spec, observed), observed.end if is_told else None
+    wants, end = wants_workers(spec, observed), observed.end if is_reported else None
     members = worker_plan(spec, observed, settings, wants=wants, end=end)
     if members.first:
         return Plan(members.first)
@@ -105,8 +105,8 @@ def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: 
     if obstacle is None:
         changes += _touches(spec, observed)
     forced, force_again = forced_deletions(observed)
-    if not is_told:
-        return Plan((*changes, *forced), earliest(told_at, force_again, look))
+    if not is_reported:
+        return Plan((*changes, *forced), earliest(report_at, force_again, look))
     status = job_status(spec, seen, happened, _progress(workers, obstacle, members))
     status = with_scaling(status, members.roster, members.outcome, observed, workers)
     said, write_again = status_actions(dialect.write_status, spec, observed, status)

@@ -82,7 +82,7 @@ def expiry(run: RunPolicy, end: JobEnd | None) -> datetime | None:
 CAUSE_WITHIN = timedelta(seconds=5)
 # From the end of the last container until its kubelet has reported it and the Job is marked as finished.
 END_WITHIN = timedelta(seconds=15)
-# How long the workers' kubelets have to report what ended together with a launcher that has not told how its
+# How long the workers' kubelets have to report what ended together with a launcher that has not reported how its
 # commands have ended; and how long if it had lost a connection right before, to a worker that died, or because the
 # API server was away; or if mpiexec of MPICH has not waited for its proxies.
 WORD_WITHIN = timedelta(seconds=3)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from mpirt.backoff import Backoff
 from mpirt.controller.model import kinds
 from mpirt.controller.model.actions import Create, Patch, Rejection, earliest
 from mpirt.controller.model.spec import JobKey
 
-_FIRST_REJECTION = timedelta(seconds=30)
-_LONGEST_REJECTION = timedelta(minutes=10)
+_FIRST_REJECTION, _LONGEST_REJECTION = 30.0, 600.0
 # Longer than etcd needs to elect another leader.
 _FAILING_FOR = timedelta(seconds=20)
 
@@ -29,7 +29,7 @@ _Question = tuple[str, str]
 class _Remembered:
     rejection: Rejection
     until: datetime
-    believed: timedelta
+    backoff: Backoff
 
 
 class Rejections:
@@ -40,28 +40,29 @@ class Rejections:
         self._failing: dict[JobKey, dict[_Question, datetime]] = {}
 
     def remember(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
-        """Remember a rejection. Return whether it is new: none of the same request was still in force."""
-        known = self._by_job.setdefault(key, {})
+        """Remember a rejection. Return whether it is new: no earlier one of the request was in force."""
         question = (rejection.kind, rejection.digest)
         self._failing.get(key, {}).pop(question, None)
-        before = known.get(question)
-        believed = _FIRST_REJECTION if before is None else min(_LONGEST_REJECTION, before.believed * 2)
-        known[question] = _Remembered(rejection, now + believed, believed)
-        return before is None or before.until <= now
+        before = self._by_job.get(key, {}).get(question)
+        backoff = Backoff(_FIRST_REJECTION, _LONGEST_REJECTION) if before is None else before.backoff
+        return self._keep(key, rejection, now, backoff)
 
     def failed(self, key: JobKey, rejection: Rejection, now: datetime) -> bool:
         """
         Note a failure of the server; once it has lasted for a while, it counts as a rejection.
 
-        Return whether it does now, and none of the same request was still in force.
+        Return whether it does now, and no earlier one of the request was in force.
         """
         question = (rejection.kind, rejection.digest)
         since = self._failing.setdefault(key, {}).setdefault(question, now)
         if now - since < _FAILING_FOR:
             return False
-        known = self._by_job.setdefault(key, {})
+        return self._keep(key, rejection, now, Backoff(_FIRST_REJECTION, _LONGEST_REJECTION))
+
+    def _keep(self, key: JobKey, rejection: Rejection, now: datetime, backoff: Backoff) -> bool:
+        known, question = self._by_job.setdefault(key, {}), (rejection.kind, rejection.digest)
         before = known.get(question)
-        known[question] = _Remembered(rejection, now + _FIRST_REJECTION, _FIRST_REJECTION)
+        known[question] = _Remembered(rejection, now + timedelta(seconds=backoff.next()), backoff)
         return before is None or before.until <= now
 
     def of(self, key: JobKey, now: datetime) -> tuple[Rejection, ...]:
@@ -83,11 +84,12 @@ class Rejections:
             known.pop(key, None)
 
 
-_FIRST_EDIT = timedelta(seconds=1)
-_LONGEST_EDIT = timedelta(minutes=5)
+# No delay at first.
+_FIRST_EDIT, _LONGEST_EDIT = 1.0, 300.0
+# After so long without an edit of the field, the count starts anew.
 _QUIET = timedelta(minutes=10)
 
-# The Role names the workers that there are.
+# The Role names the workers that there are, of which thousands may come one by one.
 _PAUSES = {kinds.ROLE: timedelta(seconds=1)}
 
 _Object = tuple[str, str]
@@ -98,10 +100,12 @@ _Fields = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class _Undone:
-    """How often edits of these fields were undone in a row, and when the last one was."""
+    """How often edits of these fields were undone in a row, when the last one was, and until when none is."""
 
     times: int
     at: datetime
+    until: datetime
+    backoff: Backoff
 
 
 @dataclass(slots=True)
@@ -137,15 +141,17 @@ class EditLimits:
         due = now if known is None else known.at + _PAUSES.get(patch.kind, timedelta())
         before = last.undone.get(_fields(patch)) if last is not None else None
         if before is not None:
-            # The exponent is capped because timedelta overflows.
-            due = max(due, before.at + min(_LONGEST_EDIT, _FIRST_EDIT * 2 ** min(before.times - 1, 30)))
+            due = max(due, before.until)
         return due if now < due else None
 
     def written(self, key: JobKey, action: Create | Patch, now: datetime) -> None:
         """Record that the action was carried out."""
         times = self.times(key, action, now) if isinstance(action, Patch) else 0
         if isinstance(action, Patch) and (last := self._last(key, action)) is not None:
-            last.undone[_fields(action)] = _Undone(times, now)
+            before = last.undone.get(_fields(action))
+            backoff = Backoff(_FIRST_EDIT, _LONGEST_EDIT) if before is None or times == 1 else before.backoff
+            until = now + timedelta(seconds=backoff.next())
+            last.undone[_fields(action)] = _Undone(times, now, until, backoff)
             last.at = now
         else:
             self._by_job.setdefault(key, {})[action.kind, action.name] = _Written(action.digest, now)

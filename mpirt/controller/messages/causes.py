@@ -122,7 +122,7 @@ def _why_waiting(one: Container) -> str:
         return f": ImagePullBackOff: image {one.image} can't be pulled"
     if one.waiting == "CrashLoopBackOff":
         return f": CrashLoopBackOff{f': {_ended(one.before.code, one.before.reason)}' if one.before else ''}"
-    message = f": {one.told}" if one.told else ""
+    message = f": {one.message}" if one.message else ""
     return "" if one.waiting in ON_ITS_WAY else f": {one.waiting}{message}"
 
 

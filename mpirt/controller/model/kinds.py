@@ -96,6 +96,8 @@ OWNED = (
 )
 
 
+# Volcano has a kind of its own; any other name is a scheduler with the coscheduling plugin of
+# kubernetes-sigs/scheduler-plugins, as in mpi-operator's option of the same name.
 VOLCANO = "volcano"
 
 # A job's queue, where its spec names none.

@@ -68,6 +68,8 @@ def shortened(message: str, most: int) -> str:
     return message if len(message) <= most else f"{message[: most - 4]} ..."
 
 
+# Objects of Kubernetes have some twenty levels. Code that walks through values recursively raises RecursionError
+# somewhere between 300 and 10,000 levels.
 DEEPEST = 100
 
 
@@ -81,6 +83,11 @@ def pruned(value: Any, levels: int = DEEPEST) -> Any:
 
 
 def digest(*parts: Any) -> str:
-    """Return a digest that is the same for the same values, on every machine and in every process."""
+    """
+    Return a digest that is the same for the same values, on every machine and in every process.
+
+    A digest of a template covers what the user wrote, never what was built from it: another version of the
+    controller builds other pods, and must not disturb a running job.
+    """
     written = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(written.encode()).hexdigest()[:16]

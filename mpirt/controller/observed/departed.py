@@ -82,7 +82,7 @@ class GoneJobs:
             self._gone[key] = before if _is_deleted(last) else last
 
     def miss(self, key: JobKey) -> None:
-        """There is no Job, and nobody has seen it go."""
+        """There is no Job, and no watch has reported its deletion."""
         self._gone.setdefault(key, {})
 
     def forget(self, key: JobKey) -> None:

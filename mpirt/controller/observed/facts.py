@@ -91,7 +91,7 @@ class Observed:
     mine: Mapping[str, Live] = field(default_factory=dict)
     """The objects that the job owns, by kind."""
     others: tuple[Live, ...] = ()
-    """Objects that have the names of ours, but belong to somebody else."""
+    """Objects that have the names of ours, but have another owner."""
     workers: tuple[Pod, ...] = ()
     """Pods of the existing StatefulSet, or those that we have created for the job, by their numbers."""
     departed_launchers: tuple[Pod, ...] = ()
@@ -128,7 +128,7 @@ class Observed:
 
     @property
     def written_verdict(self) -> Disbelieved | None:
-        """The last launcher Job that was not believed, as it is in the recorded history."""
+        """The last launcher Job that was not believed, by the recorded history."""
         return None if self.history is None else self.history.disbelieved
 
     def live(self, kind: str) -> Live | None:
@@ -253,7 +253,7 @@ def digest_of(live: Live, annotation: str) -> str:
 
 
 def names_taken(observed: Observed) -> set[str]:
-    """Return the names of workers that pods have, whoever owns these."""
+    """Return the names of workers that pods have, with any owner."""
     return {pod.name for pod in (*observed.workers, *observed.bare)} | {pod.name for pod in observed.strangers}
 
 
@@ -289,7 +289,7 @@ def left_to_job(observed: Observed) -> list[Pod]:
 
 
 def all_gone(names: Iterable[str], roster: Roster, observed: Observed) -> bool:
-    """Whether none of these workers is left; those never created count as gone."""
+    """Whether all of these workers are gone; those never created count as gone."""
     pods = observed.workers_by_name
     return all(name in roster.pending or is_gone(pods.get(name)) for name in names)
 
@@ -320,7 +320,7 @@ def outdated(spec: JobSpec, live: Live) -> Stop | None:
     """
     Return why the launcher Job has to be recreated; None if it has not.
 
-    A missing digest was stripped by somebody and says nothing about the template: it is written again.
+    A missing digest was stripped by another client and says nothing about the template: it is written again.
     """
     launcher, workers = spec.launcher_digest, spec.worker_digest
     if (digest_of(live, TEMPLATE_ANNOTATION) or launcher) != launcher:
@@ -334,8 +334,8 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
     """
     Return how many attempts of the launcher are active, have succeeded and have failed.
 
-    Of a suspended job, the pods that still have a place on a node are active, here and of the workers: whoever
-    admits jobs by a quota, such as Kueue, gives their place to another job when none is.
+    Of a suspended job, the pods that still have a place on a node are active, here and of the workers: a
+    controller that admits jobs by a quota, such as Kueue, gives their place to another job when there are none.
     """
     live = observed.mine.get(kinds.JOB)
     is_believed = live is not None and observed.disbelieved is None
@@ -350,7 +350,7 @@ def launcher_counts(observed: Observed, *, suspended: bool) -> Counts:
 
 
 def worker_counts(observed: Observed, *, suspended: bool) -> Counts:
-    """Return how many workers are usable, and how many have failed; one that is told to end may fail on that."""
+    """Return how many workers are usable, and how many have failed; one that is asked to end may fail on that."""
     if suspended:
         active = _placed((*observed.workers, *observed.previous_workers))
     else:

@@ -66,7 +66,7 @@ def are_unheard(spec: JobSpec, observed: Observed, launcher: str) -> bool:
 
 
 def are_settled(spec: JobSpec, observed: Observed, launcher: str) -> bool:
-    """Whether the launcher has told how all its commands have ended: their nodes have nothing to add."""
+    """Whether the launcher has reported how all its commands have ended: their nodes have nothing to add."""
     return _account(spec, observed, launcher).is_settled
 
 
@@ -261,17 +261,17 @@ def _with_late_news(
     end = observed.end
     until = [*(later.started for later in attempts[1:]), end.at if end is not None else None]
     pods = (*observed.workers, *observed.previous_workers)
-    told = []
+    updated = []
     for one, before in zip(attempts, until, strict=False):
         # Without a spec it is unknown which container is the main one.
         if spec is None or one.started is None or before is None or one.stopped is not None:
-            told.append(one)
+            updated.append(one)
             continue
         late = (container_death(pod, spec.workers.template.main, one.started, before) for pod in pods)
-        told.append(_with_deaths(one, (death for death in late if death is not None)))
-    if told and end is not None and told[-1].stopped is None:
-        told[-1] = _with_end(spec, observed, told[-1])
-    return tuple(told)
+        updated.append(_with_deaths(one, (death for death in late if death is not None)))
+    if updated and end is not None and updated[-1].stopped is None:
+        updated[-1] = _with_end(spec, observed, updated[-1])
+    return tuple(updated)
 
 
 def _with_end(spec: JobSpec | None, observed: Observed, attempt: Attempt) -> Attempt:

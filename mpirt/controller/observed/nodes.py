@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mpirt.controller.model.reading import Body, rows, table, text
 from mpirt.controller.model.roster import Source
 
-# Where nobody has said otherwise: as long as AWS announces the end of a spot node.
+# The default: as long as AWS announces the end of a spot node.
 NOTICE = 120
 
 

@@ -4,14 +4,14 @@ The observed state of one job: its objects from the informers' caches, read into
 Owns: whose an object is, and which job an object concerns. Decides nothing. No I/O.
 
 An object is ours if, and only if, the uid in its controller reference is our job's. Labels are for finding
-objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod is
-nobody's.
+objects, never for owning them. Pods whose owner is gone are ours if it had the name of ours; a copy of a pod has
+no owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from mpirt import names, podobjects
@@ -69,15 +69,9 @@ def observe(
     scalers: tuple[Scaler, ...] = (),
 ) -> Observed:
     """Return what is known about the job in `body`, from the cached objects."""
-    key, named = owner.key, _named(owner.key, cached)
+    named = _named(owner.key, cached)
     mine = {live.kind: live for live in named if live.owner == owner.uid}
-    evicted = evictions(cached.get(kinds.EVICTION, ()))
-    pods = [read_pod(found, evicted=evicted) for found in cached.get(kinds.POD, ()) if _is_pod_of(key, found)]
-    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in around.departed]
-    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
-    launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
-    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
-    return Observed(
+    observed = Observed(
         owner=owner,
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
@@ -87,13 +81,6 @@ def observe(
         rerun=_read_rerun(table(body, "metadata", "annotations")),
         mine=mine,
         others=tuple(live for live in named if live.owner != owner.uid),
-        workers=tuple(pod for pod in workers if maker.made(pod)),
-        departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
-        departed=tuple(pod for pod in gone if maker.made(pod)),
-        previous_workers=tuple(pod for pod in workers if maker.is_previous(pod)),
-        launchers=tuple(pod for pod in launchers if _owns(job, pod)),
-        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(key, job).is_previous(pod)),
-        bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
         strangers=_strangers(owner, cached),
         gone_job=_gone_job(owner, cached),
         failed_creates=tuple(read_failed_create(found) for found in cached.get(kinds.EVENT, ())),
@@ -103,6 +90,28 @@ def observe(
         answers=around.answers,
         nodes=around.nodes or {},
         sees_nodes=around.nodes is not None,
+    )
+    return _with_pods(observed, cached, around.departed)
+
+
+def _with_pods(observed: Observed, cached: Cached, departed: DepartedPods) -> Observed:
+    owner, mine = observed.owner, observed.mine
+    evicted = evictions(cached.get(kinds.EVICTION, ()))
+    found = (body for body in cached.get(kinds.POD, ()) if _is_pod_of(owner.key, body))
+    pods = [read_pod(body, evicted=evicted) for body in found]
+    gone = [read_pod(body, evicted=evicted, gone=at) for body, at in departed]
+    workers = sorted((pod for pod in pods if pod.role == names.WORKER), key=lambda pod: worker_number(pod.name))
+    launchers = sorted((pod for pod in pods if pod.role == names.LAUNCHER), key=_age)
+    maker, job = _workers_maker(owner, mine), mine.get(kinds.JOB)
+    return replace(
+        observed,
+        workers=tuple(pod for pod in workers if maker.made(pod)),
+        departed_launchers=tuple(pod for pod in gone if pod.role == names.LAUNCHER),
+        departed=tuple(pod for pod in gone if maker.made(pod)),
+        previous_workers=tuple(pod for pod in workers if maker.is_previous(pod)),
+        launchers=tuple(pod for pod in launchers if _owns(job, pod)),
+        previous_launchers=tuple(pod for pod in launchers if _launcher_maker(owner.key, job).is_previous(pod)),
+        bare=tuple(pod for pod in pods if pod.owner == owner.uid and not maker.made(pod)),
     )
 
 
@@ -133,7 +142,7 @@ def _history(status: JobStatus, config_map: Live | None) -> History | None:
 
 
 def _named(key: JobKey, cached: Cached) -> list[Live]:
-    """Return the objects that have the names of the job's own, whoever owns them."""
+    """Return the objects that have the names of the job's own, with any owner."""
     return [
         read_live(kind, found)
         for kind in kinds.OWNED
@@ -166,7 +175,7 @@ def read_live(kind: str, body: Body) -> Live:
 
 
 def job_key(body: Body) -> JobKey | None:
-    """Return the job that an object's labels name, whoever owns the object; None if they name none."""
+    """Return the job that an object's labels name, with any owner; None if they name none."""
     metadata = table(body, "metadata")
     labels = table(metadata, "labels")
     name = text(labels, names.KUBEFLOW_JOB_LABEL)
@@ -228,7 +237,7 @@ def _is_copy(body: Body, key: JobKey) -> bool:
     Whether the pod is a copy of one of the job's, labels included, as `kubectl debug --copy-to` can create it.
 
     A pod that a controller has created keeps its generateName when it is orphaned. A pod with the name of a worker
-    is in that worker's way, whoever created it, and does not count as a copy.
+    is in that worker's way, with any owner, and does not count as a copy.
     """
     metadata = table(body, "metadata")
     if podobjects.controller(metadata) or text(metadata, "generateName"):

@@ -45,7 +45,7 @@ class Ended:
 
     @property
     def is_lost(self) -> bool:
-        """Whether its node has lost it, so that nobody knows how it ended; the code means nothing then."""
+        """Whether its node has lost it, so that it is unknown how it ended; the code means nothing then."""
         return self.reason in _LOST
 
 
@@ -63,7 +63,7 @@ class Container:
     running: bool
     waiting: str
     """Why it doesn't run yet, such as ImagePullBackOff."""
-    told: str
+    message: str
     """The node's message about that."""
     image: str
     started: datetime | None
@@ -95,7 +95,7 @@ class Pod:
     template: str
     """The digest of the template that it was created from; empty if unknown."""
     hosts: str
-    """The digest of the list of hosts that a launcher was told last; empty if unknown."""
+    """The digest of the list of hosts that a launcher has read last; empty if unknown."""
     phase: str
     reason: str
     """Why the pod as a whole has failed, such as Evicted."""
@@ -123,7 +123,7 @@ class Pod:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended: none of its containers will run any more."""
+        """Whether it has ended: its containers will not run any more."""
         return self.phase in _OVER
 
     @property
@@ -257,7 +257,7 @@ def _container(row: Body, *, init: bool, sidecar: bool) -> Container:
         ready=row.get("ready") is True,
         running="running" in state,
         waiting=text(waiting, "reason"),
-        told=text(waiting, "message"),
+        message=text(waiting, "message"),
         image=text(row, "image"),
         started=moment(table(state, "running") or terminated, "startedAt"),
         ended=_ended(terminated),
@@ -334,10 +334,10 @@ def why_not_created(
 
     `made` are the pods that it has created: a failure before the newest of them no longer counts.
     """
-    told = [
+    failed = [
         (one.at, one.message) for one in failed_creates if one.owner == owner and one.at and name in one.message
     ]
-    at, message = max((each for each in told if _PASSES not in each[1]), default=(None, ""))
+    at, message = max((each for each in failed if _PASSES not in each[1]), default=(None, ""))
     if at is None or any(pod.created is not None and at < pod.created for pod in made):
         return ""
     return f"can't be created: {_answer(message)}"

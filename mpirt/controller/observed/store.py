@@ -200,7 +200,7 @@ class Store:
 
     def _lent_to(self, key: JobKey, now: datetime) -> Iterator[tuple[str, Body]]:
         lent = self._lent.pop(key, {})
-        # An object that a watch delivers as another job's is in the way as well: somebody has changed its label.
+        # An object that a watch delivers as another job's is in the way as well: its label was changed.
         held = {place: each for place, each in lent.items() if now < each[1] and self._of.get(place) != key}
         if held:
             self._lent[key] = held

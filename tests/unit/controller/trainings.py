@@ -192,7 +192,6 @@ class TrainingWorld(World):
 
     def scale(self, replicas: int) -> list[Action]:
         """`kubectl scale`."""
-        assert self.job is not None
         self.job["spec"]["etReplicaSpecs"]["worker"]["replicas"] = replicas
         self.seconds += 1
         return self.settle()
@@ -201,13 +200,11 @@ class TrainingWorld(World):
 
     @property
     def status(self) -> Body:
-        assert self.job is not None
         found: Body = self.job["status"]
         return found
 
     @property
     def replicas(self) -> int:
-        assert self.job is not None
         return int(self.job["spec"]["etReplicaSpecs"]["worker"]["replicas"])
 
     def wanted(self) -> list[str]:

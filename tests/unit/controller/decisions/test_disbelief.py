@@ -15,7 +15,6 @@ NO_SUCCESS = "launcher pod train-launcher-1 ended with code 0 all the same, whic
 
 
 def status_of(world: World) -> Body:
-    assert world.job is not None
     found: Body = world.job["status"]
     return found
 

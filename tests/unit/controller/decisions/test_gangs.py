@@ -65,7 +65,6 @@ def test_the_group_goes_when_the_job_is_over() -> None:
 
 class TestScaling:
     def least_after(self, world: World, replicas: int) -> int:
-        assert world.job is not None
         world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = replicas
         world.settle()
         return int(world.get("PodGroup")["spec"]["minMember"])

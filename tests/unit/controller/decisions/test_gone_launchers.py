@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from mpirt.controller.model.actions import Find
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import Body, mpi_job, time
+from tests.unit.controller.jobs import Body, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 
 def running(**policy: object) -> World:
-    world = World(mpi_job(runPolicy=policy))
-    world.start()
-    return world
+    return started(runPolicy=policy)
 
 
 def complete(world: World, kind: str = "Complete") -> Body:
@@ -94,7 +93,6 @@ class TestOneThatNobodyHasSeenGo:
             "unknown how it ended; to run the job again, annotate it with a new value of mpirt.dev/rerun"
             in message
         )
-        assert world.job is not None
         assert world.job["status"]["completionTime"] == time(world.seconds)
         assert world.later(3600) == []
 
@@ -102,7 +100,6 @@ class TestOneThatNobodyHasSeenGo:
         world = running()
         vanishes(world)
         world.settle()
-        assert world.job is not None
 
         world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
         world.settle()
@@ -161,7 +158,6 @@ class TestOneThatTheControllerItselfHasDeleted:
     def test_ends_no_rerun(self) -> None:
         world = running(cleanPodPolicy="None")
         world.finish(succeeded=1)
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
         deleted = world.get("Job")
 

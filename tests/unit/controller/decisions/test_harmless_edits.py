@@ -20,7 +20,6 @@ def running(job: Body | None = None) -> World:
 
 
 def change_template(world: World, role: str, **fields: Any) -> None:
-    assert world.job is not None
     main = {"Launcher": "mpi", "Worker": "worker"}[role]
     world.job["spec"]["mpiReplicaSpecs"][role]["template"] = template(container(main, **fields))
 
@@ -98,7 +97,6 @@ class TestAnotherVersionOfTheCrd:
 
     @staticmethod
     def serve(world: World, version: str) -> None:
-        assert world.job is not None
         world.job["apiVersion"] = version
 
     def versions(self, world: World) -> set[str]:

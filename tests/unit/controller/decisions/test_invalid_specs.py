@@ -10,6 +10,7 @@ import pytest
 from mpirt.controller.model.actions import Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, Body, at, container, mpi_job, template
+from tests.unit.controller.started import started
 from tests.unit.controller.trainings import TrainingWorld, pods_of, training_job
 from tests.unit.controller.world import World, writes
 
@@ -19,8 +20,7 @@ PROBLEM = "spec.slotsPerWorker: expected a whole number, got 'two'"
 
 def running(**policy: Any) -> World:
     """A job that runs with the previous spec; the present one is invalid."""
-    world = World(mpi_job(runPolicy=policy))
-    world.start()
+    world = started(runPolicy=policy)
     world.change(**INVALID)
     world.settle()
     return world
@@ -49,14 +49,12 @@ class TestSuspension:
         assert {"delete StatefulSet", "delete Job"} <= set(done)
         assert world.state() == "Suspended"
         assert world.condition("Running") == (False, "MPIJobFailedValidation", PROBLEM)
-        assert world.job is not None
         assert "startTime" not in world.job["status"]
         assert world.later(60) == []
 
     def test_counts_pods_as_active_until_they_have_left_their_nodes(self) -> None:
         world = running()
         suspend(world)
-        assert world.job is not None
 
         world.put(pods.worker(0, deleted=60))
         world.later(10)
@@ -68,7 +66,6 @@ class TestSuspension:
 
         suspend(world)
 
-        assert world.job is not None
         assert world.job["status"]["attempts"][-1]["stopped"] == "Suspended"
 
     def test_ends_without_anything_being_created(self) -> None:
@@ -83,16 +80,14 @@ class TestSuspension:
         assert world.condition("Running") == (False, "MPIJobFailedValidation", PROBLEM)
 
     def test_is_carried_out_where_another_field_of_the_policy_is_what_is_invalid(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.change(runPolicy={"suspend": True, "ttlSecondsAfterFinished": "soon", "cleanPodPolicy": "Some"})
 
         assert {"delete StatefulSet", "delete Job"} <= set(writes(world.settle()))
 
     def test_that_is_not_valid_itself_suspends_nothing(self) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.change(runPolicy={"suspend": "yes"})
 
@@ -106,8 +101,7 @@ class TestSuspension:
         ],
     )
     def test_is_not_read_from_what_is_no_policy(self, spec: Body) -> None:
-        world = World()
-        world.start()
+        world = started()
 
         world.change(**spec)
 
@@ -120,7 +114,6 @@ class TestSuspension:
         world.settle()
         world.launcher_starts()
         world.change(slotsPerWorker="two")
-        assert world.job is not None
 
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
@@ -223,8 +216,7 @@ class TestADeadline:
         assert "StatefulSet" not in world.kinds()
 
     def test_holds_for_a_running_job_whose_changed_template_is_rejected(self) -> None:
-        world = World(mpi_job(runPolicy={"activeDeadlineSeconds": 100}))
-        world.start()
+        world = started(runPolicy={"activeDeadlineSeconds": 100})
         world.refuse["Job"] = Rejection("Job", "", "denied", final=False)
         world.change(
             mpiReplicaSpecs=mpi_job(launcher=template(container("mpi", image="mpi:5")))["spec"]["mpiReplicaSpecs"]

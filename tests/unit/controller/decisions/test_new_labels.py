@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.controller import pods
-from tests.unit.controller.jobs import container, mpi_job, template
-from tests.unit.controller.world import World
+from tests.unit.controller.jobs import container, template
+from tests.unit.controller.started import started
 
 NEW = {"group-name", "mpi-job-name", "mpi-job-role", "training.kubeflow.org/replica-index"}
 
@@ -16,8 +16,7 @@ def test_a_job_of_an_earlier_version_is_left_as_it_is(mpi: str) -> None:
     """Its templates lack the labels and the search domain of this version, and its workers the missing probe."""
     probe = {"tcpSocket": {"port": 2222}}
     worker = template(container("worker", args=["/usr/sbin/sshd", "-De"], readinessProbe=probe))
-    world = World(mpi_job(worker=worker, mpiImplementation=mpi, runLauncherAsWorker=True))
-    world.start()
+    world = started(worker=worker, mpiImplementation=mpi, runLauncherAsWorker=True)
     for kind in ("StatefulSet", "Job"):
         made = world.get(kind)["spec"]["template"]
         made["metadata"]["labels"] = {

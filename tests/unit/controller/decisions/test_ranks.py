@@ -9,6 +9,7 @@ import pytest
 from mpirt.controller.model.actions import Patch, Rejection
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, container, mpi_job, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 INDEX = "training.kubeflow.org/replica-index"
@@ -70,8 +71,7 @@ def test_a_worker_that_is_on_its_way_out_gets_none() -> None:
 
 
 def test_other_workers_cost_no_write() -> None:
-    world = World()
-    world.start()
+    world = started()
 
     assert indices(world) == ["", ""]
     assert "patch Pod" not in writes(world.done)

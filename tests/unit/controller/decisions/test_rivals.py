@@ -10,6 +10,7 @@ import pytest
 from mpirt.controller.model.actions import Plan
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import SETTINGS, UID, Body, mpi_job, time
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 BY_THE_JOB = {"kind": "MPIJob", "name": "train"}
@@ -44,7 +45,6 @@ def bare_worker(ordinal: int, **fields: Any) -> Body:
 def begun(*bodies: Body, conditions: list[Body] | None = None, **spec: Any) -> World:
     """What mpi-operator leaves of a job before it is ready for a launcher: its ConfigMap, and more."""
     world = World(mpi_job(**spec))
-    assert world.job is not None
     created = {
         "type": "Created",
         "status": "True",
@@ -61,7 +61,6 @@ def ended(kind: str = "Succeeded", **spec: Any) -> World:
     """A job that it has run to its end."""
     row = {"type": kind, "status": "True", "reason": f"MPIJob{kind}", "message": "over"}
     world = begun(conditions=[row], **spec)
-    assert world.job is not None
     world.job["status"]["completionTime"] = time(-86400)
     return world
 
@@ -117,7 +116,6 @@ class TestJobsThatItRuns:
         self, conditions: list[Body], replicas: Body
     ) -> None:
         world = begun(bare_worker(0), conditions=conditions)
-        assert world.job is not None
         world.job["status"]["replicaStatuses"] = replicas
 
         assert world.later(600) == []
@@ -158,7 +156,6 @@ class TestJobsThatItHasNotStarted:
         """mpi-operator keeps conditions that it does not know, and writes the rest of the status anew."""
         world = begun(bare_worker(0))
         world.settle()
-        assert world.job is not None
 
         world.job["status"]["replicaStatuses"] = {"Worker": {"active": 1}}
 
@@ -203,8 +200,7 @@ class TestJobsThatItHasNotStarted:
 
 
 def test_a_job_of_ours_is_ours_whatever_pods_another_controller_makes_for_it() -> None:
-    world = World()
-    world.start()
+    world = started()
 
     world.put(pods.pod("train-worker-2", owner=UID, made_by=BY_THE_JOB))
 

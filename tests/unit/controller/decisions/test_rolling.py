@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpirt.controller.model.actions import Delete
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import REVISION, Body, container, mpi_job, template
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World, writes
 
 NEW = "train-worker-new"
@@ -14,7 +15,6 @@ def changed(job: Body | None = None) -> World:
     """A job that runs, whose workers' template was changed, and that has done what there was to do at once."""
     world = World(job)
     world.start()
-    assert world.job is not None
     world.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(container("worker", image="mpi:5"))
     world.settle()
     return world
@@ -62,8 +62,7 @@ def test_none_is_deleted_before_the_stateful_set_has_looked_at_its_template() ->
 
 
 def test_a_template_that_somebody_edits_by_hand_costs_no_worker() -> None:
-    world = World()
-    world.start()
+    world = started()
 
     world.edit("StatefulSet", template={"metadata": {}, "spec": {"containers": []}})
     world.workers_are(pods.worker(0), pods.worker(1), revision=NEW)

@@ -57,7 +57,6 @@ class TaskWorld(World):
 
     def plan(self) -> Plan:
         """What would be done now."""
-        assert self.job is not None
         cached: dict[str, list[Body]] = {}
         for (kind, _), body in self.objects.items():
             cached.setdefault(kind, []).append(slim(kind, body))
@@ -130,7 +129,6 @@ class TaskWorld(World):
 
     @property
     def status(self) -> Body:
-        assert self.job is not None
         found: Body = self.job.get("status", {})
         return found
 
@@ -141,5 +139,4 @@ class TaskWorld(World):
     def change(self, **spec: Any) -> None:
         """Its user edits it."""
         super().change(**spec)
-        assert self.job is not None
         self.job["metadata"]["generation"] += 1

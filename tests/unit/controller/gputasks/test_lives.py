@@ -67,7 +67,6 @@ class TestAnUndisturbedTask:
 
     def test_a_task_that_is_being_deleted_is_left_to_the_garbage_collector(self) -> None:
         world = TaskWorld()
-        assert world.job is not None
         world.job["metadata"]["deletionTimestamp"] = time(1)
 
         assert world.settle() == []

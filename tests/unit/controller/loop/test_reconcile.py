@@ -22,7 +22,8 @@ from mpirt.controller.model.actions import (
 )
 from tests.unit.controller.jobs import UID, Body, at, mpi_job
 from tests.unit.controller.loop.ground import Ground, ended, running
-from tests.unit.controller.world import World, writes
+from tests.unit.controller.started import started
+from tests.unit.controller.world import writes
 
 
 class TestAWebhookThatIsDown:
@@ -285,12 +286,10 @@ class TestALauncherJobThatNoWatchShows:
     @staticmethod
     def missing() -> tuple[Ground, Body]:
         """A job that runs, and its launcher Job, of which no watch has told."""
-        world = World()
-        world.start()
+        world = started()
         job = world.get("Job")
         world.launcher_is()
         del world.objects["Job", "train-launcher"]
-        assert world.job is not None
         return Ground(world.job, *world.objects.values()), {**job, "metadata": {**job["metadata"], "labels": {}}}
 
     def test_is_the_jobs_own_if_it_is_there_all_the_same(self) -> None:

@@ -13,6 +13,7 @@ from mpirt.controller.model.actions import Patch
 from mpirt.controller.model.conditions import JobStatus
 from mpirt.controller.observed.observe import Circumstances, observe
 from tests.unit.controller.jobs import NOON, SETTINGS, mpi_job
+from tests.unit.controller.started import started
 from tests.unit.controller.world import World
 
 Fields = dict[str, Any]
@@ -88,15 +89,13 @@ def test_the_event_says_so_where_nobody_has_left_a_name() -> None:
 
 
 def suspended_as_observed(world: World) -> str:
-    assert world.job is not None
     cached = {"Job": [body for (kind, _), body in world.objects.items() if kind == "Job"]}
     around, owner = Circumstances(SETTINGS, world.now), MPI_JOB.owner(world.job)
     return launcher_suspended(observe(world.job, cached, (), around, owner=owner, status=JobStatus()))
 
 
 def test_a_launcher_job_that_somebody_has_suspended_is_named() -> None:
-    world = World()
-    world.start()
+    world = started()
     assert suspended_as_observed(world) == ""
 
     world.edit("Job", suspend=True)

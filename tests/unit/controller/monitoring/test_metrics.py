@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpirt.controller.model.actions import Action, Done, Unavailable
 from mpirt.controller.monitoring.metrics import Metrics
-from tests.unit.controller.world import World
+from tests.unit.controller.started import started
 
 
 def counted(metrics: Metrics) -> dict[str, float]:
@@ -14,8 +14,7 @@ def counted(metrics: Metrics) -> dict[str, float]:
 
 
 def of_life(kind: str, reason: str = "") -> list[Action]:
-    world = World()
-    world.start()
+    world = started()
     world.finish(kind, reason=reason)
     world.later(10)
     return world.done

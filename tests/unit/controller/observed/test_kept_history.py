@@ -16,9 +16,8 @@ class Pruned(World):
 
     def carry_out(self, action: Any) -> bool:
         done = super().carry_out(action)
-        if self.job is not None:
-            for name in ("attempts", "attemptsForgotten", "rerun", "disbelieved"):
-                self.job.get("status", {}).pop(name, None)
+        for name in ("attempts", "attemptsForgotten", "rerun", "disbelieved"):
+            self.job.get("status", {}).pop(name, None)
         return done
 
 
@@ -75,7 +74,6 @@ class TestWhereTheCrdDropsIt:
         world = Pruned(mpi_job(runPolicy={"cleanPodPolicy": "Running"}))
         world.start()
         world.finish(succeeded=1)
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"mpirt.dev/rerun": "1"}
         world.later(15)
         world.workers_are(pods.worker(0), pods.worker(1))

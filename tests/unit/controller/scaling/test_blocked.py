@@ -189,7 +189,6 @@ class TestAQuotaThatRefusesWorkers:
         self.refusing(world)
         world.scale(3)
         world.refuse.clear()
-        assert world.job is not None
         container = world.job["spec"]["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"][0]
 
         container["image"] = "smaller"

@@ -164,7 +164,6 @@ class TestAllNodesAtOnce:
         world = running()
         world.nodes["node-of-1"] = SPOT
         world.settle()
-        assert world.job is not None
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
         done = writes(world.settle())

@@ -78,7 +78,6 @@ class TestPatience:
 
     def said(self, world: TrainingWorld) -> str | None:
         """What Arena reads."""
-        assert world.job is not None
         found: str | None = world.job["metadata"]["annotations"].get(GAVE_UP_ANNOTATION)
         return found
 
@@ -118,7 +117,6 @@ class TestPatience:
         assert world.status["phase"] == "Failed"
 
     def test_a_suspended_job_does_not_wait(self, world: TrainingWorld) -> None:
-        assert world.job is not None
         world.job["metadata"]["annotations"][SUSPENDED_ANNOTATION] = "true"
         world.later(3600)
 
@@ -127,7 +125,6 @@ class TestPatience:
 
     def test_another_run_has_not_given_up(self, world: TrainingWorld) -> None:
         world.later(600)
-        assert world.job is not None
         world.job["metadata"]["annotations"]["mpirt.dev/rerun"] = "1"
         world.settle()
 

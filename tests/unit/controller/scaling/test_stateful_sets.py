@@ -30,7 +30,6 @@ def worker(world: World, number: int) -> Body:
 
 
 def scale(world: World, replicas: int) -> None:
-    assert world.job is not None
     world.job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = replicas
     world.seconds += 1
 
