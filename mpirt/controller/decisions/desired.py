@@ -191,7 +191,7 @@ def wanted_objects(
 
 
 def _stateful_set(spec: JobSpec, observed: Observed, settings: Settings) -> list[Manifest]:
-    replicas, has_previous = replicas_now(spec, observed, now=observed.now), bool(observed.previous_workers)
+    replicas, has_previous = replicas_now(spec, observed), bool(observed.previous_workers)
     is_over = observed.written_end is not None
     return [stateful_set(spec, settings, replicas=replicas, has_previous=has_previous, over=is_over)]
 

@@ -81,8 +81,8 @@ def plan_of_invalid(
         return Plan((*released, *forced), earliest(report_at, again))
     seen = overlooking(observed)
     happened = history(None, seen, suspended=run.suspended)
-    status = invalid_status(reason, problem, seen, happened, suspended=run.suspended, now=observed.now)
-    said, write_again = status_actions(dialect.write_status, None, observed, status, now=observed.now)
+    status = invalid_status(reason, problem, seen, happened, suspended=run.suspended)
+    said, write_again = status_actions(dialect.write_status, None, observed, status)
     return Plan((*released, *forced, *said), earliest(again, write_again))
 
 
@@ -117,5 +117,5 @@ def plan_of_impossible(dialect: Dialect, problem: str, observed: Observed) -> Pl
     """Return the plan for a job with an error that no edit can correct: it has failed."""
     if observed.status.is_finished:
         return Plan()
-    status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed), now=observed.now)
-    return Plan(tuple(status_actions(dialect.write_status, None, observed, status, now=observed.now)[0]))
+    status = failed_status(Reason.INVALID_NAME, problem, observed, history(None, observed))
+    return Plan(tuple(status_actions(dialect.write_status, None, observed, status)[0]))

@@ -91,7 +91,7 @@ def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: 
     obstacle = obstacle_of(observed, rejection, wanted)
     look = None if obstacle is None else observed.now + LOOK_AGAIN
     wants, end = wants_workers(spec, observed), observed.end if is_reported else None
-    members = worker_plan(spec, observed, settings, wants=wants, end=end, now=observed.now)
+    members = worker_plan(spec, observed, settings, wants=wants, end=end)
     if members.first:
         return Plan(members.first)
     changes = _changes(spec, observed, settings, wanted) if obstacle is None else []
@@ -107,9 +107,9 @@ def _plan_of_run(dialect: Dialect, spec: JobSpec, observed: Observed, settings: 
     forced, force_again = forced_deletions(observed)
     if not is_reported:
         return Plan((*changes, *forced), earliest(report_at, force_again, look))
-    status = job_status(spec, seen, happened, _progress(workers, obstacle, members), now=observed.now)
-    status = with_scaling(status, members.roster, members.outcome, observed, workers, now=observed.now)
-    said, write_again = status_actions(dialect.write_status, spec, observed, status, now=observed.now)
+    status = job_status(spec, seen, happened, _progress(workers, obstacle, members))
+    status = with_scaling(status, members.roster, members.outcome, observed, workers)
+    said, write_again = status_actions(dialect.write_status, spec, observed, status)
     again = earliest(force_again, write_again, look, members.again)
     return Plan((*changes, *forced, *members.scalers, *said), again, members.questions)
 

@@ -50,7 +50,7 @@ def plan_of_another(dialect: Dialect, observed: Observed, *, suspended: bool) ->
     )
     # The rest stays: it may be the other controller's.
     status = replace(observed.status, conditions={**observed.status.conditions, **running})
-    reported, again = status_actions(dialect.write_status, None, observed, status, now=observed.now)
+    reported, again = status_actions(dialect.write_status, None, observed, status)
     return Plan(tuple(reported), again)
 
 

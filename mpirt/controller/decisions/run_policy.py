@@ -231,8 +231,8 @@ def plan_at_limit(
     else:
         return None
     said = f"{said}; {problem if spec is None else readiness(spec, observed)}"
-    status = failed_status(reason, said, observed, history(spec, observed), now=observed.now)
-    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status, now=observed.now)[0]))
+    status = failed_status(reason, said, observed, history(spec, observed))
+    return Plan(tuple(status_actions(dialect.write_status, spec, observed, status)[0]))
 
 
 def next_limit(run: RunPolicy, observed: Observed) -> datetime | None:

@@ -72,7 +72,7 @@ class Dialect(Kind, ABC):
 
     @abstractmethod
     def run_policy(self, body: Body) -> RunPolicy:
-        """Return the job's run policy as far as it is valid, whatever else in the spec is not."""
+        """Return the job's run policy as far as it is valid, even if other fields are invalid."""
 
     @abstractmethod
     def read_status(self, body: Body) -> JobStatus:

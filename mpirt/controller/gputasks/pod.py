@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from mpirt.controller.gputasks.spec import APP_LABEL, CONTAINER, DEFAULT_IMAGE, GPU_TASK, TaskSpec
-from mpirt.controller.gputasks.status import Reason
+from mpirt.controller.gputasks.status import Phase, Reason, State
 from mpirt.controller.manifests.supporting import owner_reference
 from mpirt.controller.messages.causes import pod_end
 from mpirt.controller.model import kinds
@@ -93,7 +93,7 @@ class Seen:
     departed: Pod | None = None
     """The task's last pod, if that went a moment ago and was being deleted or had ended; None while it has one."""
     other: Live | None = None
-    """A pod that has the name and belongs to somebody else."""
+    """A pod of another owner that has the name."""
 
     @property
     def last(self) -> Pod | None:
@@ -160,26 +160,8 @@ _BY_END = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """The task has ended."""
-
-    succeeded: bool
-    reason: str
-    message: str
-    at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The task has lost its pod and runs again."""
-
-    reason: Reason
-    message: str
-
-
-def fate(pod: Pod) -> Ended | Lost | None:
-    """Return what has become of the pod; None as long as the task may run in it."""
+def fate(pod: Pod) -> State | None:
+    """Return the state of a task that has ended in the pod, or has lost it; None as long as it may run there."""
     end = launcher_end(pod, CONTAINER)
     if end is None or (end.how is How.NODE_LOST and not (pod.is_over or pod.was_deleted)):
         # A node that is unreachable may come back. Kubernetes decides when its pods are deleted.
@@ -187,7 +169,8 @@ def fate(pod: Pod) -> Ended | Lost | None:
     if _is_own(pod, end):
         return _ended(pod, end)
     reason = _BY_DISRUPTION.get(pod.disruption) or _BY_END.get(end.how, Reason.POD_DELETED)
-    return Lost(reason, f"pod {pod_end(end, name_container=False)}{_cause(pod, end)}; the task runs again")
+    message = f"pod {pod_end(end, name_container=False)}{_cause(pod, end)}; the task runs again"
+    return State(Phase.PENDING, reason, message, pod)
 
 
 def _is_own(pod: Pod, end: PodEnd) -> bool:
@@ -202,12 +185,12 @@ def _is_own(pod: Pod, end: PodEnd) -> bool:
     return end.at is not None and end.at < pod.asked_to_end
 
 
-def _ended(pod: Pod, end: PodEnd) -> Ended:
+def _ended(pod: Pod, end: PodEnd) -> State:
     words = f"pod {pod_end(end, name_container=pod.phase != 'Succeeded')}"
     if pod.phase == "Succeeded":
-        return Ended(succeeded=True, reason=Reason.SUCCEEDED, message=words, at=end.at)
+        return State(Phase.SUCCEEDED, Reason.SUCCEEDED, words, pod, at=end.at)
     lines = f": {end.message}" if end.how is How.EXITED and end.message else ""
-    return Ended(succeeded=False, reason=_reason(end), message=f"{words}{lines}", at=end.at)
+    return State(Phase.FAILED, _reason(end), f"{words}{lines}", pod, at=end.at)
 
 
 def _reason(end: PodEnd) -> str:

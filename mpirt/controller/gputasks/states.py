@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mpirt.controller.gputasks.pod import Ended, Lost, Seen, fate
+from mpirt.controller.gputasks.pod import Seen, fate
 from mpirt.controller.gputasks.spec import CONTAINER
-from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, TaskStatus
+from mpirt.controller.gputasks.status import LOSSES, Phase, Reason, State, TaskStatus
 from mpirt.controller.messages.causes import ON_ITS_WAY, trouble, whose
 from mpirt.controller.messages.status import Said, conditions
 from mpirt.controller.model.conditions import Type
@@ -30,26 +30,6 @@ class Wish:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Why a task runs or doesn't."""
-
-    phase: Phase
-    reason: str
-    message: str
-    pod: Pod | None = None
-    """The pod that this is about."""
-    outdated: str = ""
-    """Why its pod is not the one that the task asks for now; empty if it is."""
-    at: datetime | None = None
-    """When the task ended."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the task has lost its pod."""
-        return self.reason in LOSSES
-
-
 def state_of(before: TaskStatus, seen: Seen, wish: Wish) -> State:
     """Return the state of a task that has not ended before."""
     pod = seen.last
@@ -60,11 +40,8 @@ def state_of(before: TaskStatus, seen: Seen, wish: Wish) -> State:
         words = f"pod {before.pod} is gone, and nothing shows how it ended; the task runs again"
         return _pending(Reason.POD_DELETED, words)
     found = fate(pod) if pod is not None and not _is_replaced(pod, wish) else None
-    if isinstance(found, Ended):
-        phase = Phase.SUCCEEDED if found.succeeded else Phase.FAILED
-        return State(phase, found.reason, found.message, pod, at=found.at)
-    if isinstance(found, Lost):
-        return _pending(found.reason, found.message, pod)
+    if found is not None:
+        return found
     if seen.pod is None:
         return _without_pod(before, seen, wish)
     return _running(seen.pod, wish) if has_begun(seen.pod) else _waiting(seen.pod, wish)

@@ -17,6 +17,7 @@ from mpirt.controller.model.actions import Action, WriteStatus
 from mpirt.controller.model.conditions import Condition, Type
 from mpirt.controller.model.reading import Body, digest, moment, number, text, write_time
 from mpirt.controller.model.spec import Owner
+from mpirt.controller.observed.pods import Pod
 
 
 class Phase(StrEnum):
@@ -56,6 +57,26 @@ LOSSES = frozenset({
 """The reasons of a task that has lost its pod before it ended, and runs again."""
 
 _NORMAL = frozenset({Reason.RUNNING, Reason.SUCCEEDED, Reason.MOVED})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Why a task runs or doesn't."""
+
+    phase: Phase
+    reason: str
+    message: str
+    pod: Pod | None = None
+    """The pod that this is about."""
+    outdated: str = ""
+    """Why its pod is not the one that the task asks for now; empty if it is."""
+    at: datetime | None = None
+    """When the task ended."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the task has lost its pod."""
+        return self.reason in LOSSES
 
 
 @dataclass(frozen=True, slots=True)

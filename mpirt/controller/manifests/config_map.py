@@ -93,14 +93,9 @@ def launcher_host(spec: JobSpec) -> str:
     return object_name(kinds.JOB, spec.key.name)
 
 
-def workers_selector(spec: JobSpec) -> str:
-    """Return the label selector that finds the job's workers by one request; the job's name would take several."""
-    return selector(pod_labels(spec.key.kind, spec.key.name, names.WORKER))
-
-
-def launchers_selector(spec: JobSpec) -> str:
-    """Return the label selector for the job's launchers."""
-    return selector(pod_labels(spec.key.kind, spec.key.name, names.LAUNCHER))
+def pods_selector(spec: JobSpec, role: str) -> str:
+    """Return the label selector of the job's pods of a role: one request finds them, by their name several."""
+    return selector(pod_labels(spec.key.kind, spec.key.name, role))
 
 
 def _kubexec() -> str:
@@ -111,7 +106,7 @@ def _kubexec() -> str:
 def _discover_hosts(spec: JobSpec) -> str:
     # A host with 0 slots is useless, so 0 means that the workers and Horovod choose the number.
     slots = f" --slots {spec.slots}" if spec.slots else ""
-    call = f'"$program" --selector {shlex.quote(workers_selector(spec))}{slots} "$@"'
+    call = f'"$program" --selector {shlex.quote(pods_selector(spec, names.WORKER))}{slots} "$@"'
     purpose = "The hosts that may be used now: horovodrun --host-discovery-script"
     start = _script(names.DISCOVER, names.DISCOVER, purpose)
     own = (

@@ -67,6 +67,7 @@ def _exits_are_final(spec: JobSpec) -> dict[str, Any]:
 def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the launcher's pod template."""
     template = spec.launcher.template
+    group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     runtime = [{"name": RUNTIME_VOLUME, "emptyDir": {}}] if settings.runtime_image else []
     pod = {
         **template.spec,
@@ -82,15 +83,15 @@ def launcher_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **pods.dns_policy(template.spec),
         **_search(spec, settings),
         **pods.priority(spec, template.spec),
-        **pods.scheduler(spec, template, settings),
+        **scheduler,
     }
     labels = {
         **template_labels(spec.key.kind, spec.key.name, names.LAUNCHER),
         **_index(spec),
-        **pods.group_labels(spec, template, settings),
+        **group_labels,
     }
     # Annotations of the Job itself can be stripped, but its template is immutable.
-    annotations = {**_digests(spec), **pods.group_annotations(spec, template, settings)}
+    annotations = {**_digests(spec), **group_annotations}
     return pods.pod_template(template, labels=labels, annotations=annotations, spec=pod)
 
 
@@ -137,14 +138,14 @@ def _under_init(spec: JobSpec, settings: Settings, container: Mapping[str, Any])
 def environment(spec: JobSpec) -> dict[str, str]:
     """Return the launcher's environment variables."""
     return {
-        **pods.role_variable(names.LAUNCHER),
-        names.SELECTOR_VARIABLE: config.workers_selector(spec),
+        names.KUBEFLOW_ROLE_VARIABLE: names.LAUNCHER,
+        names.SELECTOR_VARIABLE: config.pods_selector(spec, names.WORKER),
         # Others may inject sidecars into the workers, so the container is always named.
         **({names.CONTAINER_VARIABLE: spec.workers.template.main} if spec.has_workers else {}),
         # Not the job's name: a later job may have the same one.
         names.FENCE_VARIABLE: spec.owner.uid,
         **({names.ACCOUNT_VARIABLE: _message_path(spec)} if spec.needs_every_worker else {}),
-        **_MPI[spec.implementation](spec.slots, config.hostfile_path(spec)),
+        **_mpi(spec),
         **({} if spec.launcher.works_too else _NO_GPU),
     }
 
@@ -158,31 +159,19 @@ def _message_path(spec: JobSpec) -> str:
 _NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
-def _open_mpi(slots: int, hostfile: str) -> Mapping[str, str]:
-    # The version, 4 or 5, is not known; each ignores the variables of the other.
-    return {
-        **launchenv.open_mpi_4(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "OMPI_MCA_orte_default_hostfile": hostfile,
-        "OMPI_MCA_orte_set_default_slots": str(slots),
-        **launchenv.open_mpi_5(names.KUBEXEC_PATH, _MOST_DAEMONS),
-        "PRTE_MCA_prte_default_hostfile": hostfile,
-        "PRTE_MCA_prte_set_default_slots": str(slots),
-    }
-
-
-def _intel(slots: int, hostfile: str) -> Mapping[str, str]:
-    return {
-        **launchenv.intel(names.KUBEXEC_PATH),
-        "I_MPI_HYDRA_HOST_FILE": hostfile,
-        "I_MPI_PERHOST": str(slots),
-    }
-
-
-def _mpich(_slots: int, hostfile: str) -> Mapping[str, str]:
-    return {**launchenv.mpich(names.KUBEXEC_PATH), "HYDRA_HOST_FILE": hostfile}
-
-
-_MPI = {Implementation.OPEN_MPI: _open_mpi, Implementation.INTEL: _intel, Implementation.MPICH: _mpich}
+def _mpi(spec: JobSpec) -> Mapping[str, str]:
+    agent, hostfile = names.KUBEXEC_PATH, config.hostfile_path(spec)
+    match spec.implementation:
+        case Implementation.OPEN_MPI:
+            # The version, 4 or 5, is not known; each ignores the variables of the other.
+            return {
+                **launchenv.open_mpi_4(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+                **launchenv.open_mpi_5(agent, _MOST_DAEMONS, hostfile=hostfile, slots=spec.slots),
+            }
+        case Implementation.INTEL:
+            return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
+        case Implementation.MPICH:
+            return launchenv.mpich(agent, hostfile=hostfile)
 
 
 def _init_containers(spec: JobSpec, settings: Settings) -> list[Any]:
@@ -210,7 +199,7 @@ def _wait(spec: JobSpec, runtime_image: str) -> list[str]:
     return [
         f"{names.RUNTIME_PATH}/bin/{names.DISCOVER}" if runtime_image else names.DISCOVER,
         *("--wait", f"$({_NEEDED_VARIABLE})", "--timeout", str(_WAIT_SECONDS)),
-        *("--after", config.launchers_selector(spec)),
+        *("--after", config.pods_selector(spec, names.LAUNCHER)),
     ]
 
 
@@ -227,7 +216,7 @@ def _wait_container(spec: JobSpec, settings: Settings, image: str) -> dict[str, 
         **_helper(spec, WAIT_CONTAINER, image, settings),
         "env": [
             {"name": names.POD_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": names.SELECTOR_VARIABLE, "value": config.workers_selector(spec)},
+            {"name": names.SELECTOR_VARIABLE, "value": config.pods_selector(spec, names.WORKER)},
             {"name": _NEEDED_VARIABLE, "valueFrom": {"configMapKeyRef": needed}},
         ],
     }

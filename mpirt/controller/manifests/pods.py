@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mpirt import names
 from mpirt.controller.model import kinds
 from mpirt.controller.model.kinds import GangScheduler
 from mpirt.controller.model.objectnames import object_name
@@ -88,27 +87,15 @@ def gang_of(spec: JobSpec, template: Template, settings: Settings) -> GangSchedu
     return gang if asked == {gang.name} else None
 
 
-def group_labels(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
-    """Return the labels by which a pod is a member of the job's PodGroup."""
+def membership(
+    spec: JobSpec, template: Template, settings: Settings
+) -> tuple[Mapping[str, str], Mapping[str, str], dict[str, str]]:
+    """Return the labels, annotations and fields of a member of the job's PodGroup; empty for other pods."""
     gang = gang_of(spec, template, settings)
-    return {} if gang is None else gang.labels(object_name(kinds.POD_GROUP, spec.key.name))
-
-
-def group_annotations(spec: JobSpec, template: Template, settings: Settings) -> Mapping[str, str]:
-    """Return the annotations by which a pod is a member of the job's PodGroup."""
-    gang = gang_of(spec, template, settings)
-    return {} if gang is None else gang.annotations(object_name(kinds.POD_GROUP, spec.key.name))
-
-
-def scheduler(spec: JobSpec, template: Template, settings: Settings) -> dict[str, str]:
-    """Return the gang scheduler's name for the pods of a PodGroup."""
-    gang = gang_of(spec, template, settings)
-    return {} if gang is None else {"schedulerName": gang.name}
-
-
-def role_variable(role: str) -> dict[str, str]:
-    """Return the variable that tells programs in the pod whether it is a launcher or a worker."""
-    return {names.KUBEFLOW_ROLE_VARIABLE: role}
+    if gang is None:
+        return {}, {}, {}
+    name = object_name(kinds.POD_GROUP, spec.key.name)
+    return gang.labels(name), gang.annotations(name), {"schedulerName": gang.name}
 
 
 # Longer than most nodes take to restart their kubelet or their network, but short for a job that waits.
@@ -120,7 +107,7 @@ _EFFECT = "NoExecute"
 
 
 def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:
-    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that none of them covers."""
+    """Return the tolerations of a pod spec, and ours for the taints of lost nodes that they don't cover."""
     ours = [
         {"key": key, "operator": "Exists", "effect": _EFFECT, "tolerationSeconds": TOLERATED_SECONDS}
         for key in _TAINTS

@@ -83,9 +83,10 @@ def _over(template: dict[str, Any]) -> dict[str, Any]:
 def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
     """Return the workers' pod template."""
     template = spec.workers.template
+    group_labels, group_annotations, scheduler = pods.membership(spec, template, settings)
     main = pods.extended(
         _waiting(template),
-        env=pods.role_variable(names.WORKER),
+        env={names.KUBEFLOW_ROLE_VARIABLE: names.WORKER},
         mounts=[{"name": config.CONFIG_VOLUME, "mountPath": names.MPI_FOLDER}],
     )
     pod = {
@@ -98,13 +99,13 @@ def worker_template(spec: JobSpec, settings: Settings) -> dict[str, Any]:
         **_token(template),
         **pods.dns_policy(template.spec),
         **pods.priority(spec, template.spec),
-        **pods.scheduler(spec, template, settings),
+        **scheduler,
     }
     labels = template_labels(spec.key.kind, spec.key.name, names.WORKER)
     return pods.pod_template(
         template,
-        labels={**labels, **pods.group_labels(spec, template, settings)},
-        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **pods.group_annotations(spec, template, settings)},
+        labels={**labels, **group_labels},
+        annotations={TEMPLATE_ANNOTATION: spec.worker_digest, **group_annotations},
         spec=pod,
     )
 

@@ -122,8 +122,8 @@ def _why_waiting(one: Container) -> str:
         return f": ImagePullBackOff: image {one.image} can't be pulled"
     if one.waiting == "CrashLoopBackOff":
         return f": CrashLoopBackOff{f': {_ended(one.before.code, one.before.reason)}' if one.before else ''}"
-    told = f": {one.message}" if one.message else ""
-    return "" if one.waiting in ON_ITS_WAY else f": {one.waiting}{told}"
+    message = f": {one.message}" if one.message else ""
+    return "" if one.waiting in ON_ITS_WAY else f": {one.waiting}{message}"
 
 
 def _why_not_ready(one: Container) -> str:
@@ -179,12 +179,12 @@ def of_restart(history: History) -> str:
 def of_end(history: History, end: JobEnd) -> str:
     """Return why the job has failed for good."""
     last = history.last
-    is_told = (
+    is_reported = (
         last is not None
         and last.ended is not None
         and (last.stopped or end.reason == _NO_MORE_ATTEMPTS or last.ended.how not in _BY_THE_JOB)
     )
-    return "; ".join(filter(None, (end.message, of_attempt(last) if last is not None and is_told else "")))
+    return "; ".join(filter(None, (end.message, of_attempt(last) if last is not None and is_reported else "")))
 
 
 def before_success(history: History) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from mpirt import names
 from mpirt.controller.model import kinds
@@ -26,12 +25,16 @@ from mpirt.controller.observed.facts import Observed
 _LONGEST_MESSAGE = 1024
 
 
-def event(
-    owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime
-) -> dict[str, Any]:
-    """Return an event about the job; `identity` distinguishes it from all others."""
+def announcement(
+    owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime, why: str = ""
+) -> Create:
+    """
+    Return the creation of an event, which counts as done if it exists.
+
+    `identity` distinguishes it from all others about the object; `why` is logged in place of the message.
+    """
     time = write_time(now)
-    return {
+    body = {
         "apiVersion": kinds.RESOURCES[kinds.EVENT].api_version,
         "kind": kinds.EVENT,
         "metadata": {"name": f"{owner.key.name}.{identity}", "namespace": owner.key.namespace},
@@ -50,13 +53,6 @@ def event(
         "lastTimestamp": time,
         "count": 1,
     }
-
-
-def announcement(
-    owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime, why: str = ""
-) -> Create:
-    """Return the creation of an event, done if it exists; `why` is logged in place of the message."""
-    body = event(owner, identity, warning=warning, reason=reason, message=message, now=now)
     return Create(body, why or message, once=True)
 
 
@@ -99,10 +95,10 @@ StatusWriter = Callable[[JobStatus, JobKey], Manifest]
 
 
 def status_actions(
-    write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus, *, now: datetime
+    write: StatusWriter, spec: JobSpec | None, observed: Observed, status: JobStatus
 ) -> tuple[list[Action], datetime | None]:
     """Return the events and the status write if they are due, otherwise when they will be (None: never)."""
-    owner, before = observed.owner, observed.status
+    owner, before, now = observed.owner, observed.status, observed.now
     due = is_due(before, status, now=now)
     if due is None or due > now:
         return [], due

@@ -74,14 +74,7 @@ def state_of(spec: JobSpec, observed: Observed) -> State:
     return State.RESTARTING if has_run else State.STARTING
 
 
-def job_status(
-    spec: JobSpec,
-    observed: Observed,
-    history: History,
-    progress: Progress,
-    *,
-    now: datetime,
-) -> JobStatus:
+def job_status(spec: JobSpec, observed: Observed, history: History, progress: Progress) -> JobStatus:
     """Return the new status of a job with a valid spec."""
     before, workers, obstacle = observed.status, progress.workers, progress.obstacle
     state, end, launcher = state_of(spec, observed), observed.end, observed.running_launcher
@@ -90,33 +83,24 @@ def job_status(
         case State.FINISHED if end is not None:
             said |= _finished(observed, history, end)
         case State.SUSPENDED:
-            message = f"{_title(observed)} is suspended."
-            said |= {
-                Type.SUSPENDED: (True, Reason.SUSPENDED, message),
-                Type.RUNNING: (False, Reason.SUSPENDED, message),
-            }
+            said |= _instead(Type.SUSPENDED, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
         case State.RUNNING if launcher is not None:
             said[Type.RUNNING] = _running(spec, history, workers, launcher)
-        case State.RESTARTING:
-            said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
-            said[Type.RUNNING] = _not_running(spec, observed, workers)
         case _:
             said[Type.RUNNING] = _not_running(spec, observed, workers)
+    if state is State.RESTARTING:
+        said[Type.RESTARTING] = (True, _restart_reason(history), _why_restarting(observed, history))
     if obstacle is not None:
-        # A finished job's conditions are as they were written, by whomever.
+        # The conditions of a finished job are those that were written, by any writer.
         is_running = Type.RUNNING in said and said[Type.RUNNING][0]
         said[Type.RUNNING] = (is_running, obstacle.reason, obstacle.message)
     is_new_run = state is not State.FINISHED and before.is_finished
-    return replace(
-        _counted(observed, end, now, suspended=state is State.SUSPENDED),
-        conditions=conditions(before.conditions, said, now=now),
-        started=None if state is State.SUSPENDED else (None if is_new_run else before.started) or now,
-        history=history,
-    )
+    started = (None if is_new_run else before.started) or observed.now
+    return _status(observed, history, said, started=started, suspended=state is State.SUSPENDED)
 
 
 def invalid_status(
-    reason: Reason, problem: str, observed: Observed, history: History, *, suspended: bool, now: datetime
+    reason: Reason, problem: str, observed: Observed, history: History, *, suspended: bool
 ) -> JobStatus:
     """
     Return the status of a job whose spec is invalid or rejected.
@@ -126,90 +110,76 @@ def invalid_status(
     """
     before, end = observed.status, observed.end
     suspended = suspended and end is None
-    said = _said_before(observed)
-    if end is not None:
-        said |= {**_past(observed, history), **_finished(observed, history, end)}
-    elif suspended:
-        told = (True, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
-        said |= {**_past(observed, history), Type.SUSPENDED: told, Type.RUNNING: (False, reason, problem)}
-    elif kinds.JOB in observed.mine:
+    said = _unchanged(observed)
+    if end is None and kinds.JOB in observed.mine and not suspended:
         message = f"The changed spec is ignored, and the job runs on with the previous one: {problem}"
         said[Type.RUNNING] = (before.is_true(Type.RUNNING), reason, message)
     else:
-        said |= {**_past(observed, history), Type.RUNNING: (False, reason, problem)}
-    return replace(
-        _counted(observed, end, now, suspended=suspended),
-        conditions=conditions(before.conditions, said, now=now),
-        started=None if suspended else before.started,
-        history=history,
-    )
+        said |= _past(observed, history)
+        said |= {Type.RUNNING: (False, reason, problem)} if end is None else _finished(observed, history, end)
+    if suspended:
+        said[Type.SUSPENDED] = (True, Reason.SUSPENDED, f"{_title(observed)} is suspended.")
+    return _status(observed, history, said, started=before.started, suspended=suspended)
 
 
-def failed_status(reason: str, problem: str, observed: Observed, history: History, *, now: datetime) -> JobStatus:
+def failed_status(reason: str, problem: str, observed: Observed, history: History) -> JobStatus:
     """Return the status of a job that has failed for good, without a launcher."""
-    before = observed.status
-    said = _said_before(observed)
-    said |= _past(observed, history)
-    said |= {Type.FAILED: (True, reason, problem), Type.RUNNING: (False, reason, problem)}
-    return replace(
-        _counted(observed, None, now),
-        conditions=conditions(before.conditions, said, now=now),
-        started=before.started or now,
-        completed=now,
-        history=history,
-    )
+    said = {**_unchanged(observed), **_past(observed, history), **_instead(Type.FAILED, reason, problem)}
+    status = _status(observed, history, said, started=observed.status.started or observed.now)
+    return replace(status, completed=observed.now)
 
 
 _RESTARTED = "The launcher had to start again: "
 _CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
 
 
-def _counted(observed: Observed, end: JobEnd | None, now: datetime, *, suspended: bool = False) -> JobStatus:
-    return JobStatus(
+def _status(
+    observed: Observed,
+    history: History,
+    said: Mapping[Type, Said],
+    *,
+    started: datetime | None,
+    suspended: bool = False,
+) -> JobStatus:
+    before, end = observed.status, observed.end
+    at = None if end is None else end.at or (None if observed.is_over else observed.now)
+    return replace(
+        before,
+        conditions=conditions(before.conditions, said, now=observed.now),
         launcher=launcher_counts(observed, suspended=suspended),
         workers=worker_counts(observed, suspended=suspended),
-        completed=end.at or (None if observed.is_over else now) if end is not None else None,
-        written=observed.status.written,
-        roster=observed.status.roster,
-        running=observed.status.running,
+        started=None if suspended else started,
+        completed=at,
+        history=history,
     )
 
 
 def _finished(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
     """Return the conditions of a finished job: those set at its end, updated by what is reported later."""
-    before = observed.status
-    if observed.is_over:
-        told: dict[Type, Said] = {
-            kind: said_before(one)
-            for kind, one in before.conditions.items()
-            if kind not in (Type.CREATED, Type.RESTARTING)
-        }
-        return told | _learnt_later(observed, history, end)
-    if end.succeeded:
-        return _succeeded(observed, history)
-    reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
-    return _failed(reason, causes.of_end(history, end))
-
-
-def _learnt_later(observed: Observed, history: History, end: JobEnd) -> dict[Type, Said]:
-    """Return the conditions changed by reports after the end: a worker's death, or the launcher's own end."""
+    if not observed.is_over:
+        reason = f"{end.reason or Reason.FAILED}{causes.reason_of(history)}"
+        return _ended(observed, history, end, reason)
+    others = (Type.CREATED, Type.RESTARTING)
+    said = {kind: said_before(one) for kind, one in observed.status.conditions.items() if kind not in others}
     launcher = observed.launcher_end
-    if launcher is None or observed.history is None or history == observed.history:
-        return {}
-    if end.succeeded:
-        return _succeeded(observed, history)
-    return _failed(end.reason, causes.of_end(history, launcher))
+    if launcher is not None and observed.history is not None and history != observed.history:
+        # A worker's death, or the launcher's own end, was reported after the job's end.
+        said |= _ended(observed, history, replace(launcher, succeeded=end.succeeded), end.reason)
+    return said
 
 
-def _succeeded(observed: Observed, history: History) -> dict[Type, Said]:
+def _ended(observed: Observed, history: History, end: JobEnd, reason: str) -> dict[Type, Said]:
+    if not end.succeeded:
+        return _instead(Type.FAILED, reason, causes.of_end(history, end))
     message = f"{_title(observed)} successfully completed."
     if deaths := causes.before_success(history):
         message += f" But right before, {deaths}. {_CHECK}"
-    return {Type.SUCCEEDED: (True, Reason.SUCCEEDED, message), Type.RUNNING: (False, Reason.SUCCEEDED, message)}
+    return _instead(Type.SUCCEEDED, Reason.SUCCEEDED, message)
 
 
-def _failed(reason: str, message: str) -> dict[Type, Said]:
-    return {Type.FAILED: (True, reason, message), Type.RUNNING: (False, reason, message)}
+def _instead(kind: Type, reason: str, message: str) -> dict[Type, Said]:
+    """Return a condition that holds, and for the same reason Running that does not."""
+    return {kind: (True, reason, message), Type.RUNNING: (False, reason, message)}
 
 
 def conditions(
@@ -231,7 +201,7 @@ def _title(observed: Observed) -> str:
     return f"{observed.owner.kind} {observed.owner.key}"
 
 
-def _said_before(observed: Observed) -> dict[Type, Said]:
+def _unchanged(observed: Observed) -> dict[Type, Said]:
     """Return all conditions unchanged; Created is added if it is missing."""
     created = (True, Reason.CREATED, f"{_title(observed)} is created.")
     return {Type.CREATED: created, **{kind: said_before(one) for kind, one in observed.status.conditions.items()}}
@@ -243,8 +213,8 @@ def said_before(one: Condition) -> Said:
 
 
 def _created(spec: JobSpec) -> Said:
-    told = [f"{spec.owner.kind} {spec.key} is created.", *(f"{notice}." for notice in spec.notices)]
-    return True, Reason.CREATED, " ".join(told)
+    sentences = [f"{spec.owner.kind} {spec.key} is created", *spec.notices]
+    return True, Reason.CREATED, " ".join(f"{one}." for one in sentences)
 
 
 def _past(observed: Observed, history: History) -> dict[Type, Said]:
@@ -278,14 +248,13 @@ def _restart_reason(history: History) -> Reason:
 
 
 def _why_restarting(observed: Observed, history: History) -> str:
-    last = history.last
-    cause = causes.of_attempt(last) if last is not None else ""
+    if history.last is not None and (cause := causes.of_attempt(history.last)):
+        return cause
     before = observed.status.conditions.get(Type.RESTARTING)
-    told = before.message if before is not None and before.status else ""
-    unknown = (
-        "the launcher's pod is gone" if observed.live(kinds.JOB) is not None else causes.STOPS[Stop.JOB_DELETED]
-    )
-    return cause or told or unknown
+    if before is not None and before.status and before.message:
+        return before.message
+    is_left = observed.live(kinds.JOB) is not None
+    return "the launcher's pod is gone" if is_left else causes.STOPS[Stop.JOB_DELETED]
 
 
 def launcher_suspended(observed: Observed) -> str:
@@ -323,14 +292,14 @@ def _not_running(spec: JobSpec, observed: Observed, workers: Readiness) -> Said:
     waiting = [pod for pod in observed.previous_launchers if not pod.is_over]
     current = [pod for pod in observed.launchers if not pod.is_over]
     if suspended := launcher_suspended(observed):
-        told = suspended
+        why = suspended
     elif waiting:
-        told = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
+        why = f"waiting for the previous launcher pod {waiting[0].name} to terminate"
     elif current:
-        told = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
+        why = f"launcher pod {trouble(current[-1], spec.launcher.template.main) or current[-1].name}"
     elif job.deleting:
-        told = "the launcher Job is being deleted"
+        why = "the launcher Job is being deleted"
     else:
-        why = why_not_created(observed.failed_creates, job.uid, observed.launchers)
-        told = f"the launcher's pod {why or 'does not exist yet'}"
-    return False, Reason.LAUNCHER_NOT_RUNNING, f"{told}; {workers}"
+        missing = why_not_created(observed.failed_creates, job.uid, observed.launchers)
+        why = f"the launcher's pod {missing or 'does not exist yet'}"
+    return False, Reason.LAUNCHER_NOT_RUNNING, f"{why}; {workers}"

@@ -34,14 +34,14 @@ class Step:
     """How the change that was under way has ended, if it has."""
 
 
-def scaler_change(spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime) -> Change | None:
+def scaler_change(spec: JobSpec, roster: Roster, observed: Observed) -> Change | None:
     """Return the change that the oldest ScaleIn or ScaleOut asks for; None if none asks for any."""
     scaler = next_scaler(observed)
     if scaler is None or refusal(spec, roster, scaler):
         return None
     change = Change(
         scaler.source,
-        now,
+        observed.now,
         name=scaler.name,
         uid=scaler.uid,
         seconds=scaler.seconds,
@@ -75,8 +75,8 @@ def unmatched(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
     """Return what is known of the names in a ScaleIn that mean no worker that could leave; empty if all do."""
     strange, there = unknown(spec, roster, scaler), leaving(roster, scaler)
     gone = [name for name in scaler.pods or () if name not in (*strange, *there)]
-    told = [f"no worker of the job is named {', '.join(strange)}"] if strange else []
-    return "; ".join([*told, *([f"already gone or leaving: {', '.join(gone)}"] if gone else [])])
+    parts = {"no worker of the job is named ": strange, "already gone or leaving: ": gone}
+    return "; ".join(f"{words}{', '.join(found)}" for words, found in parts.items() if found)
 
 
 def refusal(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
@@ -96,7 +96,7 @@ def refusal(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
     return f"of {there} workers {max(fewer, 0)} would be left, below minReplicas={least}"
 
 
-# How long workers may be in use for whose departure nobody has set a limit.
+# How long workers that leave may be in use, unless the request sets a limit.
 DEFAULT_LIMIT = timedelta(minutes=5)
 # A launcher lists its hosts every second, and may be about to start a command on one that it has just listed.
 IDLE_FOR = timedelta(seconds=2)
@@ -108,7 +108,7 @@ def limit_of(change: Change) -> datetime:
 
 
 def continued(
-    spec: JobSpec, bare: BarePods, roster: Roster, change: Change, observed: Observed, *, now: datetime
+    spec: JobSpec, bare: BarePods, roster: Roster, change: Change, observed: Observed
 ) -> tuple[Roster, Outcome | None]:
     """Return the roster with its change carried on, completed or undone, and the outcome in these two cases."""
     if withdrawn := _withdrawn(bare, roster, change, observed):
@@ -117,8 +117,8 @@ def continued(
         return _completed(bare, roster, change)
     if change.committed:
         return roster, None
-    is_over = limit_of(change) <= now
-    if change.leaving and (has_proof(change, observed) or (is_over and not _is_undone_late(change))):
+    is_over = limit_of(change) <= observed.now
+    if change.leaving and (not in_use(change, observed) or (is_over and not _is_undone_late(change))):
         return replace(roster, change=replace(change, committed=True)), None
     if not is_over:
         return roster, None
@@ -143,10 +143,10 @@ def is_complete(roster: Roster, change: Change, observed: Observed) -> bool:
 
 def wanted_replicas(bare: BarePods, roster: Roster, observed: Observed) -> int | None:
     """
-    Return the number of replicas that the job's spec should have; None if it stays as it is.
+    Return the number of replicas that the job's spec should have; None if it stays the same.
 
     A ScaleIn or ScaleOut that is complete changes the spec, so that autoscalers and people see one number. If
-    somebody has edited the number meanwhile, that edit counts, and is the next change.
+    the number was edited meanwhile, that edit counts, and is the next change.
     """
     change = roster.change
     if change is None or not change.is_by_scaler or bare.replicas != roster.replicas:
@@ -167,27 +167,21 @@ def questions(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Questi
     )
 
 
-def has_proof(change: Change, observed: Observed) -> bool:
-    """Whether no worker that leaves is in use."""
-    pods = observed.workers_by_name
-    return all(is_gone(pods.get(name)) or is_idle(pods[name], observed) for name in change.leaving)
-
-
 def in_use(change: Change, observed: Observed) -> list[str]:
     """Return what is known of the workers that leave and for which there is no proof, a sentence for each."""
-    pods, told = observed.workers_by_name, []
+    pods, found = observed.workers_by_name, []
     for name in change.leaving:
         pod = pods.get(name)
         if pod is None or is_gone(pod) or is_idle(pod, observed):
             continue
         answer = observed.answers.get(pod.uid)
         if answer is None or (answer.sessions is None and not answer.problem):
-            told.append(f"{name} has not answered whether it is in use")
+            found.append(f"{name} has not answered whether it is in use")
         elif answer.sessions is None:
-            told.append(f"{name} can't be asked whether it is in use: {answer.problem}")
+            found.append(f"{name} can't be asked whether it is in use: {answer.problem}")
         else:
-            told.append(f"{name} is in use by {answer.sessions} command{'s' if answer.sessions > 1 else ''}")
-    return told
+            found.append(f"{name} is in use by {answer.sessions} command{'s' if answer.sessions > 1 else ''}")
+    return found
 
 
 def scaler_of(change: Change, observed: Observed) -> Scaler | None:
@@ -243,7 +237,7 @@ def _growth(change: Change) -> int:
 def is_idle(pod: Pod, observed: Observed) -> bool:
     """Whether no command runs in a worker, as it has answered for some seconds."""
     if pod.phase == "Pending":
-        # None of its containers has been started, or they are just being started: nobody has used it.
+        # None of its containers has been started, or they are just being started: it was never used.
         return True
     answer = observed.answers.get(pod.uid)
     return answer is not None and answer.idle_since is not None and answer.at >= answer.idle_since + IDLE_FOR

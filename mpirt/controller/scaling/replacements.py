@@ -21,13 +21,7 @@ from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
-from mpirt.controller.observed.facts import (
-    Observed,
-    is_dead,
-    is_gone,
-    is_outdated,
-    is_usable,
-)
+from mpirt.controller.observed.facts import Observed, is_dead, is_gone, is_outdated, is_usable
 from mpirt.controller.observed.nodes import Signal
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle
@@ -45,14 +39,14 @@ _RETRYABLE = range(129, 255)
 
 
 def with_replacements(
-    spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *, now: datetime
+    spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed
 ) -> tuple[Roster, datetime | None]:
     """Return the roster with fresh names in place of dead workers, or when there will be some."""
     dead = tuple(_replaced(spec, bare, roster, observed))
     if not dead:
         return roster, None
-    due = _due(roster, now)
-    if due > now:
+    due = _due(roster, observed.now)
+    if due > observed.now:
         return roster, due
     fresh = roster.fresh(spec.key.name, len(dead))
     instead = dict(zip(dead, fresh, strict=True))
@@ -65,8 +59,8 @@ def with_replacements(
             names=(*names, *(instead[name] for name in roster.names if name in instead)),
             change=_with_joining(hired.change, tuple(instead.get(name, name) for name in joining)),
             drains=tuple(replace(one, after=instead.get(one.after, one.after)) for one in hired.drains),
-            replaced=roster.replaced + 1 if not _is_quiet(roster, now) else 1,
-            replaced_at=now,
+            replaced=roster.replaced + 1 if not _is_quiet(roster, observed.now) else 1,
+            replaced_at=observed.now,
         ),
         None,
     )
@@ -98,7 +92,7 @@ def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed)
     awaited = {one.after for one in roster.drains}
     for name in _members(roster):
         pod = pods.get(name)
-        # Nobody uses it yet, and perhaps it never becomes Ready: its template was changed.
+        # It is not in use yet, and perhaps never becomes Ready: its template was changed.
         is_useless = is_outdated(pod, spec) and (not runs or name in awaited)
         if is_useless or (is_dead(pod) and (not runs or _is_missed(name, spec, bare, roster, observed))):
             yield name
@@ -128,23 +122,25 @@ def _is_retryable(pod: Pod, main: str) -> bool:
 _GRACE = 30
 
 
-def with_drains(
-    spec: JobSpec, roster: Roster, observed: Observed, *, now: datetime
-) -> tuple[Roster, datetime | None]:
+def with_drains(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Roster, datetime | None]:
     """Return the roster with the drains begun and carried on, and when the time of one is over."""
     pods = observed.workers_by_name
-    roster = replace(roster, drains=tuple(_carried_on(roster, observed, now)))
+    roster = replace(roster, drains=tuple(_carried_on(roster, observed)))
     room = room_for_drains(roster, observed.status.running) if observed.nodes else 0
     for name in roster.staying:
         pod = pods.get(name)
         if pod is not None and not is_dead(pod) and (signal := _signal(spec, observed, pod)) is not None:
             is_enough = _left_without(pod, roster, pods) >= _least(spec, roster)
-            until, why = now + _time_left(spec, signal), f"node {pod.node} {signal.why}"
+            until, why = observed.now + _time_left(spec, signal), f"node {pod.node} {signal.why}"
             drain = Drain(name, signal.source, why, until)
             if (room := room - size_of_drain(drain, name)) < 0:
                 break
             roster = _begun(spec, roster, drain, waits=not is_enough)
-    ends = (one.until for one in roster.drains if one.until is not None and not one.committed and one.until > now)
+    ends = (
+        one.until
+        for one in roster.drains
+        if one.until is not None and not one.committed and one.until > observed.now
+    )
     return roster, earliest(*ends)
 
 
@@ -180,7 +176,7 @@ def _begun(spec: JobSpec, roster: Roster, drain: Drain, *, waits: bool) -> Roste
     """Return the roster in which this worker leaves, and a fresh one is wanted in its place."""
     [successor] = roster.fresh(spec.key.name, 1)
     names = (*(name for name in roster.names if name != drain.name), successor)
-    # Whoever waits for the one that leaves now waits for its successor.
+    # Drains that wait for the one that leaves wait for its successor.
     others = tuple(replace(one, after=successor) if one.after == drain.name else one for one in roster.drains)
     leaves = replace(drain, after=successor if waits else "")
     return replace(roster.hired((successor,)), names=names, drains=(*others, leaves))
@@ -192,16 +188,16 @@ def _time_left(spec: JobSpec, signal: Signal) -> timedelta:
     return timedelta(seconds=max(signal.notice - grace, signal.notice // 2))
 
 
-def _carried_on(roster: Roster, observed: Observed, now: datetime) -> Iterator[Drain]:
+def _carried_on(roster: Roster, observed: Observed) -> Iterator[Drain]:
     pods = observed.workers_by_name
     for drain in roster.drains:
         pod = pods.get(drain.name)
         if pod is None or is_gone(pod):
             continue
-        is_over = drain.until is not None and drain.until <= now
+        is_over = drain.until is not None and drain.until <= observed.now
         if drain.committed or is_over or (not drain.after and pod.held and is_idle(pod, observed)):
             yield replace(drain, after="", committed=True)
         elif drain.after and is_usable(pods.get(drain.after)):
-            yield replace(drain, after="", until=drain.until or now + DEFAULT_LIMIT)
+            yield replace(drain, after="", until=drain.until or observed.now + DEFAULT_LIMIT)
         else:
             yield drain

@@ -37,8 +37,6 @@ def with_scaling(
     outcome: Outcome | None,
     observed: Observed,
     workers: Readiness,
-    *,
-    now: datetime,
 ) -> JobStatus:
     """Return the status with the roster and with what it means; unchanged if there is no roster."""
     if roster is None:
@@ -55,7 +53,7 @@ def with_scaling(
         kind, reason = _end_of(grows=bool(outcome.change.joining), succeeded=outcome.succeeded)
         said[kind] = True, reason, f"{_cause(outcome.change)}: {outcome.message}"
     running = tuple(pod.name for pod in observed.workers if pod.phase == "Running" and pod.deleted is None)
-    made = conditions(before, said, now=now)
+    made = conditions(before, said, now=observed.now)
     return replace(status, conditions={**status.conditions, **made}, roster=roster, running=running)
 
 
@@ -85,7 +83,7 @@ def _end_of(*, grows: bool, succeeded: bool) -> tuple[Type, Reason]:
     return _ENDS[not succeeded], scale_reason(grows=grows, succeeded=succeeded)
 
 
-def drain_events(owner: Owner, before: Roster, after: Roster, *, now: datetime) -> list[Create]:
+def drain_events(owner: Owner, before: Roster, after: Roster, now: datetime) -> list[Create]:
     """Return the events about workers that begin to leave their nodes."""
     known = {one.name for one in before.drains}
     return [
@@ -119,7 +117,6 @@ def scaler_actions(
     step: Step,
     *,
     is_over: bool,
-    now: datetime,
 ) -> list[Action]:
     """Return the writes to the job's ScaleIns and ScaleOuts. `roster` is the one in the job's status."""
     actions: list[Action] = []
@@ -132,7 +129,7 @@ def scaler_actions(
             why = "it is deleted together with its job"
             actions.append(Patch(scaler.kind, scaler.name, (is_object(scaler.uid), add), why))
         elif (report := _report(spec, roster, observed, step, scaler, is_over=is_over)) is not None:
-            actions += _written(spec, scaler, report, now)
+            actions += _written(spec, scaler, report, observed.now)
     return actions
 
 

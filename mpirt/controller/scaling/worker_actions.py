@@ -27,13 +27,7 @@ from mpirt.controller.model.objectnames import TEMPLATE_ANNOTATION, worker_numbe
 from mpirt.controller.model.reading import number, table, write_time
 from mpirt.controller.model.roster import Roster, Source
 from mpirt.controller.model.spec import BarePods, CleanPods, JobSpec, Owner, Settings
-from mpirt.controller.observed.facts import (
-    Live,
-    Observed,
-    digest_of,
-    left_to_job,
-    names_taken,
-)
+from mpirt.controller.observed.facts import Live, Observed, digest_of, left_to_job, names_taken
 from mpirt.controller.observed.pods import Pod
 from mpirt.controller.scaling.changes import DEFAULT_LIMIT, is_idle
 
@@ -143,22 +137,22 @@ def superfluous(spec: JobSpec, observed: Observed) -> list[Pod]:
     return [pod for pod in pods if worker_number(pod.name) in beyond]
 
 
-def replicas_now(spec: JobSpec, observed: Observed, *, now: datetime) -> int:
-    """Return how many replicas the StatefulSet should have now."""
+def replicas_now(spec: JobSpec, observed: Observed) -> int:
+    """Return how many replicas the StatefulSet should have observed.now."""
     live, leaving = observed.live(kinds.STATEFUL_SET), superfluous(spec, observed)
-    if live is None or all(_may_go(pod, observed, now) for pod in leaving):
+    if live is None or all(_may_go(pod, observed) for pod in leaving):
         return spec.workers.replicas
     return number(table(live.body, "spec"), "replicas")
 
 
-def marks(spec: JobSpec, observed: Observed, *, now: datetime) -> list[Patch]:
+def marks(spec: JobSpec, observed: Observed) -> list[Patch]:
     """Return the patches by which superfluous workers stop being hosts, and wanted ones are hosts again."""
     leaving = {pod.uid for pod in superfluous(spec, observed)}
     made = []
     for pod in observed.workers:
         guard = is_object(pod.uid)
         if pod.uid in leaving and not pod.held:
-            values = (str(Source.REPLICAS), write_time(now))
+            values = (str(Source.REPLICAS), write_time(observed.now))
             added = [{"op": "add", "path": path, "value": of} for path, of in zip(_POINTERS, values, strict=True)]
             made.append(Patch(kinds.POD, pod.name, (guard, *added), "it is about to leave: no host any more"))
         elif pod.held == Source.REPLICAS and pod.name in spec.workers.names and pod.deleted is None:
@@ -223,9 +217,9 @@ def limit(spec: JobSpec, observed: Observed) -> datetime | None:
     return min(ends, default=None)
 
 
-def _may_go(pod: Pod, observed: Observed, now: datetime) -> bool:
+def _may_go(pod: Pod, observed: Observed) -> bool:
     end = _end(pod)
-    return pod.is_over or (bool(pod.held) and is_idle(pod, observed)) or (end is not None and end <= now)
+    return pod.is_over or (bool(pod.held) and is_idle(pod, observed)) or (end is not None and end <= observed.now)
 
 
 def _end(pod: Pod) -> datetime | None:

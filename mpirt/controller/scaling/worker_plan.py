@@ -41,8 +41,8 @@ from mpirt.controller.scaling.worker_actions import (
 )
 
 
-def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, now: datetime) -> Step:
-    """Return the next state of the job's roster. `runs`: whether the job should have workers now."""
+def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool) -> Step:
+    """Return the next state of the job's roster. `runs`: whether the job should have workers observed.now."""
     roster = bare.roster
     if roster is None:
         return Step(_first(spec, bare, observed))
@@ -50,14 +50,14 @@ def next_step(spec: JobSpec, bare: BarePods, observed: Observed, *, runs: bool, 
     if not runs:
         quiet = replace(undone(roster), drains=(), replaced=0, replaced_at=None)
         return Step(quiet, outcome=_stopped(roster.change))
-    roster, replace_again = with_replacements(spec, bare, roster, observed, now=now)
-    roster, drain_again = with_drains(spec, roster, observed, now=now)
+    roster, replace_again = with_replacements(spec, bare, roster, observed)
+    roster, drain_again = with_drains(spec, roster, observed)
     outcome = None
     if roster.change is None:
-        roster = _begun(spec, bare, roster, observed, now=now)
+        roster = _begun(spec, bare, roster, observed)
     else:
-        roster, outcome = continued(spec, bare, roster, roster.change, observed, now=now)
-    return Step(roster, earliest(replace_again, drain_again, _limit(roster.change, now)), outcome)
+        roster, outcome = continued(spec, bare, roster, roster.change, observed)
+    return Step(roster, earliest(replace_again, drain_again, _limit(roster.change, observed.now)), outcome)
 
 
 def _stopped(change: Change | None) -> Outcome | None:
@@ -79,19 +79,21 @@ def _first(spec: JobSpec, bare: BarePods, observed: Observed) -> Roster:
     return replace(roster.hired(fresh), names=(*there, *fresh))
 
 
-def _begun(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed, *, now: datetime) -> Roster:
+def _begun(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Roster:
     """Return the roster with the next change begun, if there is one."""
     if bare.replicas > len(roster.names):
         fresh = roster.fresh(spec.key.name, bare.replicas - len(roster.names))
         return replace(roster.hired(fresh), names=(*roster.names, *fresh), replicas=bare.replicas)
     if bare.replicas < len(roster.names):
         leaving = roster.names[bare.replicas :]
-        return replace(roster, replicas=bare.replicas, change=Change(Source.REPLICAS, now, leaving=leaving))
+        return replace(
+            roster, replicas=bare.replicas, change=Change(Source.REPLICAS, observed.now, leaving=leaving)
+        )
     if bare.replicas != roster.replicas:
         roster = replace(roster, replicas=bare.replicas)
     if observed.running_launcher is None:
         return roster
-    change = scaler_change(spec, roster, observed, now=now)
+    change = scaler_change(spec, roster, observed)
     if change is not None:
         return replace(roster.hired(change.joining), change=change)
     return with_new_template(spec, roster, observed)
@@ -122,19 +124,18 @@ def worker_plan(
     *,
     wants: bool,
     end: JobEnd | None,
-    now: datetime,
 ) -> WorkerPlan:
     """Return the plan for the workers. `wants`: whether the job keeps any; `end`: how it ended, if it has."""
     bare = spec.workers.bare
     if bare is None:
-        return _of_stateful_set(spec, observed, is_over=end is not None and observed.is_over, now=now)
+        return _of_stateful_set(spec, observed, is_over=end is not None and observed.is_over)
     runs = wants and end is None and not spec.run.suspended
-    step = next_step(spec, bare, observed, runs=runs, now=now)
+    step = next_step(spec, bare, observed, runs=runs)
     plan = WorkerPlan(step.roster, step.outcome, step.again)
     if bare.roster is None:
         return plan
-    reports = scaler_actions(spec, bare.roster, observed, step, is_over=end is not None, now=now)
-    plan = replace(plan, scalers=(*reports, *drain_events(spec.owner, bare.roster, step.roster, now=now)))
+    reports = scaler_actions(spec, bare.roster, observed, step, is_over=end is not None)
+    plan = replace(plan, scalers=(*reports, *drain_events(spec.owner, bare.roster, step.roster, observed.now)))
     if not wants:
         return replace(plan, pods=tuple(all_deletions(observed)))
     if not runs:
@@ -149,9 +150,9 @@ def worker_plan(
     )
 
 
-def _of_stateful_set(spec: JobSpec, observed: Observed, *, is_over: bool, now: datetime) -> WorkerPlan:
+def _of_stateful_set(spec: JobSpec, observed: Observed, *, is_over: bool) -> WorkerPlan:
     return WorkerPlan(
         again=limit(spec, observed),
-        pods=(*kept_workers(spec, observed, is_over=is_over), *marks(spec, observed, now=now)),
+        pods=(*kept_workers(spec, observed, is_over=is_over), *marks(spec, observed)),
         questions=leaving_questions(spec, observed),
     )
