@@ -200,7 +200,11 @@ class Reconciler:
             heard=self._leader.heard(),
         )
         plan = self._planners[key.kind].decide(body, seen.objects, self._rejections.of(key, now), around)
-        delays = [self._delay(key, action, now) for action in plan.actions]
+        # A patch that undoes edits too often has to wait.
+        delays = [
+            self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
+            for action in plan.actions
+        ]
         due = [action for action, delay in zip(plan.actions, delays, strict=True) if delay is None]
         done = self._execute(due, seen)
         asked_again = self._questions.ask(key, plan.questions)
@@ -220,10 +224,6 @@ class Reconciler:
             self._uids[key] = uid
         else:
             self._uids.pop(key, None)
-
-    def _delay(self, key: JobKey, action: Action, now: datetime) -> datetime | None:
-        """Return until when the action must wait because it undoes edits too often; None if it is due."""
-        return self._edits.not_before(key, action, now) if isinstance(action, Patch) else None
 
     def _execute(self, actions: Sequence[Action], seen: _Seen) -> _Executed:
         """
@@ -362,15 +362,12 @@ class Reconciler:
         self._metrics.acted(action, came)
         verb = type(action).__name__.lower()
         about = {"job": str(key), "action": verb, "kind": action.kind, "name": action.name}
-        match came:
-            case Done():
-                self._log.info(action.why, **about)
-            case Unavailable(message=message) | Refused(message=message):
-                self._log.warning(action.why, **about, outcome=type(came).__name__.lower(), error=message)
-            case Conflict(message=message) | Missing(message=message):
-                self._log.info(action.why, **about, outcome=type(came).__name__.lower(), error=message)
-            case Exists():
-                self._log.info(action.why, **about, outcome="exists")
+        if not isinstance(came, Done):
+            about["outcome"] = type(came).__name__.lower()
+        if not isinstance(came, Done | Exists):
+            about["error"] = came.message
+        write = self._log.warning if isinstance(came, Unavailable | Refused) else self._log.info
+        write(action.why, **about)
 
 
 def resync(key: JobKey) -> timedelta:
