@@ -40,6 +40,9 @@ _LAST_LINES = "FallbackToLogsOnError"
 # Kubernetes' default.
 _MESSAGE_PATH = "/dev/termination-log"
 
+# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
+_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
     """Return the job's launcher Job; with `held` it creates no pod yet."""
@@ -153,10 +156,6 @@ def environment(spec: JobSpec) -> dict[str, str]:
 def _message_path(spec: JobSpec) -> str:
     given = pods.main_container(spec.launcher.template).get("terminationMessagePath")
     return str(given or _MESSAGE_PATH)
-
-
-# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
-_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
 
 def _mpi(spec: JobSpec) -> Mapping[str, str]:
