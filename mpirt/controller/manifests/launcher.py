@@ -169,7 +169,7 @@ def _mpi(spec: JobSpec) -> Mapping[str, str]:
             }
         case Implementation.INTEL:
             return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
-        case Implementation.MPICH:
+        case _:
             return launchenv.mpich(agent, hostfile=hostfile)
 
 

@@ -40,7 +40,7 @@ class TestWhatIsRead:
         assert spec.run == RunPolicy(CleanPods.NONE, ttl=None, deadline=None, retries=6, suspended=False)
         assert spec.scheduling is None
 
-    def test_a_job_that_says_everything(self) -> None:
+    def test_a_job_with_every_field(self) -> None:
         spec = parsed(
             slotsPerWorker=4,
             mpiImplementation="MPICH",
@@ -142,8 +142,8 @@ class TestWhoActs:
     @pytest.mark.parametrize(
         ("policy", "is_ours"),
         [
-            pytest.param({}, True, id="nobody is named"),
-            pytest.param({"managedBy": ""}, True, id="nobody, in words"),
+            pytest.param({}, True, id="no manager"),
+            pytest.param({"managedBy": ""}, True, id="an empty manager"),
             pytest.param({"managedBy": "kubeflow.org/mpi-operator"}, True, id="who it was written for"),
             pytest.param({"managedBy": "kubeflow.org/training-operator"}, True, id="who v1 was written for"),
             pytest.param({"managedBy": "mpirt.dev/controller"}, True, id="ours"),

@@ -51,7 +51,7 @@ def test_the_users_own_toleration_of_a_taint_wins(own: dict[str, Any]) -> None:
     assert with_tolerations({"tolerations": [own]}) == [own, ours(NOT_READY)]
 
 
-def test_who_tolerates_everything_gets_nothing_added() -> None:
+def test_a_pod_that_tolerates_everything_gets_nothing_added() -> None:
     everything = {"operator": "Exists"}
 
     assert with_tolerations({"tolerations": [everything]}) == [everything]

@@ -33,7 +33,7 @@ def test_a_line_has_time_level_message_and_fields(form: str, line: str) -> None:
     assert stream.getvalue() == line + "\n"
 
 
-def test_levels_are_told_apart() -> None:
+def test_levels_differ() -> None:
     stream = io.StringIO()
     log = LineLog(stream, FORMS["logfmt"], lambda: NOON)
 

@@ -53,7 +53,7 @@ class TestTheNumberOfReplicas:
         assert world.outcome("in") == ("ScaleSucceeded", "removed elastic-worker-2")
         assert (world.wanted(), world.replicas) == (["0", "1", "3", "4", "5"], 5)
 
-    def test_below_the_least_nothing_changes_and_it_is_told(self) -> None:
+    def test_below_the_least_nothing_changes_and_it_is_reported(self) -> None:
         world = running_job(3, least=2)
 
         done = world.scale(1)
@@ -64,14 +64,14 @@ class TestTheNumberOfReplicas:
 
 
 class TestMarks:
-    def test_a_mark_that_somebody_else_has_set_is_left_alone(self) -> None:
+    def test_a_mark_of_another_writer_is_left_alone(self) -> None:
         world = running_job(3)
         world.pod("elastic-worker-1")["metadata"]["annotations"]["mpirt.dev/draining"] = "true"
 
         assert world.later(60) == []
         assert world.held() == {"elastic-worker-1": "true"}
 
-    def test_one_that_was_removed_by_hand_is_set_again(self) -> None:
+    def test_a_mark_that_was_removed_by_hand_is_set_again(self) -> None:
         world = running_job(3)
         world.scale_in(count=1)
         del world.pod("elastic-worker-2")["metadata"]["annotations"]["mpirt.dev/draining"]
