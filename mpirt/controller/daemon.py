@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Generic
 
 from mpirt.controller.cluster.discovery import Discovery, Fixed
 from mpirt.controller.cluster.informer import Informer, Source, Where
@@ -28,9 +29,8 @@ from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.decisions.decide import Planner
 from mpirt.controller.dialects.base import APPLY, Kind
 from mpirt.controller.dialects.scalers import RESOURCES as SCALERS
-from mpirt.controller.loop.queue import Queue
+from mpirt.controller.loop.queue import Key, Queue
 from mpirt.controller.loop.reconcile import Access, Leader, Reconciler, Result, Turn
-from mpirt.controller.loop.work_queue import WaitingQueue
 from mpirt.controller.model import kinds
 from mpirt.controller.model.objectnames import ANY_OPERATOR, OPERATOR, selector
 from mpirt.controller.model.reading import Body
@@ -100,6 +100,54 @@ _ENDS_WITHIN = 8.0
 _SOONEST = 0.2
 # Between two looks whether the objects that a job needs are listed.
 _UNTIL_LISTED = timedelta(seconds=1)
+
+
+Settle = Callable[[Queue[Key]], None]
+
+
+class WaitingQueue(Generic[Key]):
+    """A queue with a lock and a condition variable. Every method may be called from any thread."""
+
+    def __init__(self, queue: Queue[Key], clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._bell = threading.Condition()
+        self._closed = False
+
+    def add(self, keys: Iterable[Key]) -> None:
+        """Queue these keys, and wake waiting workers."""
+        with self._bell:
+            for key in keys:
+                self._queue.add(key)
+            self._bell.notify_all()
+
+    def take(self) -> Key | None:
+        """Wait for the next key and return it; None when the queue is closed."""
+        with self._bell:
+            while not self._closed:
+                key = self._queue.take(self._clock())
+                if key is not None:
+                    return key
+                date = self._queue.next_date()
+                self._bell.wait(None if date is None else max(0.0, date - self._clock()))
+            return None
+
+    def settle(self, how: Settle[Key]) -> None:
+        """Give a key back: `how` calls done(), changed() or failed() of the queue."""
+        with self._bell:
+            how(self._queue)
+            self._bell.notify_all()
+
+    def close(self) -> None:
+        """Close the queue: take() returns None in every thread."""
+        with self._bell:
+            self._closed = True
+            self._bell.notify_all()
+
+    def depth(self) -> int:
+        """Return how many keys are ready."""
+        with self._bell:
+            return self._queue.depth()
 
 
 class Feed:

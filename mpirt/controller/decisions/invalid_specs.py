@@ -17,7 +17,7 @@ from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.rivals import is_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
-    due,
+    is_overdue,
     is_suspended,
     judged,
     launcher_cleanup,
@@ -102,13 +102,13 @@ def _released(run: RunPolicy, observed: Observed, end: JobEnd | None) -> Iterato
 
 def _stopped_launcher(run: RunPolicy, observed: Observed) -> Iterator[Action]:
     """Yield what ends the launcher Job, of a job that is suspended or whose deadline is over."""
-    job, deadline = observed.live(kinds.JOB), due(run, observed)
+    job = observed.live(kinds.JOB)
     if job is None or observed.end is not None:
         return
     is_ending = number(table(job.body, "spec"), _DEADLINE) == _AT_ONCE
     if is_suspended(run, observed):
         yield removal(job, STOPS[Stop.SUSPENDED])
-    elif deadline is not None and deadline <= observed.now and not is_ending:
+    elif is_overdue(run, observed) and not is_ending:
         change = {"op": "add", "path": pointer("spec", _DEADLINE), "value": _AT_ONCE}
         yield Patch(kinds.JOB, job.name, (is_object(job.uid), change), "the job's deadline is over")
 

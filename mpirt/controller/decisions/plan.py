@@ -31,7 +31,7 @@ from mpirt.controller.decisions.lost_nodes import forced_deletions, overlooking
 from mpirt.controller.decisions.rivals import is_of_another, plan_of_another
 from mpirt.controller.decisions.run_policy import (
     awaited,
-    due,
+    is_overdue,
     is_suspended,
     judged,
     launcher_cleanup,
@@ -70,9 +70,8 @@ def make_plan(dialect: Dialect, spec: JobSpec, observed: Observed, settings: Set
     spec = with_retries_left(as_nodes_are_seen(spec, observed), observed)
     if (over := plan_at_limit(dialect, spec.run, observed, spec=spec)) is not None:
         return over
-    deadline = due(spec.run, observed)
-    is_overdue = deadline is not None and deadline <= observed.now
-    plan = _plan_of_run(dialect, shortened_run(spec) if is_overdue else spec, observed, settings)
+    lasting = shortened_run(spec) if is_overdue(spec.run, observed) else spec
+    plan = _plan_of_run(dialect, lasting, observed, settings)
     return replace(plan, again=earliest(plan.again, next_limit(spec.run, observed)))
 
 

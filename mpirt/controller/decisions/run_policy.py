@@ -116,6 +116,12 @@ def due(run: RunPolicy, observed: Observed) -> datetime | None:
     return started + timedelta(seconds=run.deadline)
 
 
+def is_overdue(run: RunPolicy, observed: Observed) -> bool:
+    """Whether activeDeadlineSeconds is over."""
+    deadline = due(run, observed)
+    return deadline is not None and deadline <= observed.now
+
+
 def patience_ends(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return until when the job may wait for its workers; None if it has a launcher, or may wait for ever."""
     status = observed.status
@@ -220,8 +226,8 @@ def plan_at_limit(
         return Plan((Delete(owner.kind, owner.key.name, owner.uid, why),))
     if kinds.JOB in observed.mine or observed.end is not None:
         return None
-    deadline, patience = due(run, observed), patience_ends(run, observed)
-    if deadline is not None and deadline <= observed.now:
+    patience = patience_ends(run, observed)
+    if is_overdue(run, observed):
         reason, said = Reason.DEADLINE, f"the job was active longer than activeDeadlineSeconds={run.deadline}"
     elif patience is not None and patience <= observed.now:
         reason = Reason.NO_PATIENCE
@@ -237,10 +243,8 @@ def plan_at_limit(
 
 def next_limit(run: RunPolicy, observed: Observed) -> datetime | None:
     """Return when the next of the job's limits is reached; a deadline that is over has had its effect."""
-    deadline = due(run, observed)
-    is_overdue = deadline is not None and deadline <= observed.now
-    expires = expiry(run, observed.end)
-    return earliest(expires, patience_ends(run, observed), None if is_overdue else deadline)
+    deadline = None if is_overdue(run, observed) else due(run, observed)
+    return earliest(expiry(run, observed.end), patience_ends(run, observed), deadline)
 
 
 def no_longer_given_up(spec: JobSpec, observed: Observed) -> list[Action]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpirt.controller.model.actions import Find
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body, time
@@ -108,22 +110,15 @@ class TestOneThatNobodyHasSeenGo:
 
         assert world.made["Job"] == 2
 
-    def test_and_whose_pod_is_left_and_has_not_succeeded_is_started_again(self) -> None:
+    @pytest.mark.parametrize(("phase", "code"), [("Failed", 1), ("Succeeded", 0)])
+    def test_and_whose_pod_is_left_is_started_again_unless_it_has_succeeded(self, phase: str, code: int) -> None:
         world = running()
-        left = pods.launcher(phase="Failed", containers=[pods.ended("mpi", 1, at=world.seconds)])
+        left = pods.launcher(phase=phase, containers=[pods.ended("mpi", code, at=world.seconds)])
         vanishes(world)
         world.objects["Pod", "train-launcher-1"] = left
 
-        assert "create Job" in writes(world.settle())
-
-    def test_and_whose_pod_is_left_and_has_succeeded_is_not(self) -> None:
-        world = running()
-        left = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
-        vanishes(world)
-        world.objects["Pod", "train-launcher-1"] = left
-
-        assert "create Job" not in writes(world.settle())
-        assert world.condition("Failed")[1] == "LauncherGone"
+        assert ("create Job" in writes(world.settle())) is (phase == "Failed")
+        assert phase == "Failed" or world.condition("Failed")[1] == "LauncherGone"
 
     def test_is_told_though_the_spec_is_invalid(self) -> None:
         world = running()

@@ -40,6 +40,17 @@ def suspend(world: World) -> list[str]:
     return writes(world.settle())
 
 
+def invalid_training() -> TrainingWorld:
+    """A TrainingJob that runs, and whose spec is invalid now."""
+    world = TrainingWorld()
+    world.settle()
+    world.ready()
+    world.settle()
+    world.launcher_starts()
+    world.change(slotsPerWorker="two")
+    return world
+
+
 class TestSuspension:
     def test_removes_launcher_and_workers_and_keeps_the_problem_in_the_status(self) -> None:
         world = running()
@@ -86,21 +97,15 @@ class TestSuspension:
 
         assert {"delete StatefulSet", "delete Job"} <= set(writes(world.settle()))
 
-    def test_that_is_not_valid_itself_suspends_nothing(self) -> None:
-        world = started()
-
-        world.change(runPolicy={"suspend": "yes"})
-
-        assert writes(world.settle()) == ["tell MPIJobFailedValidation", "status"]
-
     @pytest.mark.parametrize(
         "spec",
         [
+            pytest.param({"runPolicy": {"suspend": "yes"}}, id="suspend"),
             pytest.param({"runPolicy": "none"}, id="the policy"),
             pytest.param({"mpiReplicaSpecs": {}}, id="the launcher"),
         ],
     )
-    def test_is_not_read_from_what_is_no_policy(self, spec: Body) -> None:
+    def test_that_is_not_valid_suspends_nothing(self, spec: Body) -> None:
         world = started()
 
         world.change(**spec)
@@ -108,12 +113,7 @@ class TestSuspension:
         assert writes(world.settle()) == ["tell MPIJobFailedValidation", "status"]
 
     def test_deletes_the_workers_of_a_training_job(self) -> None:
-        world = TrainingWorld()
-        world.settle()
-        world.ready()
-        world.settle()
-        world.launcher_starts()
-        world.change(slotsPerWorker="two")
+        world = invalid_training()
 
         world.job["metadata"]["annotations"] = {"job-supervisor.kube-ai.io/job-suspended": "true"}
 
@@ -167,12 +167,7 @@ class TestAFinishedJob:
         assert writes(done) == ["delete MPIJob"]
 
     def test_of_training_gives_back_its_workers_by_default(self) -> None:
-        world = TrainingWorld()
-        world.settle()
-        world.ready()
-        world.settle()
-        world.launcher_starts()
-        world.change(slotsPerWorker="two")
+        world = invalid_training()
 
         world.finish(succeeded=1)
 

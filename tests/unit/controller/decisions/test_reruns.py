@@ -155,18 +155,13 @@ class TestWhatIsInTheWay:
 
         assert world.condition("Running")[:2] == (False, "ErrResourceExists")
 
-    def test_a_finished_job_gives_back_its_workers(self) -> None:
-        world = self.rejected(runPolicy={"cleanPodPolicy": "Running"})
-
-        world.finish(succeeded=1)
-
-        assert world.state() == "Succeeded"
-        assert "StatefulSet" not in world.kinds()
-
-    def test_a_finished_job_gives_back_its_workers_though_its_config_map_is_refused(self) -> None:
-        world = started(runPolicy={"cleanPodPolicy": "Running"})
-        del world.objects["ConfigMap", "train-config"]
-        world.refuse["ConfigMap"] = Rejection("ConfigMap", "", "denied", final=False)
+    @pytest.mark.parametrize("is_at_its_end", [False, True], ids=["before its end", "at its end"])
+    def test_a_finished_job_gives_back_its_workers(self, *, is_at_its_end: bool) -> None:
+        policy = {"cleanPodPolicy": "Running"}
+        world = started(runPolicy=policy) if is_at_its_end else self.rejected(runPolicy=policy)
+        if is_at_its_end:
+            del world.objects["ConfigMap", "train-config"]
+            world.refuse["ConfigMap"] = Rejection("ConfigMap", "", "denied", final=False)
 
         world.finish(succeeded=1)
 

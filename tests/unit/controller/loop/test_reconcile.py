@@ -77,21 +77,21 @@ class TestTheEndIsTold:
         assert ground.status()["Succeeded"][0] == "True"
         assert writes(ground.asked) == ["tell MPIJobSucceeded", "status"]
 
-    def test_though_no_more_events_are_taken(self) -> None:
+    @pytest.mark.parametrize(
+        ("no", "is_written"),
+        [
+            pytest.param(Refused("exceeded quota: count/events", final=False), True, id="events are refused"),
+            pytest.param(Unavailable("no answer within 5 s"), False, id="the server does not answer"),
+        ],
+    )
+    def test_unless_the_server_does_not_answer(self, no: Outcome, *, is_written: bool) -> None:
         ground = ended()
-        ground.answers["Create Event"] = Refused("exceeded quota: count/events", final=False)
+        ground.answers["Create Event"] = no
 
         assert ground.look(40).result is Result.FAILED
 
-        assert ground.status()["Succeeded"][0] == "True"
-
-    def test_later_if_the_server_does_not_answer(self) -> None:
-        ground = ended()
-        ground.answers["Create Event"] = Unavailable("no answer within 5 s")
-
-        assert ground.look(40).result is Result.FAILED
-
-        assert writes(ground.asked) == ["tell MPIJobSucceeded"]
+        assert writes(ground.asked) == ["tell MPIJobSucceeded", *(["status"] if is_written else [])]
+        assert not is_written or ground.status()["Succeeded"][0] == "True"
 
     @pytest.mark.parametrize(
         "no",

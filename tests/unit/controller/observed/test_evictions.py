@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.unit.controller import pods
 from tests.unit.controller.jobs import Body
 from tests.unit.controller.started import RUNS, started
@@ -27,21 +29,15 @@ def eviction(pod: str, *, uid: str = "") -> Body:
     }
 
 
-def test_a_worker_that_obeyed_its_node_was_evicted() -> None:
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["it is there", "another pod has its name"])
+def test_a_worker_that_obeyed_its_node_was_evicted(*, is_replaced: bool) -> None:
     world = started()
     world.put(eviction("train-worker-1"))
-    world.workers_are(pods.worker(0), pods.worker(1, **OBEYED))
-
-    world.later(5)
-
-    assert world.condition("Running")[2] == f"{RUNS}train-worker-1 was evicted: {WHY.rstrip('. ')}"
-
-
-def test_so_was_one_that_another_pod_replaced_before_anybody_looked() -> None:
-    world = started()
-    world.put(eviction("train-worker-1"))
-    world.worker_went(pods.worker(1, deleted=30, **OBEYED))
-    world.workers_are(pods.worker(0), pods.worker(1, created=30) | {"metadata": another("train-worker-1")})
+    if is_replaced:
+        world.worker_went(pods.worker(1, deleted=30, **OBEYED))
+        world.workers_are(pods.worker(0), pods.worker(1, created=30) | {"metadata": another("train-worker-1")})
+    else:
+        world.workers_are(pods.worker(0), pods.worker(1, **OBEYED))
 
     world.later(5)
 

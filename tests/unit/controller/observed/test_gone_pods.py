@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -31,15 +32,16 @@ class TestPodsThatWent:
 
         assert gone(store) == [("first", "Failed")]
 
-    def test_one_that_a_list_no_longer_has(self, store: Store) -> None:
+    @pytest.mark.parametrize(
+        "goes",
+        [
+            pytest.param(lambda store: store.replace("Pod", [], "9"), id="a list no longer has it"),
+            pytest.param(lambda store: store.forget("Pod", "ml", "train-worker-1", "first"), id="we deleted it"),
+        ],
+    )
+    def test_one_that_no_watch_reports(self, store: Store, goes: Callable[[Store], object]) -> None:
         store.put("Pod", pod())
-        store.replace("Pod", [], "9")
-
-        assert gone(store) == [("first", "Running")]
-
-    def test_one_that_we_have_deleted(self, store: Store) -> None:
-        store.put("Pod", pod())
-        store.forget("Pod", "ml", "train-worker-1", "first")
+        goes(store)
 
         assert gone(store) == [("first", "Running")]
 
