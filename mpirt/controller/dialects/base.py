@@ -25,6 +25,8 @@ US = f"{names.PREFIX}/controller"
 APPLY = "apply the CRD, for example with: kubectl apply -k crds/"
 """The remedy for each kind whose CRD is one of ours."""
 
+_JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -85,9 +87,6 @@ class Dialect(Kind, ABC):
     @abstractmethod
     def write_status(self, status: JobStatus, key: JobKey) -> dict[str, object]:
         """Return the status in the form of the job object."""
-
-
-_JOB_NAME = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 
 def check_job_name(name: str) -> None:

@@ -27,6 +27,8 @@ _OUR_FOLDERS = (names.MPI_FOLDER, names.RUNTIME_PATH)
 _TEXTS = ("dnsPolicy", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName")
 _FLAGS = ("automountServiceAccountToken", "hostNetwork")
 
+_POLICY = "schedulingPolicy"
+
 
 def read_template(replica: Fields, main: str) -> Template:
     """
@@ -114,9 +116,6 @@ def _check_unique(rows: Iterable[Fields], ours: frozenset[str]) -> None:
         if name in taken:
             raise SpecError(row.at("name"), f"{shown(name)} is used twice in this pod; choose another name")
         taken.add(name)
-
-
-_POLICY = "schedulingPolicy"
 
 
 def read_scheduling(body: Body, run: Fields) -> Scheduling | None:

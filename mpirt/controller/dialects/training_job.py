@@ -63,6 +63,11 @@ LEAVE_CORDONED_ANNOTATION = f"{names.PREFIX}/leave-cordoned-nodes"
 _REPLICAS = "/spec/etReplicaSpecs/worker/replicas"
 _DEFAULT_RESTARTS = 6
 
+_VERSIONS = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
+# The conditions that are phases whatever else holds, the most final one first.
+_PHASES = (Type.FAILED, Type.SUCCEEDED, Type.SUSPENDED)
+_RUNNING = "currentWorkers"
+
 
 class _AttachMode(StrEnum):
     """The values of launcherAttachMode; both mean the same here."""
@@ -119,7 +124,6 @@ class TrainingJob(Dialect):
         return write_status(status, key)
 
 
-_VERSIONS = (Resource(API_VERSION, TRAINING_JOB, "trainingjobs"),)
 TRAINING = TrainingJob(_VERSIONS, f"the annotation {MANAGER_ANNOTATION} to {US}", ("", US))
 
 
@@ -170,11 +174,6 @@ def _patience(body: Body) -> int | None:
     seconds = text(table(body, "metadata", "annotations"), PATIENCE_ANNOTATION)
     found = parse_count(f"metadata.annotations[{PATIENCE_ANNOTATION}]", seconds) if seconds else 0
     return found or None
-
-
-# The conditions that are phases whatever else holds, the most final one first.
-_PHASES = (Type.FAILED, Type.SUCCEEDED, Type.SUSPENDED)
-_RUNNING = "currentWorkers"
 
 
 def read_status(body: Body) -> JobStatus:

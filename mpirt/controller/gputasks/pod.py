@@ -29,6 +29,24 @@ from mpirt.controller.observed.facts import Live
 from mpirt.controller.observed.observe import Cached, DepartedPods, read_live
 from mpirt.controller.observed.pods import Pod, evictions, read_pod
 
+# The reason of a pod that has run for its template's activeDeadlineSeconds.
+_DEADLINE = "DeadlineExceeded"
+# By the reason of the condition DisruptionTarget, which Kubernetes sets before it disrupts a pod.
+_BY_DISRUPTION = {
+    "PreemptionByScheduler": Reason.PREEMPTED,
+    "EvictionByEvictionAPI": Reason.EVICTED,
+    "TerminationByKubelet": Reason.EVICTED,
+    "DeletionByTaintManager": Reason.NODE_LOST,
+    "DeletionByPodGC": Reason.NODE_LOST,
+}
+# Those that end a pod's containers before, or without, a deletion.
+_WITHOUT_DELETION = frozenset({"TerminationByKubelet", "DeletionByPodGC"})
+_BY_END = {
+    How.EVICTED: Reason.EVICTED,
+    How.FAILED: Reason.POD_FAILED,
+    How.NODE_LOST: Reason.NODE_LOST,
+}
+
 
 def creation(task: TaskSpec, settings: Settings) -> Create:
     """Return the creation of the task's pod."""
@@ -137,27 +155,6 @@ def _has_name(body: Body, owner: Owner) -> bool:
 
 def _is_of(body: Body, owner: Owner) -> bool:
     return read_live(kinds.POD, body).owner == owner.uid
-
-
-# The reason of a pod that has run for its template's activeDeadlineSeconds.
-_DEADLINE = "DeadlineExceeded"
-
-# By the reason of the condition DisruptionTarget, which Kubernetes sets before it disrupts a pod.
-_BY_DISRUPTION = {
-    "PreemptionByScheduler": Reason.PREEMPTED,
-    "EvictionByEvictionAPI": Reason.EVICTED,
-    "TerminationByKubelet": Reason.EVICTED,
-    "DeletionByTaintManager": Reason.NODE_LOST,
-    "DeletionByPodGC": Reason.NODE_LOST,
-}
-# Those that end a pod's containers before, or without, a deletion.
-_WITHOUT_DELETION = frozenset({"TerminationByKubelet", "DeletionByPodGC"})
-
-_BY_END = {
-    How.EVICTED: Reason.EVICTED,
-    How.FAILED: Reason.POD_FAILED,
-    How.NODE_LOST: Reason.NODE_LOST,
-}
 
 
 def fate(pod: Pod) -> State | None:

@@ -36,6 +36,9 @@ CHECKPOINTABLE_ANNOTATION = f"{names.PREFIX}/checkpointable"
 # An event about the task is named after it, and its name is in a label of its pod.
 LONGEST_NAME = 63
 
+_QUANTITY = r"([0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?)?"
+KIND = Kind((Resource(API_VERSION, GPU_TASK, "gputasks"),))
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
@@ -82,8 +85,6 @@ class Rule:
     must: str
 
 
-_QUANTITY = r"([0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?)?"
-
 RULES = {
     "memory": Rule(_QUANTITY, 32, "must be a quantity such as 16Gi; units are k, M, G, T, Ki, Mi, Gi and Ti"),
     "cpu": Rule(_QUANTITY, 32, "must be a quantity such as 8, 0.5 or 500m"),
@@ -100,9 +101,6 @@ RULES = {
     ),
 }
 """The five fields, which the CRD names and limits in the same way."""
-
-
-KIND = Kind((Resource(API_VERSION, GPU_TASK, "gputasks"),))
 
 
 def parse(body: Body) -> TaskSpec:

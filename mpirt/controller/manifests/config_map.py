@@ -44,6 +44,9 @@ program={folder}/bin/{program}
 """
 _RUN = 'exec "$program" "$@"\n'
 
+_MPI_FILES = (HOSTFILE, KUBEXEC, DISCOVER_HOSTS)
+_OPEN_MPI_HOSTFILE = {kinds.MPI_JOB: HOSTFILE, kinds.TRAINING_JOB: DEEPSPEED_HOSTFILE}
+
 
 def config_map(spec: JobSpec, keepers: Mapping[str, str]) -> dict[str, Any]:
     """Return the job's ConfigMap; `keepers` are the keeper's files, in base64."""
@@ -124,9 +127,6 @@ def _script(program: str, otherwise: str, purpose: str) -> str:
     return _SCRIPT.format(purpose=purpose, folder=names.RUNTIME_PATH, program=program, otherwise=otherwise)
 
 
-_MPI_FILES = (HOSTFILE, KUBEXEC, DISCOVER_HOSTS)
-
-
 @dataclass(frozen=True, slots=True)
 class _Folder:
     """One folder."""
@@ -152,7 +152,6 @@ _TRAINING_JOB = (
     _Folder("/job", _JOB_VOLUME, {DEEPSPEED_HOSTFILE: HOSTFILE}),
 )
 _FOLDERS = {kinds.MPI_JOB: _MPI_JOB, kinds.TRAINING_JOB: _TRAINING_JOB}
-_OPEN_MPI_HOSTFILE = {kinds.MPI_JOB: HOSTFILE, kinds.TRAINING_JOB: DEEPSPEED_HOSTFILE}
 
 
 def hostfile_path(spec: JobSpec) -> str:

@@ -40,6 +40,9 @@ _LAST_LINES = "FallbackToLogsOnError"
 # Kubernetes' default.
 _MESSAGE_PATH = "/dev/termination-log"
 
+# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
+_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+
 
 def launcher_job(spec: JobSpec, settings: Settings, *, held: bool = False) -> dict[str, Any]:
     """Return the job's launcher Job; with `held` it creates no pod yet."""
@@ -155,10 +158,6 @@ def _message_path(spec: JobSpec) -> str:
     return str(given or _MESSAGE_PATH)
 
 
-# The container runtime must not give the node's GPUs to a launcher that runs no ranks.
-_NO_GPU = {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
-
-
 def _mpi(spec: JobSpec) -> Mapping[str, str]:
     agent, hostfile = names.KUBEXEC_PATH, config.hostfile_path(spec)
     match spec.implementation:
@@ -170,7 +169,7 @@ def _mpi(spec: JobSpec) -> Mapping[str, str]:
             }
         case Implementation.INTEL:
             return launchenv.intel(agent, hostfile=hostfile, slots=spec.slots)
-        case Implementation.MPICH:
+        case _:
             return launchenv.mpich(agent, hostfile=hostfile)
 
 

@@ -16,6 +16,12 @@ from mpirt.controller.model.objectnames import object_name
 from mpirt.controller.model.reading import rows, text
 from mpirt.controller.model.spec import JobSpec, Settings, Template
 
+# Longer than most nodes take to restart their kubelet or their network, but short for a job that waits.
+TOLERATED_SECONDS = 60
+# The taints of a node that reports that it can't run pods, or that is unreachable.
+_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_EFFECT = "NoExecute"
+
 
 def pod_template(
     template: Template, *, labels: Mapping[str, str], annotations: Mapping[str, str], spec: Mapping[str, Any]
@@ -96,14 +102,6 @@ def membership(
         return {}, {}, {}
     name = object_name(kinds.POD_GROUP, spec.key.name)
     return gang.labels(name), gang.annotations(name), {"schedulerName": gang.name}
-
-
-# Longer than most nodes take to restart their kubelet or their network, but short for a job that waits.
-TOLERATED_SECONDS = 60
-
-# The taints of a node that reports that it can't run pods, or that is unreachable.
-_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_EFFECT = "NoExecute"
 
 
 def with_tolerations(pod: Mapping[str, Any]) -> list[Any]:

@@ -16,6 +16,9 @@ from mpirt.controller.model.actions import Operation
 from mpirt.controller.model.objectnames import job_labels, job_selector, object_name, pod_labels
 from mpirt.controller.model.spec import JobSpec, Owner
 
+# A share, or maxUnavailable, would be of the number of replicas; while a worker has a successor, there are more.
+_MORE_THAN_ANY = 1_000_000
+
 
 def head(
     spec: JobSpec, kind: str, *, annotations: Mapping[str, str] | None = None, api_version: str = ""
@@ -112,10 +115,6 @@ def role_binding(spec: JobSpec) -> dict[str, Any]:
         "name": object_name(kinds.ROLE, spec.key.name),
     }
     return {**head(spec, kinds.ROLE_BINDING), "subjects": [subject], "roleRef": reference}
-
-
-# A share, or maxUnavailable, would be of the number of replicas; while a worker has a successor, there are more.
-_MORE_THAN_ANY = 1_000_000
 
 
 def disruption_budget(spec: JobSpec) -> dict[str, Any]:

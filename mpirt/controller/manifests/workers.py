@@ -37,6 +37,9 @@ OVER = "over"
 # Kubernetes' event about a worker that can't be recreated shows this name.
 NO_PRIORITY_CLASS = "mpirt-job-is-over"
 
+# The gate by which Kueue holds pods until it has chosen a node for each. Kueue adds it to the templates.
+_KUEUE_GATE = "kueue.x-k8s.io/topology"
+
 
 def stateful_set(
     spec: JobSpec,
@@ -177,10 +180,6 @@ def _added_by(change: Change) -> dict[str, str]:
 
 def _held(change: Change) -> dict[str, str]:
     return {names.DRAINING_ANNOTATION: str(change.source)}
-
-
-# The gate by which Kueue holds pods until it has chosen a node for each. Kueue adds it to the templates.
-_KUEUE_GATE = "kueue.x-k8s.io/topology"
 
 
 def worker_indices(spec: JobSpec) -> dict[str, str]:

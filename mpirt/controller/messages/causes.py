@@ -29,6 +29,20 @@ LAUNCHER_POD = "launcher pod "
 # The exit codes by which shells, mpirun and container runtimes report that a signal has ended a process.
 _SIGNALS = {129: "SIGHUP", 130: "SIGINT", 134: "SIGABRT", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
 
+# The reason of a Job without attempts left. Ends for other reasons have nothing to do with how its last pod ended.
+_NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
+# How the last pod ends if the Job ends for another reason: the Job itself deletes it.
+_BY_THE_JOB = frozenset({How.DELETED, How.GONE})
+# How long mpirun may take to notice that a worker is gone.
+_RIGHT_BEFORE = timedelta(seconds=10)
+STOPS: Mapping[Stop, str] = {
+    Stop.LAUNCHER_CHANGED: "the launcher's template was changed",
+    Stop.WORKERS_CHANGED: "the workers' template was changed",
+    Stop.JOB_DELETED: "the launcher Job was deleted",
+    Stop.SUSPENDED: "the job was suspended",
+    Stop.WORKER_LOST: "a worker was lost while the launcher ran",
+}
+
 
 def trouble(pod: Pod, main: str = "") -> str:
     """Return why the pod can't be used; empty if it can. Of similar troubles, that of `main` comes first."""
@@ -130,22 +144,6 @@ def _why_not_ready(one: Container) -> str:
     if one.ended is not None:
         return f" {_ended(one.ended.code, one.ended.reason)}"
     return " runs but is not Ready: its readiness probe does not succeed" if one.running and not one.ready else ""
-
-
-# The reason of a Job without attempts left. Ends for other reasons have nothing to do with how its last pod ended.
-_NO_MORE_ATTEMPTS = "BackoffLimitExceeded"
-# How the last pod ends if the Job ends for another reason: the Job itself deletes it.
-_BY_THE_JOB = frozenset({How.DELETED, How.GONE})
-# How long mpirun may take to notice that a worker is gone.
-_RIGHT_BEFORE = timedelta(seconds=10)
-
-STOPS: Mapping[Stop, str] = {
-    Stop.LAUNCHER_CHANGED: "the launcher's template was changed",
-    Stop.WORKERS_CHANGED: "the workers' template was changed",
-    Stop.JOB_DELETED: "the launcher Job was deleted",
-    Stop.SUSPENDED: "the job was suspended",
-    Stop.WORKER_LOST: "a worker was lost while the launcher ran",
-}
 
 
 def while_running(attempt: Attempt) -> str:

@@ -24,6 +24,26 @@ from mpirt.controller.observed.facts import Observed
 # The limit of the API.
 _LONGEST_MESSAGE = 1024
 
+# Workers become Ready one after the other, and schedulers keep rewording their messages. If only counts and
+# messages have changed, they wait until this long after the last write, and are written together.
+BETWEEN_WRITES = timedelta(seconds=10)
+_WARNINGS = frozenset({
+    Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
+    Reason.LAUNCHER_FAILED, Reason.WORKER_LOST, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
+})  # fmt: skip
+# Their messages say why a launcher or a job ended. Later additions are rare and needed soon: written at once.
+_CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
+# Their conditions say enough.
+_SILENT = frozenset({Type.WORKERS_READY, Type.LAUNCHER_CREATED})
+# Reported even if the condition is false.
+_REPORTED_IF_FALSE = frozenset({
+    Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID, Reason.RUN_BY_ANOTHER,
+})  # fmt: skip
+StatusWriter = Callable[[JobStatus, JobKey], Manifest]
+"""Converts a status into the format of the job object."""
+# Two edits may be a person's trial and error; three come from a program.
+REPORTED_EDITS = 3
+
 
 def announcement(
     owner: Owner, identity: str, *, warning: bool, reason: str, message: str, now: datetime, why: str = ""
@@ -71,27 +91,6 @@ def transition(
         now=now,
         why=f"{new.type} is {new.status}: {reason}: {new.message}",
     )
-
-
-# Workers become Ready one after the other, and schedulers keep rewording their messages. If only counts and
-# messages have changed, they wait until this long after the last write, and are written together.
-BETWEEN_WRITES = timedelta(seconds=10)
-
-_WARNINGS = frozenset({
-    Reason.RESTARTING, Reason.INVALID, Reason.EXISTS, Reason.REFUSED, Reason.WORKER_FAILED,
-    Reason.LAUNCHER_FAILED, Reason.WORKER_LOST, Reason.NOT_HONOURED, Reason.RUN_BY_ANOTHER,
-})  # fmt: skip
-# Their messages say why a launcher or a job ended. Later additions are rare and needed soon: written at once.
-_CAUSES = frozenset({Type.RESTARTING, Type.FAILED})
-# Their conditions say enough.
-_SILENT = frozenset({Type.WORKERS_READY, Type.LAUNCHER_CREATED})
-# Reported even if the condition is false.
-_REPORTED_IF_FALSE = frozenset({
-    Reason.RESUMED, Reason.RUN_AGAIN, Reason.EXISTS, Reason.REFUSED, Reason.INVALID, Reason.RUN_BY_ANOTHER,
-})  # fmt: skip
-
-StatusWriter = Callable[[JobStatus, JobKey], Manifest]
-"""Converts a status into the format of the job object."""
 
 
 def status_actions(
@@ -204,10 +203,6 @@ def _pods_in(history: History | None) -> set[tuple[str, str]]:
     attempts = (history or History()).attempts
     dead = {(one.launcher, death.pod) for one in attempts for death in one.deaths}
     return dead | {(one.launcher, one.workers) for one in attempts if one.workers}
-
-
-# Two edits may be a person's trial and error; three come from a program.
-REPORTED_EDITS = 3
 
 
 def edit_undone(owner: Owner, patch: Patch, found: Body, *, now: datetime) -> Create:

@@ -29,6 +29,11 @@ from mpirt.controller.observed.pods import Pod, why_not_created
 # Keeps the whole status far below etcd's limit, however long the message of an admission webhook is.
 LONGEST_MESSAGE = 4096
 
+Said = tuple[bool, str, str]
+"""Status, reason and message of a condition."""
+_RESTARTED = "The launcher had to start again: "
+_CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
+
 
 class State(Enum):
     """The state of a job."""
@@ -54,10 +59,6 @@ class Progress:
 
     workers: Readiness
     obstacle: Obstacle | None
-
-
-Said = tuple[bool, str, str]
-"""Status, reason and message of a condition."""
 
 
 def state_of(spec: JobSpec, observed: Observed) -> State:
@@ -127,10 +128,6 @@ def failed_status(reason: str, problem: str, observed: Observed, history: Histor
     said = {**_unchanged(observed), **_past(observed, history), **_instead(Type.FAILED, reason, problem)}
     status = _status(observed, history, said, started=observed.status.started or observed.now)
     return replace(status, completed=observed.now)
-
-
-_RESTARTED = "The launcher had to start again: "
-_CHECK = "A shell pipe, or mpirun of Open MPI 5, may have dropped a code other than 0: check the job's results."
 
 
 def _status(

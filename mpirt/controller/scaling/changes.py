@@ -23,6 +23,11 @@ from mpirt.controller.model.spec import BarePods, JobSpec, Scaler
 from mpirt.controller.observed.facts import Observed, all_gone, all_usable, is_gone, is_usable
 from mpirt.controller.observed.pods import Pod
 
+# How long workers that leave may be in use, unless the request sets a limit.
+DEFAULT_LIMIT = timedelta(minutes=5)
+# A launcher lists its hosts every second, and may be about to start a command on one that it has just listed.
+IDLE_FOR = timedelta(seconds=2)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -94,12 +99,6 @@ def refusal(spec: JobSpec, roster: Roster, scaler: Scaler) -> str:
     if fewer >= least:
         return ""
     return f"of {there} workers {max(fewer, 0)} would be left, below minReplicas={least}"
-
-
-# How long workers that leave may be in use, unless the request sets a limit.
-DEFAULT_LIMIT = timedelta(minutes=5)
-# A launcher lists its hosts every second, and may be about to start a command on one that it has just listed.
-IDLE_FOR = timedelta(seconds=2)
 
 
 def limit_of(change: Change) -> datetime:

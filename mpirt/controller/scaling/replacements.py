@@ -37,6 +37,9 @@ _QUIET = timedelta(minutes=10)
 # The codes of containers that were killed by a signal: retryable by the convention of Kubeflow's operators.
 _RETRYABLE = range(129, 255)
 
+# Kubernetes' own default.
+_GRACE = 30
+
 
 def with_replacements(
     spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed
@@ -116,10 +119,6 @@ def _allows(restart: Restart, pod: Pod | None, main: str) -> bool:
 def _is_retryable(pod: Pod, main: str) -> bool:
     ended = [one.ended for one in pod.main_first(main) if one.ended is not None and not one.init]
     return bool(ended) and (ended[0].is_lost or ended[0].code in _RETRYABLE)
-
-
-# Kubernetes' own default.
-_GRACE = 30
 
 
 def with_drains(spec: JobSpec, roster: Roster, observed: Observed) -> tuple[Roster, datetime | None]:

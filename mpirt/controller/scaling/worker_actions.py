@@ -36,6 +36,11 @@ _OURS = frozenset(Source)
 KEPT_FAILURES = 3
 """How many pods are kept of workers that have failed and were replaced."""
 
+_POINTERS = tuple(
+    pointer("metadata", "annotations", name)
+    for name in (names.DRAINING_ANNOTATION, names.DRAINING_SINCE_ANNOTATION)
+)
+
 
 def all_deletions(observed: Observed) -> list[Action]:
     """Return the deletions of all workers, of a job that is suspended or over."""
@@ -118,12 +123,6 @@ def _removals(roster: Roster, observed: Observed) -> Iterator[Delete]:
 
 def _deletion(pod: Pod, why: str) -> Delete:
     return Delete(kinds.POD, pod.name, pod.uid, why)
-
-
-_POINTERS = tuple(
-    pointer("metadata", "annotations", name)
-    for name in (names.DRAINING_ANNOTATION, names.DRAINING_SINCE_ANNOTATION)
-)
 
 
 def superfluous(spec: JobSpec, observed: Observed) -> list[Pod]:

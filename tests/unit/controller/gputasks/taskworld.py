@@ -101,7 +101,7 @@ class TaskWorld(World):
         self.seconds += 60
 
     def ends(self, code: int, reason: str = "", *, message: str = "") -> None:
-        """Its container ends by itself, or as it is told to."""
+        """Its container ends by itself, or on request."""
         why = reason or ("Completed" if code == 0 else "Error")
         container = ended("gpu-task", code, why, message=message, at=self.seconds)
         status = self.pod["status"]
@@ -109,7 +109,7 @@ class TaskWorld(World):
         status["conditions"] = [row for row in status["conditions"] if row["type"] == "DisruptionTarget"]
 
     def is_to_go(self, disruption: str = "", *, grace: int = 30) -> None:
-        """Somebody deletes it: a person, or for this reason Kubernetes."""
+        """It is deleted: by a person, or for this reason by Kubernetes."""
         metadata = self.pod["metadata"]
         metadata |= {"deletionTimestamp": time(self.seconds + grace), "deletionGracePeriodSeconds": grace}
         if disruption:
@@ -125,7 +125,7 @@ class TaskWorld(World):
         self.seconds += 31
         self.departed.clear()
 
-    # -- what is said ---------------------------------------------------------------------------------------------
+    # -- its status ---------------------------------------------------------------------------------------------
 
     @property
     def status(self) -> Body:

@@ -1,4 +1,4 @@
-"""Who changed an object, and what is said of it."""
+"""The clients that changed an object, and the messages about that."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_managers_are_those_that_have_set_what_is_changed_back(path: str, fi
     assert field_managers(found, patched(path)) == ["kueue"]
 
 
-def test_of_a_field_that_was_removed_the_manager_is_whoever_wrote_last() -> None:
+def test_of_a_field_that_was_removed_the_manager_is_the_last_writer() -> None:
     found = managed(
         row("kueue", LABELS, time="2026-01-01T12:00:01Z"),
         row("helm", LABELS),
@@ -77,7 +77,7 @@ def test_the_event_names_object_fields_and_managers() -> None:
     )
 
 
-def test_the_event_says_so_where_nobody_has_left_a_name() -> None:
+def test_the_event_names_a_client_without_a_field_manager() -> None:
     patch = patched("/metadata/annotations/mpirt.dev~1generation")
 
     message = edit_undone(MPI_JOB.owner(mpi_job()), patch, {}, now=NOON).manifest["message"]
@@ -94,7 +94,7 @@ def suspended_as_observed(world: World) -> str:
     return launcher_suspended(observe(world.job, cached, (), around, owner=owner, status=JobStatus()))
 
 
-def test_a_launcher_job_that_somebody_has_suspended_is_named() -> None:
+def test_a_launcher_job_that_another_client_has_suspended_is_named() -> None:
     world = started()
     assert suspended_as_observed(world) == ""
 

@@ -1,4 +1,4 @@
-"""Workers that can't be created: a pod of somebody else has the name, or the API server refuses their pods."""
+"""Workers that can't be created: a pod of another owner has the name, or the API server refuses their pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUOTA = "exceeded quota: gpus, requested: pods=1, used: pods=4, limited: pods=4"
 
 
 def stranger(world: TrainingWorld, number: int, owner: str = "", **metadata: Any) -> Body:
-    """A pod that has the name of a worker, and belongs to a GPUTask of that name, or to nobody."""
+    """A pod that has the name of a worker, and belongs to a GPUTask of that name, or has no owner."""
     name = f"elastic-worker-{number}"
     reference = {"kind": owner, "name": name, "uid": f"uid-of-{owner}", "controller": True}
     owners = {"ownerReferences": [reference]} if owner else {}

@@ -82,7 +82,7 @@ def test_6_without_proof_no_worker_is_deleted(answer: Answer | None) -> None:
     assert world.outcome("in")[0] == "ScaleFailed"
 
 
-def test_7_the_worker_itself_is_asked_whoever_has_started_a_command_in_it() -> None:
+def test_7_the_worker_itself_is_asked_about_commands_of_any_origin() -> None:
     world = running()
     world.scale_in(count=1)
 

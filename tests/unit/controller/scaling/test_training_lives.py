@@ -271,7 +271,7 @@ class TestANewTemplate:
 
 
 class TestACrdOfAnotherOperator:
-    def test_a_job_whose_roster_the_crd_drops_is_told_and_gets_no_pods(self) -> None:
+    def test_a_job_whose_roster_the_crd_drops_is_reported_and_gets_no_pods(self) -> None:
         world = TrainingWorld()
         for action in world.plan().actions:
             world.carry_out(action)
