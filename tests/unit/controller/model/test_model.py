@@ -1,11 +1,13 @@
-"""What an API server's answer to an action means."""
+"""The values of the controller: digests, nesting, quantities, and the outcomes of actions."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from mpirt import launchenv
 from mpirt.controller.model.actions import (
     Action,
     Conflict,
@@ -19,8 +21,151 @@ from mpirt.controller.model.actions import (
     Refused,
     Unavailable,
     WriteStatus,
+    earliest,
     outcome,
 )
+from mpirt.controller.model.kinds import OWNED, POD_GROUP, RESOURCES
+from mpirt.controller.model.quantities import greatest, is_quantity, total
+from mpirt.controller.model.reading import DEEPEST, digest, duration, parse_time, pruned, write_time
+from mpirt.controller.model.spec import Settings
+from mpirt.errors import SpecError
+from tests.unit.controller.jobs import NOON, at
+
+
+@pytest.mark.parametrize("domain", ["", ".cluster.local", "cluster.local."])
+def test_a_cluster_domain_stands_without_dots_around_it(domain: str) -> None:
+    with pytest.raises(SpecError, match="cluster domain"):
+        Settings(runtime_image="x", cluster_domain=domain)
+
+
+def test_a_creation_names_what_it_makes() -> None:
+    made = Create({"kind": "Role", "metadata": {"name": "r"}}, "because")
+
+    assert (made.kind, made.name) == ("Role", "r")
+
+
+def test_the_earliest_of_moments_that_may_never_come() -> None:
+    assert earliest(None, at(2), at(1), None) == at(1)
+    assert earliest(None, None) is None
+
+
+def test_a_digest_is_the_same_for_the_same_in_any_order() -> None:
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2026-05-04T12:00:00Z", NOON),
+        ("2026-05-04T12:00:00", NOON),
+        ("2026-05-04T14:00:00+02:00", NOON),
+        ("0001-01-01T00:00:00+14:00", datetime(1900, 1, 1, tzinfo=UTC)),
+        ("9999-12-31T23:59:59-14:00", datetime(9000, 1, 1, tzinfo=UTC)),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_times(written: str, read: datetime | None) -> None:
+    assert parse_time(written) == read
+
+
+@pytest.mark.parametrize(
+    ("seconds", "years"),
+    [pytest.param(9_000_000_000_000, 100, id="long"), pytest.param(-(2**63), -100, id="negative")],
+)
+def test_a_duration_is_cut_to_what_can_be_added_to_any_time(seconds: int, years: int) -> None:
+    assert duration(seconds) == timedelta(days=365 * years)
+
+
+def test_times_are_written_in_whole_seconds() -> None:
+    assert write_time(datetime(2026, 5, 4, 12, 0, 0, 999999, tzinfo=UTC)) == "2026-05-04T12:00:00Z"
+
+
+def test_every_kind_has_its_place_in_the_api() -> None:
+    # The group of PodGroups depends on the gang scheduler.
+    assert {*OWNED} - {POD_GROUP} <= RESOURCES.keys()
+    assert (RESOURCES["Job"].group, RESOURCES["Pod"].group) == ("batch", "")
+
+
+def test_launchers_get_as_many_sessions_as_there_are_daemons() -> None:
+    assert launchenv.open_mpi_5("a", 7)["PRTE_MCA_plm_ssh_num_concurrent"] == "7"
+    assert launchenv.intel("a")["I_MPI_HYDRA_BOOTSTRAP_EXEC"] == "a"
+    assert launchenv.mpich("a")["HYDRA_LAUNCHER_EXEC"] == "a"
+
+
+def nested(levels: int, innermost: Any) -> Any:
+    """So many levels, by turns a list and an object."""
+    value = innermost
+    for level in reversed(range(levels)):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+def test_a_value_within_the_limit_stays() -> None:
+    value = {"name": "x", "rows": [1, 2.5, None, True, {}, []], "deep": nested(DEEPEST - 1, 1)}
+
+    assert pruned(value) == value
+
+
+def test_nothing_is_left_of_what_is_below_the_limit() -> None:
+    assert pruned(nested(DEEPEST + 1, 1)) == nested(DEEPEST, None)
+    assert pruned(nested(5_000, 1)) == nested(DEEPEST, None)
+
+
+def test_fields_beside_it_stay() -> None:
+    assert pruned({"deep": nested(5_000, 1), "after": {"b": [1]}})["after"] == {"b": [1]}
+
+
+@pytest.mark.parametrize("text", ["0", "2", "0.5", ".5", "100m", "4Gi", "1e3", "1E-3", "5E", "-1", "+1k", "7n"])
+def test_what_is_a_quantity(text: str) -> None:
+    assert is_quantity(text)
+    assert total([text])
+
+
+@pytest.mark.parametrize("text", ["", "many", "1 Gi", "1gi", "1KB", "0x10", "1e", "1_000"])
+def test_what_is_none(text: str) -> None:
+    assert not is_quantity(text)
+    with pytest.raises(ValueError, match="not a quantity"):
+        total([text])
+
+
+@pytest.mark.parametrize(
+    ("quantities", "sum_"),
+    [
+        ([], "0"),
+        (["0", "0Gi"], "0"),
+        (["500m", "500m"], "1"),
+        (["1", "0.25"], "1250m"),
+        (["600", "400"], "1k"),
+        (["1e3", "1"], "1001"),
+        (["512Mi", "512Mi"], "1Gi"),
+        (["1Gi", "1Mi"], "1025Mi"),
+        (["1Gi", "1"], "1073741825"),
+        (["100", "28", "0.5Ki"], "640"),
+        (["0", "3Ki"], "3Ki"),
+        (["1Gi", "1G"], "2073741824"),
+        (["1.5Gi"], "1536Mi"),
+        (["100n", "1u"], "1100n"),
+        (["0.1n"], "1n"),
+        (["512", "0.5Ki"], "1024"),
+        (["0.5Ki", "512"], "1Ki"),
+        (["3", "-1"], "2"),
+        (["7Ei"], "7Ei"),
+        (["1024Ei"], "9223372036854775807"),
+        (["1e999999999", "1"], "9223372036854775807"),
+        (["7Ei", "7E"], "9223372036854775807"),
+        ([f"-1e{'9' * 5000}"], "-9223372036854775807"),
+        (["1e-999999999"], "1n"),
+    ],
+)
+def test_a_sum_has_the_form_that_kubernetes_gives_it(quantities: list[str], sum_: str) -> None:
+    assert total(quantities) == sum_
+
+
+def test_the_greatest_is_found_across_forms() -> None:
+    assert greatest(["1Gi", "1G", "900M"]) == "1Gi"
+    assert greatest(["1500m", "1"]) == "1500m"
+
 
 OBJECT = {"kind": "Service", "metadata": {"name": "train"}}
 CREATE = Create(OBJECT, "why")
