@@ -17,12 +17,12 @@ from typing import Protocol
 from mpirt.controller.cluster import election
 from mpirt.controller.cluster.election import Seen, Terms
 from mpirt.controller.cluster.link import Answer, Away, Request, path
+from mpirt.controller.model.actions import CONFLICT, NOT_FOUND
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.reading import Body
 from mpirt.controller.monitoring.logs import Log, report_mistake
 
 _LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
-_NOT_FOUND, _CONFLICT = 404, 409
 
 
 class Api(Protocol):
@@ -120,7 +120,7 @@ class Elector:
         # The holder knows the resourceVersion and need not read the Lease first.
         if not self.leads() or not self._body:
             answer = self._ask("get", "GET")
-            if answer.code == _NOT_FOUND:
+            if answer.code == NOT_FOUND:
                 return self._create()
             if not answer.is_good:
                 self._note(answer.message)
@@ -152,7 +152,7 @@ class Elector:
             return self._is_mine()
         # Another replica was faster, or the Lease was edited: read it before the next attempt.
         self._body = {}
-        if not answer.is_good and answer.code != _CONFLICT:
+        if not answer.is_good and answer.code != CONFLICT:
             self._note(answer.message)
         return False
 

@@ -57,14 +57,14 @@ def forced_deletions(observed: Observed) -> tuple[list[Action], datetime | None]
 def overlooking(observed: Observed) -> Observed:
     """Return `observed` without the loss of nodes that may still come back: it is not reported yet."""
 
-    def as_it_was(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
+    def without_loss(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
         return tuple(replace(pod, cut_off=None) if _may_be_back(pod, observed) else pod for pod in pods)
 
     return replace(
         observed,
-        workers=as_it_was(observed.workers),
-        launchers=as_it_was(observed.launchers),
-        previous_launchers=as_it_was(observed.previous_launchers),
+        workers=without_loss(observed.workers),
+        launchers=without_loss(observed.launchers),
+        previous_launchers=without_loss(observed.previous_launchers),
     )
 
 

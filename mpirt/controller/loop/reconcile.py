@@ -42,7 +42,7 @@ from mpirt.controller.model.actions import (
     earliest,
 )
 from mpirt.controller.model.objectnames import object_name
-from mpirt.controller.model.reading import Body, number, table, text
+from mpirt.controller.model.reading import Body, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Settings
 from mpirt.controller.monitoring.logs import Log
 from mpirt.controller.observed.observe import Circumstances
@@ -341,7 +341,7 @@ class Reconciler:
         if found is None:
             return False
         self._store.put(action.kind, found)
-        is_another = text(table(found, "metadata"), "resourceVersion") != seen.version(action.kind, action.name)
+        is_another = version_of(found) != seen.version(action.kind, action.name)
         return is_another or self._is_news(action, seen.key, message, final=False)
 
     def _is_news(self, action: Action, key: JobKey, message: str, *, final: bool | None) -> bool:

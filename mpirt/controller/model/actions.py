@@ -242,7 +242,7 @@ class Unavailable:
 Outcome = Done | Refused | Exists | Conflict | Missing | Unavailable
 
 _OK, _REDIRECTS = 200, 300
-_FORBIDDEN, _NOT_FOUND, _CONFLICT, _INVALID = 403, 404, 409, 422
+_FORBIDDEN, NOT_FOUND, CONFLICT, _INVALID = 403, 404, 409, 422
 # A webhook that may have side effects can't be part of a dry run. Creating the real object will show the result.
 _UNTRIED = "does not support dry run"
 # Accepted in a dry run: quotas are checked after everything else, and objects to be replaced may still use them.
@@ -265,7 +265,7 @@ def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) 
     message = text(body, "message") or f"the API server answered {code}"
     if isinstance(action, Create) and action.dry_run and (_UNTRIED in message or _FULL in message):
         return Done()
-    if code in (_NOT_FOUND, _CONFLICT):
+    if code in (NOT_FOUND, CONFLICT):
         return _not_as_thought(action, code, body, message)
     if isinstance(action, Patch | WriteStatus) and code == _INVALID and _can_not_be_applied(body, message):
         return Conflict(message)
@@ -275,10 +275,10 @@ def outcome(action: Action, code: int, body: Body, *, retry_after: float = 0.0) 
 
 
 def _not_as_thought(action: Action, code: int, body: Body, message: str) -> Outcome:
-    if isinstance(action, Delete) and not (action.version and code == _CONFLICT):
+    if isinstance(action, Delete) and not (action.version and code == CONFLICT):
         # The object with that uid no longer exists.
         return Done()
-    if code == _NOT_FOUND:
+    if code == NOT_FOUND:
         return Missing(message)
     # A namespace that is being deleted, or a quota that changed at that moment, answers 409 as well.
     if isinstance(action, Create) and text(body, "reason") == "AlreadyExists":

@@ -44,6 +44,16 @@ def moment(body: Body, name: str) -> datetime | None:
     return parse_time(text(body, name))
 
 
+def uid_of(body: Body) -> str:
+    """Return the uid of an object."""
+    return text(table(body, "metadata"), "uid")
+
+
+def version_of(body: Body) -> str:
+    """Return the resourceVersion of an object."""
+    return text(table(body, "metadata"), "resourceVersion")
+
+
 def parse_time(written: str) -> datetime | None:
     """Parse a time as Kubernetes writes it, cut to the years 1900 to 9000; None if it is invalid."""
     try:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from mpirt.controller.model.reading import Body, rows, table, text
+from mpirt.controller.model.reading import Body, rows, table, text, uid_of
 from mpirt.controller.model.spec import JobKey
 
 # Long enough for two attempts to write its end into the job's status, up to 15 s apart. Then the status keeps it.
@@ -71,7 +71,7 @@ class GoneJobs:
         """A Job was created or changed; `before`: as it was known, if it was."""
         if not _is_deleted(now):
             self._gone.pop(key, None)
-        elif before is None or _uid(before) != _uid(now):
+        elif before is None or uid_of(before) != uid_of(now):
             self._gone[key] = {} if end_of(now) else now
         elif not _is_deleted(before):
             self._gone[key] = before
@@ -92,7 +92,3 @@ class GoneJobs:
 
 def _is_deleted(body: Body) -> bool:
     return "deletionTimestamp" in table(body, "metadata")
-
-
-def _uid(body: Body) -> str:
-    return text(table(body, "metadata"), "uid")

@@ -25,7 +25,7 @@ from mpirt.controller.model.objectnames import (
     worker_name,
     worker_number,
 )
-from mpirt.controller.model.reading import Body, moment, number, table, text
+from mpirt.controller.model.reading import Body, moment, number, table, text, version_of
 from mpirt.controller.model.spec import JobKey, Owner, Scaler, Settings
 from mpirt.controller.observed.facts import Live, Observed, Rerun
 from mpirt.controller.observed.nodes import Signal
@@ -76,7 +76,7 @@ def observe(
         created=moment(table(body, "metadata"), "creationTimestamp"),
         status=status,
         now=around.now,
-        version=text(table(body, "metadata"), "resourceVersion"),
+        version=version_of(body),
         history=_history(status, mine.get(kinds.CONFIG_MAP)),
         rerun=_read_rerun(table(body, "metadata", "annotations")),
         mine=mine,
