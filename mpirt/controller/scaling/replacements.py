@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from mpirt.backoff import delay
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
 from mpirt.controller.model.roster import Change, Drain, Roster, Source
@@ -29,8 +30,7 @@ from mpirt.controller.scaling.room import room_for_drains, size_of_drain
 
 # The delays between replacements of a job's workers: none at first, then growing. A worker that dies whenever it
 # is started must not keep a cluster busy.
-_FIRST = timedelta(seconds=10)
-_LONGEST = timedelta(minutes=5)
+_FIRST, _LONGEST = 10.0, 300.0
 # After so long without a replacement the next one is immediate again.
 _QUIET = timedelta(minutes=10)
 
@@ -85,9 +85,7 @@ def _is_quiet(roster: Roster, now: datetime) -> bool:
 def _due(roster: Roster, now: datetime) -> datetime:
     if roster.replaced_at is None or _is_quiet(roster, now):
         return now
-    # The exponent is capped because timedelta overflows.
-    delay: timedelta = min(_LONGEST, _FIRST * 2.0 ** min(roster.replaced - 1, 30))
-    return roster.replaced_at + delay
+    return roster.replaced_at + timedelta(seconds=delay(roster.replaced - 1, _FIRST, _LONGEST))
 
 
 def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Iterator[str]:
