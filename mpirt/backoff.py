@@ -19,6 +19,11 @@ def no_jitter() -> float:
     return 1.0
 
 
+def delay(failures: int, first: float, longest: float) -> float:
+    """Return how many seconds to wait, where `failures` came before the last one."""
+    return min(longest, first * 2.0 ** min(failures, _MOST_DOUBLINGS))
+
+
 class Backoff:
     """
     Delays that double from `first` up to `longest` seconds.
@@ -40,7 +45,7 @@ class Backoff:
         `asked`: a server's Retry-After, which is honoured up to `most` seconds. The delay is then longer by some
         of our own, so that not everyone who was asked the same returns in the same moment.
         """
-        own = min(self._longest, self._first * 2.0 ** min(self._failures, _MOST_DOUBLINGS))
+        own = delay(self._failures, self._first, self._longest)
         own *= 0.5 + self._jitter() / 2
         self._failures += 1
         return own if asked is None else max(own, min(asked, most)) + own / 2

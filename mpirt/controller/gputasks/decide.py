@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from mpirt.backoff import delay
 from mpirt.controller.decisions.lost_nodes import forced_deletions
 from mpirt.controller.dialects.base import Kind
 from mpirt.controller.gputasks.pod import Seen, creation, see
@@ -31,7 +32,7 @@ from mpirt.errors import SpecError
 
 # A pod that is lost again and again, for example rejected by its node, is replaced at once the first time, then so
 # long after it was started, or was lost if it never was; doubled each time.
-_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=10), timedelta(minutes=5)
+_FIRST_DELAY, _LONGEST_DELAY = 10.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,8 @@ class GpuTaskPlanner:
 
     def decide(self, body: Body, cached: Cached, rejections: Iterable[Rejection], around: Circumstances) -> Plan:
         """Return the plan for a task. One that is over gets no other pod, whatever becomes of its own."""
-        owner, before, metadata = (
-            self.kind.owner(body),
-            read_status(table(body, "status")),
-            table(body, "metadata"),
-        )
+        owner, before = self.kind.owner(body), read_status(table(body, "status"))
+        metadata = table(body, "metadata")
         if "deletionTimestamp" in metadata or before.is_over:
             return Plan()
         seen = see(owner, cached, around.departed)
@@ -143,6 +141,5 @@ def _not_before(status: TaskStatus) -> datetime | None:
     """Return from when on the next pod may be created; None if there is nothing to wait for."""
     if status.reason not in LOSSES or status.running is None or status.restarts < 1:
         return None
-    # The exponent is capped because timedelta overflows.
-    delay = min(_LONGEST_DELAY, _FIRST_DELAY * (1 << min(status.restarts - 1, 30)))
-    return (status.started or status.running.updated) + delay
+    seconds = delay(status.restarts - 1, _FIRST_DELAY, _LONGEST_DELAY)
+    return (status.started or status.running.updated) + timedelta(seconds=seconds)

@@ -131,13 +131,11 @@ def see(owner: Owner, cached: Cached, departed: DepartedPods) -> Seen:
     evicted = evictions(cached.get(kinds.EVICTION, ()))
     found = [body for body in cached.get(kinds.POD, ()) if _has_name(body, owner)]
     mine = next((body for body in found if _is_of(body, owner)), None)
-    other = next((read_live(kinds.POD, body) for body in found if not _is_of(body, owner)), None)
-    return Seen(
-        pod=None if mine is None else read_pod(mine, evicted=evicted),
-        version="" if mine is None else text(table(mine, "metadata"), "resourceVersion"),
-        departed=_departed(owner, departed, evicted) if mine is None else None,
-        other=other if mine is None else None,
-    )
+    if mine is not None:
+        version = text(table(mine, "metadata"), "resourceVersion")
+        return Seen(pod=read_pod(mine, evicted=evicted), version=version)
+    other = next((read_live(kinds.POD, body) for body in found), None)
+    return Seen(departed=_departed(owner, departed, evicted), other=other)
 
 
 def _departed(owner: Owner, departed: DepartedPods, evicted: Mapping[str, str]) -> Pod | None:

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from mpirt.backoff import delay
 from mpirt.controller.model.actions import earliest
 from mpirt.controller.model.reading import number
-from mpirt.controller.model.roster import Change, Drain, Roster, Source
+from mpirt.controller.model.roster import Drain, Roster, Source
 from mpirt.controller.model.spec import BarePods, JobSpec, Restart
 from mpirt.controller.observed.facts import Observed, is_dead, is_gone, is_outdated, is_usable
 from mpirt.controller.observed.nodes import Signal
@@ -29,8 +30,7 @@ from mpirt.controller.scaling.room import room_for_drains, size_of_drain
 
 # The delays between replacements of a job's workers: none at first, then growing. A worker that dies whenever it
 # is started must not keep a cluster busy.
-_FIRST = timedelta(seconds=10)
-_LONGEST = timedelta(minutes=5)
+_FIRST, _LONGEST = 10.0, 300.0
 # After so long without a replacement the next one is immediate again.
 _QUIET = timedelta(minutes=10)
 
@@ -54,28 +54,24 @@ def with_replacements(
     fresh = roster.fresh(spec.key.name, len(dead))
     instead = dict(zip(dead, fresh, strict=True))
     hired = roster.hired(fresh)
-    names = tuple(name for name in roster.names if name not in instead)
-    joining = hired.change.joining if hired.change is not None else ()
-    return (
-        replace(
-            hired,
-            names=(*names, *(instead[name] for name in roster.names if name in instead)),
-            change=_with_joining(hired.change, tuple(instead.get(name, name) for name in joining)),
-            drains=tuple(replace(one, after=instead.get(one.after, one.after)) for one in hired.drains),
-            replaced=roster.replaced + 1 if not _is_quiet(roster, observed.now) else 1,
-            replaced_at=observed.now,
-        ),
-        None,
+    change = hired.change
+    if change is not None:
+        change = replace(change, joining=tuple(instead.get(name, name) for name in change.joining))
+    kept = (name for name in roster.names if name not in instead)
+    followed = replace(
+        hired,
+        names=(*kept, *(instead[name] for name in roster.names if name in instead)),
+        change=change,
+        drains=tuple(replace(one, after=instead.get(one.after, one.after)) for one in hired.drains),
+        replaced=1 if _is_quiet(roster, observed.now) else roster.replaced + 1,
+        replaced_at=observed.now,
     )
+    return followed, None
 
 
 def _members(roster: Roster) -> list[str]:
     """Return those whose death matters: not those that leave, nor those whose pods have not been created yet."""
     return [name for name in roster.everybody if name not in roster.leaving and name not in roster.pending]
-
-
-def _with_joining(change: Change | None, joining: tuple[str, ...]) -> Change | None:
-    return None if change is None else replace(change, joining=joining)
 
 
 def _is_quiet(roster: Roster, now: datetime) -> bool:
@@ -85,9 +81,7 @@ def _is_quiet(roster: Roster, now: datetime) -> bool:
 def _due(roster: Roster, now: datetime) -> datetime:
     if roster.replaced_at is None or _is_quiet(roster, now):
         return now
-    # The exponent is capped because timedelta overflows.
-    delay: timedelta = min(_LONGEST, _FIRST * 2.0 ** min(roster.replaced - 1, 30))
-    return roster.replaced_at + delay
+    return roster.replaced_at + timedelta(seconds=delay(roster.replaced - 1, _FIRST, _LONGEST))
 
 
 def _replaced(spec: JobSpec, bare: BarePods, roster: Roster, observed: Observed) -> Iterator[str]:
