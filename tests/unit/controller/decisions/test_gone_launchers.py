@@ -29,25 +29,19 @@ def vanishes(world: World) -> None:
 
 
 class TestOneThatHadEnded:
-    def test_before_it_was_deleted_has_the_end_that_it_had(self) -> None:
+    @pytest.mark.parametrize("has_succeeded", [True, False])
+    def test_before_it_was_deleted_has_the_end_that_it_had(self, *, has_succeeded: bool) -> None:
         world = running()
-        ended = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
-        world.launcher_is(ended, **complete(world))
+        if has_succeeded:
+            ended = pods.launcher(phase="Succeeded", containers=[pods.ended("mpi", 0, at=world.seconds)])
+            world.launcher_is(ended, **complete(world))
+        else:
+            world.launcher_is(**complete(world, "Failed"))
         world.lose_launcher_job()
 
         world.later(5)
 
-        assert world.state() == "Succeeded"
-        assert world.made["Job"] == 1
-
-    def test_with_an_error_has_failed(self) -> None:
-        world = running()
-        world.launcher_is(**complete(world, "Failed"))
-        world.lose_launcher_job()
-
-        world.later(5)
-
-        assert world.state() == "Failed"
+        assert world.state() == ("Succeeded" if has_succeeded else "Failed")
         assert world.made["Job"] == 1
 
     def test_after_it_had_lost_a_worker_is_not_believed_and_its_job_runs_again(self) -> None:
