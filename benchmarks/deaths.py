@@ -22,8 +22,7 @@ from tests.e2e.rsh import deaths as causes
 from tests.e2e.rsh.agent import Ended
 from tests.e2e.rsh.deaths import Happens, Worker
 
-# For how long an end is waited for.
-_PATIENCE = 30.0
+_ENDS_WITHIN = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,8 @@ def _race(worker: Worker, event: _Event) -> list[list[str]]:
         began = Moment.now()
         if event.happens is not None:
             event.happens(worker)
-        first = ours.end(within=_PATIENCE, since=began)
-        second = theirs.end(within=_PATIENCE + 2, since=began)
+        first = ours.end(within=_ENDS_WITHIN, since=began)
+        second = theirs.end(within=_ENDS_WITHIN + 2, since=began)
     return [[event.name, "mpirt-rsh", *_shown(first)], [event.name, "kubectl exec", *_shown(second)]]
 
 

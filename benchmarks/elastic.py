@@ -31,7 +31,6 @@ from tests.support.watching import State, Watch, watch
 _WORKERS = 4
 # For how long a training is waited for, at each of its marks.
 _PATIENCE = 90.0
-_SIDES = {"mpirt": False, "kubectl exec": True}
 # Bare pods are evicted by force only.
 _DRAIN = ("--timeout=150s", "--force")
 _SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
@@ -69,7 +68,7 @@ _LOSSES: Mapping[str, Callable[[Namespace, str], object]] = {
 def _losses() -> list[list[str]]:
     rows = []
     for event, happens in _LOSSES.items():
-        for side, by_kubectl in _SIDES.items():
+        for side, by_kubectl in (("mpirt", False), ("kubectl exec", True)):
             with step(f"{event}, {side}"), fresh_namespace() as namespace:
                 try:
                     with example.started(namespace, workers=_WORKERS, by_kubectl=by_kubectl) as run:

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -113,8 +112,12 @@ def crowd(argvs: Sequence[Sequence[str]], *, env: Mapping[str, str], sign: str) 
             began = time.monotonic()
             # With close_fds Python would fork, which takes longer.
             with output.open("ab") as out, errors.open("ab") as err:
-                common = partial(subprocess.Popen[bytes], env=env, stdin=subprocess.DEVNULL, close_fds=False)
-                programs.extend(common(argv, stdout=out, stderr=err) for argv in argvs)
+                programs.extend(
+                    subprocess.Popen(
+                        argv, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, close_fds=False
+                    )
+                    for argv in argvs
+                )
             _wait_until_up(programs, output, errors, f"{sign}\n".encode())
             took = time.monotonic() - began
             pids = [program.pid for program in programs]
