@@ -23,7 +23,7 @@ from tests.unit.layers import PROJECT
 
 DOCUMENTS = sorted(
     path.relative_to(PROJECT).as_posix()
-    for pattern in ("*.md", "docs/*.md", "examples/*/*.md")
+    for pattern in ("*.md", "docs/*.md", "examples/*/*.md", "testbed/*.md")
     for path in PROJECT.glob(pattern)
 )
 
