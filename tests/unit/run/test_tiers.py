@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run import lastfull, sightings, slices
-from tests.run.tiers import TOOLS, Case, Choice, Tier, changed_tools, chosen, longest_first
+from tests.run import history
+from tests.run.tiers import TOOLS, Case, Choice, Tier, changed_tools, chosen, longest_first, next_slice
 
 MERGE = Choice(Tier.MERGE, "1f")
 PLACES = [Case(f"e2e/test_b.py::test_place[{place}]", sample=2) for place in "abcdefgh"]
@@ -91,7 +91,7 @@ class TestTheRest:
 
 
 def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() -> None:
-    found = [slices.following(number, MERGE) for number in range(6)]
+    found = [next_slice(number, MERGE) for number in range(6)]
 
     assert [(target, str(choice)) for target, choice in found] == [
         ("rest", "rest 1/4"),
@@ -123,7 +123,7 @@ def test_no_tool_has_changed_if_something_else_has() -> None:
 
 
 def test_what_runs_leave_in_the_repository_is_no_tool() -> None:
-    assert changed_tools([str(lastfull.FILE), str(sightings.FILE)]) == set()
+    assert changed_tools([str(history.LAST_FULL), str(history.FLAKY)]) == set()
 
 
 def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
