@@ -69,7 +69,7 @@ def test_all_jobs_of_the_other_tenant_succeed(course: Course) -> None:
 
 if GAMES:
     # Of few jobs, beside other tests, no time is steady: the short game only prints them.
-    def test_none_of_them_takes_more_than_twice_as_long_as_alone(course: Course) -> None:
+    def test_no_job_takes_more_than_twice_as_long_as_alone(course: Course) -> None:
         late = {game.seed: late_jobs(course.alone, game.took) for game in course.games}
 
         assert late == {game.seed: [] for game in course.games}

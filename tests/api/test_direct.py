@@ -82,7 +82,7 @@ def test_an_object_that_is_made_is_the_one_that_kubectl_makes_and_changes(namesp
     assert kubectl.get("mpijob", "ours")["metadata"]["labels"] == {"a": "e"}
 
 
-def test_what_is_not_there_is_an_error_that_names_it(jobs: Namespace) -> None:
+def test_a_missing_object_is_an_error_that_names_it(jobs: Namespace) -> None:
     with pytest.raises(ClusterError, match=r"NotFound.*configmaps .none. not found"):
         jobs.kubectl.get("configmap", "none")
 

@@ -38,7 +38,7 @@ def job(alone: Controller) -> MpiJob:
 
 
 @promise("A launcher Job that a cleaner deletes after its end keeps its end, and is not run again.", of="MPIJob")
-def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(job: MpiJob) -> None:
+def test_a_launcher_that_ended_and_was_deleted_before_its_end_was_reported_keeps_its_end(job: MpiJob) -> None:
     let_end(job)
     delete_launcher_job(job)
 
@@ -49,7 +49,7 @@ def test_one_that_ended_and_was_deleted_before_its_end_was_told_keeps_its_end(jo
 
 
 @promise("A launcher Job that is deleted while no controller runs fails the job with LauncherGone.", of="MPIJob")
-def test_one_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
+def test_a_launcher_that_ended_and_was_deleted_while_no_controller_ran_is_not_started_again(
     alone: Controller, job: MpiJob
 ) -> None:
     [replica] = alone.replicas

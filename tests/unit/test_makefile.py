@@ -163,7 +163,7 @@ class TestWhatIsStarted:
 
 
 class TestTheEnvironment:
-    def test_it_is_made_again_when_the_project_file_changed(self, checkout: Checkout) -> None:
+    def test_the_environment_is_made_again_when_the_project_file_changed(self, checkout: Checkout) -> None:
         os.utime(checkout.root / ".venv" / ".ready", (0, 0))
         checkout.stub("python3")
 
@@ -196,7 +196,7 @@ class TestAgentAndKeeper:
         "python images/build.py keeper mpirt/keeper arm64",
     ]
 
-    def test_they_are_built_for_each_architecture(self, checkout: Checkout) -> None:
+    def test_programs_are_built_for_each_architecture(self, checkout: Checkout) -> None:
         for name in PROGRAMS:
             (checkout.root / name).unlink()
 
@@ -215,7 +215,7 @@ class TestAgentAndKeeper:
             ("common/watch.c", BUILT),
         ],
     )
-    def test_one_is_built_again_when_a_source_of_it_is_newer(
+    def test_a_program_is_built_again_when_a_source_of_it_is_newer(
         self, checkout: Checkout, source: str, built: list[str]
     ) -> None:
         for name in PROGRAMS:
@@ -232,7 +232,7 @@ class TestAgentAndKeeper:
     @pytest.mark.parametrize(
         "target", ["check", "unit", "protocol", "api", "e2e", "api-and-e2e", "cluster", "demo"]
     )
-    def test_what_uses_them_has_them_built_first(self, checkout: Checkout, target: str) -> None:
+    def test_targets_that_use_programs_build_them_first(self, checkout: Checkout, target: str) -> None:
         for name in PROGRAMS:
             (checkout.root / name).unlink()
 
@@ -248,7 +248,7 @@ class TestAgentAndKeeper:
 
         assert (*agents, *keepers) == PROGRAMS
 
-    def test_they_are_removed_with_the_environment(self, checkout: Checkout) -> None:
+    def test_programs_are_removed_with_the_environment(self, checkout: Checkout) -> None:
         checkout.run("make", "clean")
 
         assert [name for name in (*PROGRAMS, ".venv") if (checkout.root / name).exists()] == []
@@ -285,7 +285,7 @@ class TestWhenItCannot:
         assert "/bin/false can't make .venv; as root: apt-get install python3-venv" in done.stderr
         assert checkout.calls() == []
 
-    def test_without_busybox_the_checks_say_how_to_install_it_and_start_nothing(self, checkout: Checkout) -> None:
+    def test_checks_without_busybox_say_how_to_install_it_and_start_nothing(self, checkout: Checkout) -> None:
         (checkout.root / ".venv" / ".ready").unlink()
 
         done = checkout.run("make", "check", "BUSYBOX=no-such-shell")
@@ -319,7 +319,7 @@ class TestWhenItCannot:
         assert done.returncode == 0
         assert any("busybox-static" in call for call in checkout.calls())
 
-    def test_without_the_other_architectures_machine_the_checks_say_how_to_install_it_and_start_nothing(
+    def test_checks_without_the_other_architectures_machine_say_how_to_install_it_and_start_nothing(
         self, checkout: Checkout
     ) -> None:
         done = checkout.run("make", "check", "QEMU=no-such-machine")
@@ -339,7 +339,7 @@ class TestWhenItCannot:
         assert done.returncode == 0
         assert any("qemu-user-static" in call for call in checkout.calls())
 
-    def test_somebody_else_is_told_which_shell_to_install(self, checkout: Checkout) -> None:
+    def test_a_user_without_root_is_told_which_shell_to_install(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
 
         done = checkout.run("make", "system", "PYTHON=/usr/bin/python3", "BUSYBOX=no-such-shell")
@@ -347,7 +347,7 @@ class TestWhenItCannot:
         assert done.returncode == 2
         assert BUSYBOX_REMEDY in done.stderr
 
-    def test_somebody_else_is_told_what_to_install(self, checkout: Checkout) -> None:
+    def test_a_user_without_root_is_told_what_to_install(self, checkout: Checkout) -> None:
         checkout.stub("id", AS_SOMEBODY)
 
         done = checkout.run("make", "system", "PYTHON=/bin/false")

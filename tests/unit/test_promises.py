@@ -99,7 +99,7 @@ class TestTiers:
             ),
         ],
     )
-    def test_what_is_only_in_the_full_tier_is_known_as_such(self, text: str) -> None:
+    def test_a_test_of_the_full_tier_alone_is_known_as_such(self, text: str) -> None:
         [(_, tier)] = marked(text.format(f'promise("{WORDS}", of="mpirt-rsh")'))
 
         assert tier is Tier.FULL
@@ -164,7 +164,7 @@ class TestRules:
             pytest.param([proof("mpirt-rsh ends with 0.")], id="a sentence that begins with a program"),
         ],
     )
-    def test_what_is_proved(self, proven: list[Proof]) -> None:
+    def test_a_proven_promise_is_fine(self, proven: list[Proof]) -> None:
         assert broken(proven) == []
 
     @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ class TestRules:
             ),
         ],
     )
-    def test_what_is_not(self, proven: list[Proof], problem: str) -> None:
+    def test_a_promise_without_proof_is_named(self, proven: list[Proof], problem: str) -> None:
         assert broken(proven) == [f"{WORDS!r}: {problem}"]
 
     @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ class TestRules:
             "'A node, ends it.': the same as 'A node ends it.'"
         ]
 
-    def test_one_promise_has_one_subject_which_is_known(self) -> None:
+    def test_a_promise_has_one_known_subject(self) -> None:
         [line] = broken([proof(), proof(of="cooking")])
 
         assert line.startswith(f"{WORDS!r}: its subject is cooking and mpirt-rsh, not one of mpirt-rsh, ")

@@ -11,7 +11,7 @@ from tests.support.discover import LEAST, begin, end, run
 
 
 @promise("mpirt-discover --wait waits until so many workers are Ready.", of="mpirt-discover")
-def test_it_waits_for_workers_that_do_not_exist_yet(namespace: Namespace) -> None:
+def test_discovery_waits_for_workers_that_do_not_exist_yet(namespace: Namespace) -> None:
     account = namespace.account("looker", rules=[LEAST])
     waits = begin(namespace, "--statefulset=worker", "--wait=3", "--timeout=120", account=account)
     # Its first line is there once it has looked and found nothing.
@@ -27,7 +27,7 @@ def test_it_waits_for_workers_that_do_not_exist_yet(namespace: Namespace) -> Non
 
 
 @promise("mpirt-discover --wait ends with 253 and names the missing workers with the causes.", of="mpirt-discover")
-def test_it_says_who_is_missing_and_why(namespace: Namespace) -> None:
+def test_discovery_says_which_workers_are_missing_and_why(namespace: Namespace) -> None:
     image = namespace.ground.image("busybox")
     good = manifests.pod("good", image=image)
     nowhere = manifests.pod("nowhere", image=image, nodeSelector={"mpirt-test": "none"})

@@ -117,7 +117,7 @@ def reader(cluster_of_the_reader: Ground, tmp_path: Path) -> Reader:
 
 
 @promise("The commands of Your first job print what the page shows.", of="MPIJob")
-def test_who_follows_the_page_sees_what_it_shows(reader: Reader, cluster_of_the_reader: Ground) -> None:
+def test_the_commands_of_the_page_print_what_it_shows(reader: Reader, cluster_of_the_reader: Ground) -> None:
     page = section(PAGE.read_text(encoding="utf-8"), "Your first job")
     lacking: dict[str, list[str]] = {}
 

@@ -88,9 +88,7 @@ FOREIGN = {
     of="installation",
 )
 @promise("A kubeconfig with a credential plugin is used, also in a pod.", of="mpirt-rsh")
-def test_what_is_set_for_the_images_programs_reaches_them_and_not_ours(
-    namespace: Namespace, workers: Workers
-) -> None:
+def test_variables_for_the_images_programs_reach_them_and_not_ours(namespace: Namespace, workers: Workers) -> None:
     [worker] = workers(1, "busybox")
     # Its C library is newer than ours, which could not load what is preloaded of it.
     pod = launcher.start(namespace, "openmpi5", workers=[worker])

@@ -119,7 +119,7 @@ def test_an_object_of_the_name_that_belongs_to_somebody_else_is_left_alone(
 
 
 @pytest.mark.full("tests/unit/controller/decisions/test_lives.py: TestWhatIsDeletedComesBack")
-def test_what_is_deleted_comes_back(server: ObjectServer, start: Start) -> None:
+def test_a_deleted_object_comes_back(server: ObjectServer, start: Start) -> None:
     start("--no-lease")
     server.storage.create(JOB, job())
     wait_until_made(server)

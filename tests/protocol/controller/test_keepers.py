@@ -38,7 +38,7 @@ def test_workers_get_what_is_installed_and_keep_it(server: ObjectServer, start: 
     assert "keeper not installed" not in controller.said()
 
 
-def test_without_it_jobs_run_and_that_is_reported_once(
+def test_jobs_without_a_keeper_run_and_that_is_reported_once(
     server: ObjectServer, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ignored = shutil.ignore_patterns("keeper-*", "__pycache__")

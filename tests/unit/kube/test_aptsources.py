@@ -79,5 +79,5 @@ class TestBookwormSources:
         ],
         ids=["another vendor's", "no suite of Debian's", "not main", "backports alone", "a disc"],
     )
-    def test_what_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
+    def test_a_source_that_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
         assert aptsources.bookworm_sources([entry]) == []

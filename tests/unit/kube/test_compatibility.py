@@ -31,7 +31,7 @@ def test_a_red_run_is_refused() -> None:
     assert str(refused.value) == "the last run was red\n  mend it, run make test-full, and record that run"
 
 
-def test_of_a_minor_version_the_last_run_counts() -> None:
+def test_the_last_run_of_a_minor_version_counts() -> None:
     former = GreenRun("1.37.1", "2.4.1", "3.7.3", "1.1.5", {"e2e": 180}, "2026-10-01")
 
     assert with_run([former, OLDEST], NEWEST) == [NEWEST, OLDEST]
@@ -50,5 +50,5 @@ def test_a_run_is_a_row_of_the_page() -> None:
     ]
 
 
-def test_what_is_kept_is_read_back() -> None:
+def test_kept_runs_are_read_back() -> None:
     assert from_data(as_data([NEWEST, OLDEST])) == [NEWEST, OLDEST]

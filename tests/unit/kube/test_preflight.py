@@ -29,7 +29,7 @@ class TestReport:
     def test_no_problem_raises_nothing(self) -> None:
         preflight.report([None, None])
 
-    def test_one_problem_is_an_error_with_its_remedy(self) -> None:
+    def test_a_problem_is_an_error_with_its_remedy(self) -> None:
         with pytest.raises(ClusterError) as caught:
             preflight.report([None, Problem("the disk is full", "free some space")])
 
@@ -115,7 +115,7 @@ class TestSources:
 
         assert preflight.source_problem([entry]) is None
 
-    def test_what_apt_has_instead_is_named(self) -> None:
+    def test_the_other_sources_of_apt_are_named(self) -> None:
         entry = Entry("https://node.example/", "nodistro", "main", "Node")
 
         assert preflight.source_problem([entry]) == Problem(
@@ -179,7 +179,7 @@ class TestPorts:
         assert preflight.port_problem(self.ETCD, others) is None
 
     @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::"])
-    def test_who_holds_the_port_is_named(self, address: str) -> None:
+    def test_the_process_that_holds_the_port_is_named(self, address: str) -> None:
         holder = Listener(address, 2379, socket.SOCK_STREAM, 123, "etcd")
 
         assert preflight.port_problem(self.ETCD, [holder]) == Problem(

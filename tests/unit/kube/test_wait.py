@@ -17,7 +17,7 @@ def test_the_error_names_what_was_waited_for_and_what_to_do() -> None:
     assert str(caught.value) == "waited 0.01 s for the tide\n  ask the moon"
 
 
-def test_it_tells_what_there_is_instead_when_time_is_up() -> None:
+def test_the_error_says_what_there_is_instead_when_time_is_up() -> None:
     levels = iter(range(100))
 
     with pytest.raises(ClusterError) as caught:

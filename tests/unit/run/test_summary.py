@@ -62,7 +62,7 @@ def test_too_many_flaky_tests_and_problems_are_named_as_what_made_it_red() -> No
     ]
 
 
-def test_what_is_said_is_kept_as_data() -> None:
+def test_the_summary_is_kept_as_data() -> None:
     kept = json.loads(json.dumps(summary.data(STAGES, judge(STAGES, is_over=True), LOGS)))
 
     assert (kept["red"], kept["passed"], kept["failed"], kept["skipped"]) == (True, 2, 1, 0)
@@ -93,7 +93,7 @@ ROUNDS = [
 ]
 
 
-def test_of_several_rounds_it_is_said_what_failed_how_often_and_where_the_logs_are() -> None:
+def test_the_summary_of_rounds_says_what_failed_how_often_and_where_the_logs_are() -> None:
     assert list(summary.round_lines(ROUNDS, Path("build/soak"))) == [
         "   FAILED  WHAT, AND ITS LOGS",
         "   2 of 3  a",
@@ -158,7 +158,7 @@ def test_everything_has_a_budget_of_its_own() -> None:
     assert list(summary.budget_lines(TIMED, KNOWN, is_full=True)) == ["   1440.5  full tier, of 5400"]
 
 
-def test_what_a_full_run_leaves_is_its_commit_its_day_and_the_time_of_each_test() -> None:
+def test_a_full_run_leaves_its_commit_its_day_and_the_time_of_each_test() -> None:
     found = last_full_of(TIMED[:1], "1f", date(2026, 11, 27))
 
     assert found == LastFull("1f", "2026-11-27", 50.0, {"quick": 1.0})

@@ -122,11 +122,11 @@ def test_no_tool_has_changed_if_something_else_has() -> None:
     assert changed_tools(["mpirt/rsh/entry.py", "tests/e2e/rsh/test_streams.py"]) == set()
 
 
-def test_what_runs_leave_in_the_repository_is_no_tool() -> None:
+def test_files_that_runs_write_are_no_tools() -> None:
     assert changed_tools([str(history.LAST_FULL), str(history.FLAKY)]) == set()
 
 
-def test_what_lasts_longest_begins_and_folders_stay_together() -> None:
+def test_the_longest_files_begin_and_folders_stay_together() -> None:
     took = {"x/b.py::t": 9.0, "y/a.py::t": 50.0, "x/a.py::t": 40.0, "x/a.py::u": 20.0}
 
     assert longest_first(took, took) == ["x/a.py", "x/b.py", "y/a.py"]

@@ -18,7 +18,7 @@ def test_a_program_that_stands_alone_looks_for_the_folder_where_the_others_put_i
     assert f'#define USUAL_PLACE "{names.RUNTIME_PATH}"\n' in SOURCE["launch.c"]
 
 
-def test_what_is_held_is_what_is_given_back() -> None:
+def test_the_variables_that_are_held_are_given_back() -> None:
     held = {"LC_ALL": "C", "MPIRT_HELD_LC_ALL": "POSIX"}
 
     start.restore(held)
@@ -33,7 +33,7 @@ def test_its_own_codes_are_those_of_all_programs() -> None:
     assert re.search(rf"\bLOST = {ExitCode.CONNECTION_LOST:d},", SOURCE["agent.h"])
 
 
-def test_it_is_built_under_the_names_by_which_it_is_looked_for() -> None:
+def test_the_agent_is_built_under_the_names_by_which_it_is_looked_for() -> None:
     built = {one: build.file_name("agent", one) for one in build.MACHINES}
 
     assert built == {one: agent.file_name(one) for one in agent.ARCHITECTURES}

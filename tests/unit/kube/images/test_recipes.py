@@ -64,7 +64,7 @@ def test_no_file_of_a_recipe_names_a_host(recipe: Recipe) -> None:
     assert [name for name, content in files_of(recipe).items() if hosts.search(content)] == []
 
 
-def test_what_horovod_compiles_does_not_depend_on_what_its_image_makes_of_it() -> None:
+def test_the_build_of_horovod_does_not_depend_on_its_image() -> None:
     assert scratch.sources(IMAGES["horovod"]).keys() == {"build.sh"}
     assert files_of(IMAGES["horovod"]).keys() == {"build.sh", "finish.sh", "prove.sh", "slim.sh"}
 
