@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,10 @@ class Controller:
     def code(self) -> int:
         """Wait for its end."""
         return self._process.wait(WITHIN)
+
+
+Start = Callable[..., Controller]
+"""Runs a controller with more words; it ends with the test."""
 
 
 def job(**launcher: Any) -> dict[str, Any]:

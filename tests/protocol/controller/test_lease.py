@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,7 @@ from mpirt.errors import ExitCode
 from testbed.kube.wait import until
 from tests.apiserver.objects import ObjectServer
 from tests.apiserver.storage import Body, Place
-from tests.protocol.controller.process import JOB, WITHIN, Controller, job, wait_until_made
-
-Start = Callable[..., Controller]
+from tests.protocol.controller.process import JOB, WITHIN, Start, job, wait_until_made
 
 LEASE = Place("leases", "ml", "mpirt-controller")
 # What requests are counted with.

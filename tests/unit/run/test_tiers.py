@@ -57,7 +57,7 @@ class TestTheMergeTier:
         assert set().union(*drawn) == {case.name for case in PLACES}
 
     def test_has_the_tests_of_our_own_tools_only_where_a_tool_has_changed(self) -> None:
-        case = Case("tests/unit/kube/test_wait.py::test_one")
+        case = Case("tests/unit/kube/test_cluster.py::test_one")
 
         assert chosen([case], MERGE, {}) == {case.name}
         assert chosen([case], Choice(Tier.MERGE, "1f", frozenset({"run"})), {}) == set()
@@ -108,7 +108,7 @@ def test_the_slices_follow_each_other_and_the_last_is_the_oldest_kubernetes() ->
     [
         ("testbed/kube/faults.py", set(TOOLS)),
         ("testbed/plane/plane.py", {"plane", "benchmarks"}),
-        ("tests/unit/kube/test_wait.py", {"kube"}),
+        ("tests/unit/kube/test_cluster.py", {"kube"}),
         ("tests/unit/run/test_tiers.py", {"run"}),
         ("Makefile", {"run"}),
         ("tests/protocol/test_fleet_benchmark.py", {"benchmarks"}),
