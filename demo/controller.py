@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from demo.kubectl import Kubectl
-from demo.place import Images, Place
+from demo.place import Images, Kubectl, Place
 from deploy import render
 from testbed.kube.errors import ClusterError
 from testbed.kube.paths import PROJECT
