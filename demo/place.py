@@ -1,8 +1,8 @@
 """
 Where the demo takes place: on the test cluster, or on the cluster of the current context.
 
-Owns: kubectl with words of its own for the cluster, whatever the current context becomes meanwhile; which images the
-demo uses, how they get there, and what is printed where that is the user's task.
+Owns: kubectl with words of its own for the cluster, whatever the current context becomes meanwhile; which images
+the demo uses, how they get there, and what is printed where that is the user's task.
 """
 
 from __future__ import annotations
