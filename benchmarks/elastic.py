@@ -41,9 +41,9 @@ Seconds from the event to the first agent's end, to the first step of the smalle
 all four workers again. A lost node comes back when training goes on, or after 90 s."""
 _LEAVES_HEADING = ["EVENT", "BY", "NEXT WORLD", "DELETED", "GONE", "ALL BACK", "STEPS AGAIN", "EXIT"]
 _LEAVES_LEGEND = """\
-Seconds from the event to the first step of the next world, to the moment when the first worker's pod is told to
-end, to that when the last one is gone, and to the first step of all four workers again. STEPS AGAIN: how many were
-done twice. By hand: hosts in a file, and pods deleted without grace when no process of the launcher names them."""
+Seconds from the event to the first step of the next world, to the deletion of the first worker's pod, to the end
+of the last one, and to the first step of all four workers again. STEPS AGAIN: how many were done twice. By hand:
+hosts in a file, and pods deleted without grace when no process of the launcher names them."""
 
 
 @command(click.option("--only", type=click.Choice(["losses", "leaves"]), help="Measure this only."))

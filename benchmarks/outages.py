@@ -104,7 +104,7 @@ def _fate(job: Job, before: counting.Numbers, within: float) -> str:
 
 
 def _end(job: Job) -> str:
-    """How a job ended that was told to, and what its output is worth."""
+    """How a job ended when it was asked to, and what its output is worth."""
     try:
         code = counting.ended(job)
     except ClusterError as error:

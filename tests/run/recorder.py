@@ -2,7 +2,7 @@
 A pytest plugin that writes down what happens, for a run that judges all of its pytest processes together.
 
 It works where TEST_RUN_RECORDS names a folder. A pytest process in which tests failed, and nothing else, then
-ends with 0: whether the run is red is decided by whoever has set the variable and reads the records.
+ends with 0: whether the run is red is decided by the run, which reads the records.
 """
 
 from __future__ import annotations
