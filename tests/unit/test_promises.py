@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.promises.files import PAGE, all_proofs
-from tests.promises.finder import MisplacedMark, Proof, Tier, proofs
-from tests.promises.page import COMMAND, page
-from tests.promises.rules import broken
+from tests.promises.finder import MisplacedMark, Proof, Tier, all_proofs, proofs
+from tests.promises.page import COMMAND, PAGE, broken, page
 
 WORDS = "A lost node ends it."
 E2E = "tests/e2e/rsh/test_deaths.py"
