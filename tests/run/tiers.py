@@ -47,7 +47,7 @@ _RUN = Tool(
 )
 _PLANE = Tool(
     ("testbed/plane/",),
-    ("tests/unit/api/", "tests/api/test_plane.py", "tests/api/test_direct.py"),
+    ("tests/unit/api/", "tests/api/test_plane.py"),
     made_with=(_KUBE,),
 )
 _APISERVER = Tool(
