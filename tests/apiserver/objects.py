@@ -1,5 +1,5 @@
 """
-A loopback API server for objects of any kind, that can be told to refuse, to go away and to stop in mid-answer.
+A loopback API server for objects of any kind, which can refuse, go away and stop in mid-answer.
 
 Owns: HTTP. It speaks plain text: what TLS and credentials do wrong is tested with server.py. start() and stop()
 frame its life.

@@ -1,5 +1,5 @@
 """
-The loopback API server: accepts, authenticates, authorises, and answers with the truth or with what it was told.
+The loopback API server: accepts, authenticates, authorises, and answers with the truth or with scripted faults.
 
 Owns: what its threads do (one per connection), the script of faults, and the record of what was asked.
 start() and stop() frame its life; stop() leaves no thread, no process and no socket behind.
@@ -204,7 +204,7 @@ class ApiServer:
             self._changed.notify_all()
             step = self._steps[name].popleft() if self._steps[name] else self._always.get(name)
         if isinstance(step, Gated):
-            assert step.gate.wait(PATIENCE), "nobody opened the gate"
+            assert step.gate.wait(PATIENCE), "the gate was not opened"
             step = step.step
         if step is not None and not isinstance(step, Honest | Peer | Shell):
             step.play(exchange)

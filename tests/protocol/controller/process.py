@@ -18,7 +18,7 @@ from tests.apiserver.storage import Place
 WITHIN = 60.0
 
 JOB = Place("mpijobs", "ml", "train")
-# The launcher gets its rights when there are workers, which nobody creates here.
+# The launcher gets its rights when there are workers, which are not created here.
 MADE = {
     "configmaps": ["ml/train-config"],
     "serviceaccounts": ["ml/train-launcher"],

@@ -216,5 +216,5 @@ def never() -> None:
 
 
 def take(lease: Body) -> None:
-    """Let somebody else have it."""
+    """Let another replica have it."""
     lease["spec"]["holderIdentity"] = "another"

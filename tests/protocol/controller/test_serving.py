@@ -31,7 +31,7 @@ class Standing:
     """
     The server of a process that is well but not ready; one of its pages takes its time, and one fails.
 
-    `asked` is whether somebody waits for the slow page, `may_answer` lets it go on.
+    `asked` is whether a request waits for the slow page, `may_answer` lets it go on.
     """
 
     server: Server
