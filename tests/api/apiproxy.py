@@ -201,7 +201,7 @@ class ApiProxy:
         return [answer for answer in self._answers if answer.pod == pod]
 
     def open(self, sender: str) -> str:
-        """Open a door for somebody; returns the URL that leads there."""
+        """Open a door for one client; returns the URL that leads there."""
         # The API server's own address, for which its certificate is.
         serve = partial(self._serve, sender)
         door = self._run(asyncio.start_server(serve, self._site.address, 0, ssl=self._presented))

@@ -124,7 +124,7 @@ class Game:
     answers: Mapping[str, Counter[int]]
     """What the API server has answered to each of the adversary's moves."""
     touched: list[str]
-    """What somebody has touched that is none of the controller's."""
+    """Objects of others that have been changed."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def survived(harm: str, folder: Path) -> Iterator[Outage]:
         health: dict[str, set[int]] = {each.name: set() for each in bed.controller.replicas}
         with api_server_away(own, harm, lambda: look_at(bed, health)):
             lives = {point: course.life() for point, course in courses.items()}
-            # Who waits for an answer will get none: there is nobody any more to give it.
+            # A client that waits for an answer gets none: the API server that would send it is gone.
             for hold in holds.values():
                 hold.release()
         back = time.monotonic()

@@ -69,7 +69,7 @@ def ground(own: Plane) -> Iterator[Ground]:
 
 @pytest.fixture(params=["v1", "v2beta1"])
 def version(request: pytest.FixtureRequest) -> str:
-    """The version that somebody's CRD serves alone."""
+    """The only version that a CRD of another origin serves."""
     return str(request.param)
 
 

@@ -31,7 +31,7 @@ def alone(plane: Plane, cluster: Ground, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def job(alone: Controller) -> MpiJob:
-    """One whose launcher runs until it is told to end."""
+    """One whose launcher runs until a test ends it."""
     made = submit(alone.namespace, job_name("gone"), "busybox", ("true",), annotations={"Launcher": {ENDS: NEVER}})
     made.wait_for("Running")
     return made

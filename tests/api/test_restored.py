@@ -43,7 +43,7 @@ _JOB_LABEL = "training.kubeflow.org/job-name"
 
 @dataclass(frozen=True)
 class Edit:
-    """What somebody does by hand, and a pointer to the part of the object that it changes."""
+    """An edit by hand, and a pointer to the part of the object that it changes."""
 
     name: str
     what: str
