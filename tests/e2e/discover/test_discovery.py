@@ -14,7 +14,7 @@ from tests.e2e.rsh import launcher
 from tests.promises import promise
 from tests.support.discover import LEAST, begin, end, run, workers
 
-# Ready as long as nobody says otherwise.
+# Ready until a test creates the file.
 PROBED = {
     "readinessProbe": {
         "exec": {"command": ["test", "!", "-e", "/tmp/busy"]},
@@ -135,7 +135,7 @@ def test_by_the_labels_that_the_downward_api_shows(namespace: Namespace) -> None
 
 
 def _role(labels: dict[str, str], role: str) -> dict[str, str]:
-    """The label of the role, by whoever has set that of the job."""
+    """The label of the role, by the controller that has set that of the job."""
     roles = {
         "mpirt.dev/job": "mpirt.dev/role",
         "training.kubeflow.org/job-name": "training.kubeflow.org/job-role",

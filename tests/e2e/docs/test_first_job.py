@@ -50,7 +50,7 @@ def cluster_of_the_reader(own_cluster: Ground, tmp_path: Path) -> Iterator[Groun
 
 
 def _refuse_namespace_of_others(cluster: Ground) -> None:
-    """Wait for one that is on its way out, and fail if it is in use: somebody may be reading the page."""
+    """Wait for one that is on its way out, and fail if it is in use: another run may be following the page."""
     found = cluster.kubectl("get", "namespace", NAMESPACE, "--ignore-not-found", "--output=name").stdout.strip()
     if not found:
         return

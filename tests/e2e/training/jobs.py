@@ -64,7 +64,7 @@ class Job:
         )
 
     def hosts(self) -> list[str]:
-        """What horovodrun is told now."""
+        """The hosts that horovodrun gets now."""
         return self._in_launcher("/etc/edl/discover_hosts.sh").split()
 
     def listed(self, path: str) -> list[str]:
