@@ -109,7 +109,7 @@ def test_a_launcher_job_that_a_queue_suspends_stays_suspended_until_the_queue_re
 
 
 @promise("Whoever edits a job's object three times is named in the event MPIJobEditUndone.", of="MPIJob")
-def test_who_edits_an_object_again_and_again_is_named(controller: Controller) -> None:
+def test_a_manager_that_edits_an_object_again_and_again_is_named(controller: Controller) -> None:
     with running(controller, "edited", retries=0) as one:
         job = one.job
         for _ in range(3):

@@ -34,7 +34,7 @@ REFUSED = {"nodeSelector": {"not a label": "x"}}
 
 
 class Taken(NamedTuple):
-    """A job one of whose names somebody else had taken, and what was to be seen meanwhile."""
+    """A job one of whose names was taken by another object, and what was visible meanwhile."""
 
     job: MpiJob
     running: dict[str, Any]

@@ -106,9 +106,7 @@ def wanted(namespace: Namespace) -> dict[str, Body]:
     return made
 
 
-def test_as_the_api_server_keeps_them_nothing_is_to_be_put_right(
-    namespace: Namespace, wanted: dict[str, Body]
-) -> None:
+def test_objects_as_the_api_server_keeps_them_have_no_drift(namespace: Namespace, wanted: dict[str, Body]) -> None:
     assert {kind: put_right(namespace, manifest) for kind, manifest in wanted.items()} == {
         kind: [] for kind in wanted
     }
@@ -148,7 +146,7 @@ EDITS: list[tuple[str, str, Callable[[Namespace], None]]] = [
 
 
 @pytest.mark.one_in(3)
-def test_what_is_edited_by_hand_is_found_and_put_right(namespace: Namespace, wanted: dict[str, Body]) -> None:
+def test_an_edit_by_hand_is_found_and_reverted(namespace: Namespace, wanted: dict[str, Body]) -> None:
     """One after the other on the same objects: each has to be found, and to be gone after at most two writes."""
     for name, kind, change in EDITS:
         before = ours(namespace, kind)

@@ -28,7 +28,7 @@ WITHIN = 90.0
 
 
 class TheirJob:
-    """A job with another manager at first, and what mpi-operator has created for it."""
+    """A job that the controller may not touch until its manager is taken away, with objects of mpi-operator."""
 
     def __init__(self, controller: Controller, **run_policy: Any) -> None:
         policy = {**run_policy, "managedBy": ANOTHER}

@@ -273,7 +273,7 @@ def names_of(job: Training, count: int) -> list[str]:
 
 
 def bare_pod(name: str) -> dict[str, Any]:
-    """A pod that nobody owns."""
+    """A pod without an owner."""
     spec = {"containers": [{"name": "it", "image": "none"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 

@@ -1,5 +1,5 @@
 """
-A loopback API server for objects of any kind, that can be told to refuse, to go away and to stop in mid-answer.
+A loopback API server for objects of any kind, which can refuse, go away and stop in mid-answer.
 
 Owns: HTTP. It speaks plain text: what TLS and credentials do wrong is tested with server.py. start() and stop()
 frame its life.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.apiserver import kubeconfig
 from tests.apiserver.faults import status_object
 from tests.apiserver.storage import Body, Place, Storage, Trouble, apply_patch
 
@@ -84,18 +85,8 @@ class ObjectServer:
 
     def kubeconfig(self, folder: Path) -> Path:
         """Write a kubeconfig for this server."""
-        path = folder / "kubeconfig"
-        port = self._server.server_address[1]
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "it",
-            "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "users": [{"name": "it", "user": {"token": "a-token"}}],
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        }
-        path.write_text(json.dumps(config), encoding="utf-8")
-        return path
+        url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        return kubeconfig.write(folder, url, {"token": "a-token"}, namespace="default")
 
     def written(self, body: Body) -> bytes:
         text = json.dumps(body)

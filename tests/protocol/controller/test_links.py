@@ -47,5 +47,5 @@ def test_the_wait_that_comes_with_a_no_is_known(
         assert (answer.code, answer.retry_after) == (429, honoured)
 
 
-def test_what_is_good_asks_for_no_wait(link: Link) -> None:
+def test_a_good_answer_asks_for_no_wait(link: Link) -> None:
     assert pods(link).retry_after == 0

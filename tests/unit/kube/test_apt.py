@@ -1,10 +1,13 @@
-"""Where bookworm comes from, for the ways a host's apt can be configured."""
+"""Debian's archive as the host's apt knows it, and a root of apt's own."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from testbed.kube import aptsources
+from testbed.kube.aptroot import AptRoot
 from testbed.kube.aptsources import Entry, Source
 
 DEBIAN = "http://mirror.example/debian/"
@@ -79,5 +82,18 @@ class TestBookwormSources:
         ],
         ids=["another vendor's", "no suite of Debian's", "not main", "backports alone", "a disc"],
     )
-    def test_what_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
+    def test_a_source_that_is_no_debian_archive_gives_nothing(self, entry: Entry) -> None:
         assert aptsources.bookworm_sources([entry]) == []
+
+
+def test_the_remedy_of_a_failed_download_names_the_archives() -> None:
+    sources = (
+        Source("http://b.example/debian", "bookworm"),
+        Source("http://b.example/debian", "bookworm-updates"),
+        Source("http://a.example/security", "bookworm-security"),
+    )
+
+    assert AptRoot(Path("/cache/apt"), sources).remedy == (
+        "check the network and the proxy, and that http://a.example/security, http://b.example/debian"
+        " carries bookworm; then run again"
+    )
