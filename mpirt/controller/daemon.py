@@ -41,7 +41,7 @@ from mpirt.controller.observed.observe import slim
 from mpirt.controller.observed.pod_events import EVICTED, FAILED_CREATE
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
-from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
+from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
 
 # One reconciliation is a few writes, each with a time limit. A worker that takes longer is stuck.
 _STUCK_AFTER = 180.0

@@ -15,7 +15,7 @@ from mpirt.boards.places import NotUsed, places
 from mpirt.boards.protocol import CLUSTER_VARIABLES, FORM, Question, write_question
 from mpirt.discover.pods import read_pod
 from mpirt.errors import PeerError, UsageError
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.jsontext import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
     from mpirt.discover.selection import Selection
     from mpirt.discover.source import Pods
-    from mpirt.kubeapi.deadline import Deadline
+    from mpirt.kubeapi.access.steps import Deadline
 
 # A busy switchboard takes a tenth of it.
 _SECONDS = 1.0

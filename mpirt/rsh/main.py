@@ -14,11 +14,11 @@ import time
 
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError, our_mistake
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.exchange import run
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.ports.chance import jitter, nonce

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import JsonObject
+from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import HOST, Pem
 from tests.apiserver.server import ApiServer
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.credentials import CredentialSource
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.credentials import CredentialSource
+    from mpirt.kubeapi.request.exchange import Steps
 
 Connect = Callable[[Endpoint], ExecApi]
 ReadPod = Callable[[], JsonObject]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode, MpirtError, PeerError
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.request.answers import (
     ConnectionLost,
     Expired,
     Forbidden,

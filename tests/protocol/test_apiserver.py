@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.execs import ExecApi
-from mpirt.kubeapi.frames import Closed, Message, Pong, binary, close, ping
+from mpirt.kubeapi.request.execs import ExecApi
+from mpirt.kubeapi.request.websocket import Closed, Message, Pong, binary, close, ping
 from tests.apiserver.channel import (
     CLOSE_CHANNEL,
     STATUS,

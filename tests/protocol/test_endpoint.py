@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.answers import Unauthorized
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import find_endpoint
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Unauthorized
 from tests.apiserver.certificates import Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpirt.errors import PeerError, Unreachable
-from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.credentials import Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.exchange import Wait
-from mpirt.kubeapi.execs import ExecApi, ExecDial, Upgraded
-from mpirt.kubeapi.resolve import by_name
-from mpirt.kubeapi.stream import Address
+from mpirt.kubeapi.access.credentials import Credentials
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.exchange import Wait
+from mpirt.kubeapi.request.execs import ExecApi, ExecDial, Upgraded
+from mpirt.kubeapi.request.resolve import by_name
+from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.channel import V4
 from tests.apiserver.door import Deaf
 from tests.apiserver.faults import Fault, Hangup, Silence, Status
@@ -29,7 +29,7 @@ from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Connect, Rotating, endpoint_of
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
 SHORT = 0.4

@@ -7,14 +7,14 @@ import socket
 import pytest
 
 from mpirt.errors import PeerError, Refused
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import ConnectionLost, NotFound, Rejected, TimedOut, Unauthorized
-from mpirt.kubeapi.credentials import PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.http import Api
-from mpirt.kubeapi.stream import Address
+from mpirt.kubeapi.access.credentials import PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import ConnectionLost, NotFound, Rejected, TimedOut, Unauthorized
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.door import Deaf, DoorFault, PlainText, Slam
 from tests.apiserver.faults import (
     Answer,

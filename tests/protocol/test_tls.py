@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from mpirt.errors import ConfigError, PeerError, Refused
-from mpirt.kubeapi.answers import Untrusted
-from mpirt.kubeapi.credentials import PemFile, PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.access.credentials import PemFile, PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Untrusted
 from tests.apiserver.certificates import HOST, Authority, Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer

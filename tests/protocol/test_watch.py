@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.request.answers import (
     ConnectionLost,
     Forbidden,
     Overloaded,
@@ -22,11 +22,11 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.stream import Address
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.stream import Address
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.pod import PodWatch
 from tests.apiserver.certificates import HOST
 from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
@@ -50,7 +50,7 @@ from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Certificates, Rotating, endpoint_of
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.credentials import CredentialSource
+    from mpirt.kubeapi.access.credentials import CredentialSource
 
 
 class Watcher:

@@ -16,11 +16,11 @@ from mpirt.cli.ps.boards import Board, read
 from mpirt.discover.selection import by_job
 from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.execs import ExecApi
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop

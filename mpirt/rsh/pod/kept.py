@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from mpirt.boards.podlist import pod_text
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import Kind, News
 from mpirt.objects import table
 
 TYPE_CHECKING = False

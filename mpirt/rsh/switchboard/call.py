@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpirt.errors import ExitCode, MpirtError, our_mistake
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Wants, parse
 from mpirt.rsh.pod.lookup import find_pod

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.podset import PodSetWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.podset import PodSetWatch
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.pod.kept import covers
@@ -30,8 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.dial import Dialer
+    from mpirt.kubeapi.access.steps import Clock
+    from mpirt.kubeapi.request.dial import Dialer
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.ports.loop import Loop
     from mpirt.rsh.watches.followers import Hear

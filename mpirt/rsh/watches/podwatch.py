@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.pod import PodWatch
 from mpirt.rsh.pod.facts import read_pod
 from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.session import events
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.dial import Dialer
+    from mpirt.kubeapi.access.steps import Clock
+    from mpirt.kubeapi.request.dial import Dialer
     from mpirt.rsh.ports.loop import Loop
 
 

@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import run
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.exchange import run
 from tests.unit.kubeapi.plugins import source
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import (
+from mpirt.kubeapi.request.channels import (
     Channels,
     ExitedWith,
     Failed,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from mpirt.kubeapi.credentials import Credentials, Secret
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.stream import TlsStream
+from mpirt.kubeapi.access.credentials import Credentials, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.stream import TlsStream
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.deadline import Deadline
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Deadline
+    from mpirt.kubeapi.request.exchange import Steps
 
 
 class Token:

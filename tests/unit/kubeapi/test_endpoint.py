@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import PemFile, PemText, Secret, StoredCredentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
-from mpirt.kubeapi.exchange import run
+from mpirt.kubeapi.access.credentials import PemFile, PemText, Secret, StoredCredentials
+from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.exchange import run
 
 IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT_HTTPS": "6443"}
 KUBECONFIG = """

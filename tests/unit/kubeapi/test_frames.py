@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.frames import Closed, FrameReader, Message, Ping, Pong, binary, close, ping, pong
+from mpirt.kubeapi.request.websocket import Closed, FrameReader, Message, Ping, Pong, binary, close, ping, pong
 
 # The mask of the RFC's examples.
 MASK = bytes.fromhex("37fa213d")

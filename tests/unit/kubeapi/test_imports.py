@@ -46,7 +46,7 @@ class TestTheFastPath:
         assert loaded - CORES - ALWAYS - imported_by("enum", "hashlib") == OURS
 
     def test_leaves_the_watch_to_who_wants_one(self) -> None:
-        loaded = imported_by("mpirt.kubeapi.endpoint", "mpirt.kubeapi.execs")
+        loaded = imported_by("mpirt.kubeapi.access.endpoint", "mpirt.kubeapi.request.execs")
 
         assert loaded.isdisjoint({"json", "re"})
         assert OURS - loaded == {
@@ -56,11 +56,11 @@ class TestTheFastPath:
 
 class TestThePathOfAKubeconfig:
     def test_is_where_yaml_comes_in(self) -> None:
-        loaded = imported_by("mpirt.kubeapi.kubeconfig")
+        loaded = imported_by("mpirt.kubeapi.access.kubeconfig")
 
         assert {"yaml", "subprocess", "urllib.parse", "pathlib"} <= loaded
 
     def test_still_does_without_what_is_dearest(self) -> None:
-        loaded = imported_by("mpirt.kubeapi.kubeconfig")
+        loaded = imported_by("mpirt.kubeapi.access.kubeconfig")
 
         assert loaded.isdisjoint({"email", "http.client", "urllib.request", "asyncio", "logging", "websocket"})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.jsontext import parse_json
 
 VALUES = some.recursive(
     some.none()
@@ -25,7 +25,7 @@ VALUES = some.recursive(
 WITHOUT = """
 import sys
 sys.modules["_json"] = None
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.jsontext import parse_json
 assert parse_json(b' {"a": [1, 2.5, "x", null]} ') == {"a": [1, 2.5, "x", None]}
 for wrong in ("", "{", "1 2", "NaN"):
     try:

@@ -14,11 +14,11 @@ import pytest
 import yaml
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.kubeconfig import from_kubeconfigs
+from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemFile, PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.exchange import run
 from tests.promises import promise
 
 Config = dict[str, Any]

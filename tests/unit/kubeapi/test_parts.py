@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
-from mpirt.kubeapi.answers import Failure, TimedOut, failure_error, one_line, read_failure, status_failure
-from mpirt.kubeapi.asks import get_pod, list_pods
-from mpirt.kubeapi.credentials import Certificate, PemText, Secret, StoredCredentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.fields import Fields
-from mpirt.kubeapi.resolve import resolve
-from mpirt.kubeapi.stream import Address
-from mpirt.kubeapi.tls import tls_context
-from mpirt.kubeapi.tlslib import Socket, wrap
-from mpirt.kubeapi.upgrade import accepted_protocol, new_key, upgrade_headers
-from mpirt.kubeapi.wire import Head
+from mpirt.kubeapi.access.credentials import Certificate, PemText, Secret, StoredCredentials
+from mpirt.kubeapi.access.fields import Fields
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Failure, TimedOut, failure_error, one_line, read_failure, status_failure
+from mpirt.kubeapi.request.asks import get_pod, list_pods
+from mpirt.kubeapi.request.exchange import run
+from mpirt.kubeapi.request.http1 import Head
+from mpirt.kubeapi.request.resolve import resolve
+from mpirt.kubeapi.request.stream import Address
+from mpirt.kubeapi.request.tls import tls_context
+from mpirt.kubeapi.request.tlslib import Socket, wrap
+from mpirt.kubeapi.request.upgrade import accepted_protocol, new_key, upgrade_headers
 
 
 class TestDeadline:

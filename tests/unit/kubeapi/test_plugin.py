@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Certificate, Credentials, PluginFailed, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.kubeconfig import from_kubeconfigs
-from mpirt.kubeapi.plugin import PluginCredentials
+from mpirt.kubeapi.access.credentials import Certificate, Credentials, PluginFailed, Secret
+from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
+from mpirt.kubeapi.access.plugin import PluginCredentials
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.exchange import run
 from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
 from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source

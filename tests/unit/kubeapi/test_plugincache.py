@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Credentials, PluginFailed, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import Pending, run
-from mpirt.kubeapi.plugin import PluginCredentials
-from mpirt.kubeapi.plugincache import SharedAnswers, folder_for
+from mpirt.kubeapi.access.credentials import Credentials, PluginFailed, Secret
+from mpirt.kubeapi.access.plugin import PluginCredentials
+from mpirt.kubeapi.access.plugincache import SharedAnswers, folder_for
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.exchange import Pending, run
 from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
 from tests.promises import promise

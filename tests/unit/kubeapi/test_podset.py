@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ConnectionLost
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.podset import PodSetWatch
+from mpirt.kubeapi.request.answers import ConnectionLost
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.podset import PodSetWatch
 
 PODS = "/api/v1/namespaces/ml/pods"
 FIRST = "?labelSelector=job%3Da&limit=250"

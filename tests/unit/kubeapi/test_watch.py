@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlines import RawEvent, WatchLines
+from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
+from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.pod import PodWatch
 
 POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "w-0", "resourceVersion": "8"}}
 LIST = {"kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [POD]}

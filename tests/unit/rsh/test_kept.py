@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import Kind, News
 from mpirt.rsh.pod.kept import KeptPods, covers
 
 JOB = "mpirt.dev/job=a"

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import Kind, News
 from mpirt.rsh.watches.podquestions import PodQuestions
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.watchlink import WatchLink
+    from mpirt.kubeapi.watch.link import WatchLink
 
 SELECTOR = "app=x"
 

@@ -10,7 +10,7 @@ import pytest
 
 from mpirt.boards.protocol import Question
 from mpirt.errors import ConfigError, Unreachable
-from mpirt.kubeapi.answers import ApiError, Failure, Overloaded
+from mpirt.kubeapi.request.answers import ApiError, Failure, Overloaded
 from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.switchboard.clusters import Clusters, NotHere, check
 

@@ -13,15 +13,15 @@ import os
 import select
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.answers import CertificateRefused, ConnectionLost, Untrusted
+from mpirt.kubeapi.request import tlslib
+from mpirt.kubeapi.request.answers import CertificateRefused, ConnectionLost, Untrusted
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mpirt.kubeapi.tlslib import TlsSession, TlsSocket
+    from mpirt.kubeapi.request.tlslib import TlsSession, TlsSocket
 
 # A peer that has vanished is given up after 5 + 3 * 5 s without a packet. TCP_USER_TIMEOUT is left alone on
 # purpose: Linux also counts the time in which a living peer keeps its receive window closed, and a command that

@@ -20,17 +20,25 @@ from datetime import datetime
 from pathlib import Path
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.answers import one_line
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemFile, PemText, PluginFailed, Secret, as_token
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import Wait
-from mpirt.kubeapi.fields import Fields
-from mpirt.kubeapi.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
+from mpirt.kubeapi.access.credentials import (
+    Certificate,
+    Credentials,
+    PemFile,
+    PemText,
+    PluginFailed,
+    Secret,
+    as_token,
+)
+from mpirt.kubeapi.access.fields import Fields
+from mpirt.kubeapi.access.plugincache import ANSWER_LIMIT, Lock, SharedAnswers, folder_for
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import one_line
+from mpirt.kubeapi.request.exchange import Wait
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
     # What it says, and until when that holds.
     _Answered = tuple[Credentials, float | None]

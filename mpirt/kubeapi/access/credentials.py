@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
     class CredentialSource(Protocol):
         """Where credentials come from; asked at every connection."""

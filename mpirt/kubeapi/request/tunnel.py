@@ -9,14 +9,14 @@ where there is a proxy.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.answers import ConnectionLost, Untrusted, one_line
-from mpirt.kubeapi.proxies import Proxy
-from mpirt.kubeapi.wire import ResponseReader, request
+from mpirt.kubeapi.access.proxies import Proxy
+from mpirt.kubeapi.request import tlslib
+from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted, one_line
+from mpirt.kubeapi.request.http1 import ResponseReader, request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.tlslib import Context, TlsSocket
+    from mpirt.kubeapi.request.tlslib import Context, TlsSocket
 
 _PIECE = 16 * 1024
 _AUTHENTICATE = 407

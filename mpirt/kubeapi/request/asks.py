@@ -6,7 +6,7 @@ Owns: targets, and the words for what was asked in messages. No I/O.
 
 from __future__ import annotations
 
-from mpirt.kubeapi.wire import escaped, query
+from mpirt.kubeapi.request.http1 import escaped, query
 from mpirt.values import Value
 
 TYPE_CHECKING = False

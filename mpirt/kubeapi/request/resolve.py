@@ -12,16 +12,16 @@ import os
 import select
 
 from mpirt.errors import Unreachable
-from mpirt.kubeapi.answers import TimedOut
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import Wait
-from mpirt.kubeapi.stream import Address, SocketAddress
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import TimedOut
+from mpirt.kubeapi.request.exchange import Wait
+from mpirt.kubeapi.request.stream import Address, SocketAddress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
     GetAddrInfo = Callable[[str, int], Sequence[Address]]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import select
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ConnectionLost, TimedOut
-from mpirt.kubeapi.credentials import Certificate, Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.stream import TlsStream
-from mpirt.kubeapi.wire import OK, ResponseReader
+from mpirt.kubeapi.access.credentials import Certificate, Credentials
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut
+from mpirt.kubeapi.request.http1 import OK, ResponseReader
+from mpirt.kubeapi.request.stream import TlsStream
 from mpirt.values import Value
 
 TYPE_CHECKING = False

@@ -8,17 +8,17 @@ kept: of a list the names only, until it is complete.
 from __future__ import annotations
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import Forbidden, JsonObject, Rejected
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.listing import read_page
-from mpirt.kubeapi.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
-from mpirt.kubeapi.watchlines import resource_version
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import Forbidden, JsonObject, Rejected
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.watch.lines import resource_version
+from mpirt.kubeapi.watch.listing import read_page
+from mpirt.kubeapi.watch.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
 from mpirt.objects import table, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.listwatch import Jitter
+    from mpirt.kubeapi.watch.listwatch import Jitter
 
 # A page of 250 pods is one to three MB of JSON.
 _PAGE = 250

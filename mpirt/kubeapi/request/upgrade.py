@@ -10,7 +10,7 @@ import binascii
 import hashlib
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.wire import Head
+from mpirt.kubeapi.request.http1 import Head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.request.answers import (
     ApiError,
     ConnectionLost,
     Expired,
@@ -24,9 +24,9 @@ from mpirt.kubeapi.answers import (
     read_failure,
     status_failure,
 )
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.watchlines import ADDED, DELETED, ERROR, MODIFIED, RawEvent, WatchLines
-from mpirt.kubeapi.wire import OK, ResponseReader
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.http1 import OK, ResponseReader
+from mpirt.kubeapi.watch.lines import ADDED, DELETED, ERROR, MODIFIED, RawEvent, WatchLines
 from mpirt.values import Value
 
 TYPE_CHECKING = False

@@ -10,25 +10,25 @@ from __future__ import annotations
 import time
 
 from mpirt.errors import Unreachable
-from mpirt.kubeapi.answers import Untrusted
-from mpirt.kubeapi.credentials import Certificate, Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.exchange import ready
-from mpirt.kubeapi.resolve import by_name, resolve
-from mpirt.kubeapi.stream import Address, Peer, TlsStream
-from mpirt.kubeapi.tls import proxy_context, tls_context
-from mpirt.kubeapi.tlslib import wrap
-from mpirt.kubeapi.wire import request
+from mpirt.kubeapi.access.credentials import Certificate, Credentials
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Untrusted
+from mpirt.kubeapi.request.exchange import ready
+from mpirt.kubeapi.request.http1 import request
+from mpirt.kubeapi.request.resolve import by_name, resolve
+from mpirt.kubeapi.request.stream import Address, Peer, TlsStream
+from mpirt.kubeapi.request.tls import proxy_context, tls_context
+from mpirt.kubeapi.request.tlslib import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.exchange import Steps
-    from mpirt.kubeapi.resolve import GetAddrInfo
-    from mpirt.kubeapi.tlslib import Context, Socket, TlsSession, TlsSocket
+    from mpirt.kubeapi.access.steps import Clock
+    from mpirt.kubeapi.request.exchange import Steps
+    from mpirt.kubeapi.request.resolve import GetAddrInfo
+    from mpirt.kubeapi.request.tlslib import Context, Socket, TlsSession, TlsSocket
 
 _SESSION_SECONDS = 60.0
 
@@ -130,7 +130,7 @@ class Dialer:
             session = self._session
             return lambda plain: wrap(context, plain, name, session)
         # In a pod there is hardly ever one.
-        from mpirt.kubeapi.tunnel import Tunnel  # noqa: PLC0415
+        from mpirt.kubeapi.request.tunnel import Tunnel  # noqa: PLC0415
 
         own = proxy_context(endpoint.ca) if proxy.scheme == "https" else None
         return lambda plain: Tunnel(plain, proxy, endpoint.name, server=(context, name), own=own)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi import tlslib
-from mpirt.kubeapi.credentials import Certificate, PemFile, PemText
+from mpirt.kubeapi.access.credentials import Certificate, PemFile, PemText
+from mpirt.kubeapi.request import tlslib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.tlslib import Context
+    from mpirt.kubeapi.request.tlslib import Context
 
 
 def tls_context(authority: PemFile | PemText | None, certificate: Certificate | None) -> Context:

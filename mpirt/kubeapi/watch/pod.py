@@ -8,17 +8,17 @@ about the pod. listwatch.py has the rest.
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import Forbidden, JsonObject, NotFound
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.listing import read_page
-from mpirt.kubeapi.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import Forbidden, JsonObject, NotFound
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.watch.listing import read_page
+from mpirt.kubeapi.watch.listwatch import WATCH_AGAIN_SECONDS, Kind, ListWatch, News, Question
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.listwatch import Jitter
+    from mpirt.kubeapi.watch.listwatch import Jitter
 
 # Where only `get` is allowed: a deleted pod is noticed within four seconds.
 _POLL_SECONDS = 3.0

@@ -10,22 +10,22 @@ from __future__ import annotations
 import os
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ProtocolRefused, failure_error, read_failure
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.credentials import Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import Pending, run
-from mpirt.kubeapi.http import Api
-from mpirt.kubeapi.stream import TlsStream
-from mpirt.kubeapi.upgrade import accepted_protocol, new_key, upgrade_headers
-from mpirt.kubeapi.wire import OK, SWITCHING_PROTOCOLS, Head
+from mpirt.kubeapi.access.credentials import Credentials
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import ProtocolRefused, failure_error, read_failure
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.exchange import Pending, run
+from mpirt.kubeapi.request.http1 import OK, SWITCHING_PROTOCOLS, Head
+from mpirt.kubeapi.request.stream import TlsStream
+from mpirt.kubeapi.request.upgrade import accepted_protocol, new_key, upgrade_headers
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
 _FORBIDDEN = 403
 

@@ -20,22 +20,22 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import (
+from mpirt.kubeapi.access.credentials import (
     PemFile,
     PemText,
     Secret,
     StoredCredentials,
     as_token,
 )
-from mpirt.kubeapi.endpoint import HTTPS_PORT, Endpoint, as_host, environment_proxy
-from mpirt.kubeapi.fields import Fields
-from mpirt.kubeapi.plugin import ClusterInfo, plugin_source
-from mpirt.kubeapi.proxies import Proxy, read_proxy
+from mpirt.kubeapi.access.endpoint import HTTPS_PORT, Endpoint, as_host, environment_proxy
+from mpirt.kubeapi.access.fields import Fields
+from mpirt.kubeapi.access.plugin import ClusterInfo, plugin_source
+from mpirt.kubeapi.access.proxies import Proxy, read_proxy
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.credentials import CredentialSource
+    from mpirt.kubeapi.access.credentials import CredentialSource
 
 _FILE_LIMIT = 16 * 1024 * 1024
 _CANT = {

@@ -7,8 +7,8 @@ Owns: the check that it is one, once, so that nobody takes half an answer for an
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.asks import Ask
+from mpirt.kubeapi.request.answers import JsonObject
+from mpirt.kubeapi.request.asks import Ask
 from mpirt.values import Value
 
 

@@ -12,8 +12,8 @@ be unfinished.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import one_line
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.answers import one_line
+from mpirt.kubeapi.request.jsontext import parse_json
 from mpirt.values import Value
 
 TYPE_CHECKING = False

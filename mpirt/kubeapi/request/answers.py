@@ -10,9 +10,9 @@ of load balancers and anything else that may hold more than it should are droppe
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.jsontext import parse_json
-from mpirt.kubeapi.wire import Head
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.http1 import Head
+from mpirt.kubeapi.request.jsontext import parse_json
 from mpirt.values import Value
 
 # JSON as it comes: who needs a field reads it once, and says what is wrong with it.

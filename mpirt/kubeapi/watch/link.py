@@ -8,17 +8,17 @@ fileno() for `wants`, for at most timeout() seconds, and then calls step().
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import NOT_ACCEPTED
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.exchange import Kept, Pending, Wait
-from mpirt.kubeapi.listwatch import ListWatch, News
-from mpirt.kubeapi.stream import TlsStream
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import NOT_ACCEPTED
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.exchange import Kept, Pending, Wait
+from mpirt.kubeapi.request.stream import TlsStream
+from mpirt.kubeapi.watch.listwatch import ListWatch, News
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Clock
+    from mpirt.kubeapi.request.exchange import Steps
 
 # Credentials of files are there at once; this is for a credential plugin.
 _CREDENTIALS_SECONDS = 60.0

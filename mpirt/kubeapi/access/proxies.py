@@ -11,7 +11,7 @@ import _socket
 import binascii
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Secret
+from mpirt.kubeapi.access.credentials import Secret
 from mpirt.values import Value
 
 TYPE_CHECKING = False

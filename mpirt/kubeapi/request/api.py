@@ -8,8 +8,10 @@ only, and little of it: every remote command and every look for hosts imports th
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi import asks
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.access.credentials import Credentials
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request import asks
+from mpirt.kubeapi.request.answers import (
     NOT_ACCEPTED,
     ConnectionLost,
     Expired,
@@ -18,20 +20,18 @@ from mpirt.kubeapi.answers import (
     parse_object,
     read_failure,
 )
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.credentials import Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.exchange import Kept, converse, run
-from mpirt.kubeapi.stream import TlsStream
-from mpirt.kubeapi.wire import OK, Head, ResponseReader
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.exchange import Kept, converse, run
+from mpirt.kubeapi.request.http1 import OK, Head, ResponseReader
+from mpirt.kubeapi.request.stream import TlsStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.request.exchange import Steps
 
     _T = TypeVar("_T")
 
@@ -143,7 +143,7 @@ class Api:
         fields: str,
         page: int,
     ) -> Steps[list[_T]]:
-        from mpirt.kubeapi.listing import read_page  # noqa: PLC0415  a remote command mostly needs no list
+        from mpirt.kubeapi.watch.listing import read_page  # noqa: PLC0415  a remote command mostly needs no list
 
         found: list[_T] = []
         after = ""

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import PemFile, PemText, StoredCredentials, read_text
+from mpirt.kubeapi.access.credentials import PemFile, PemText, StoredCredentials, read_text
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpirt.kubeapi.credentials import CredentialSource
-    from mpirt.kubeapi.proxies import Proxy
+    from mpirt.kubeapi.access.credentials import CredentialSource
+    from mpirt.kubeapi.access.proxies import Proxy
 
 # The folder that the kubelet mounts into every pod whose service account isn't kept from it.
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -83,7 +83,7 @@ def find_endpoint(
     context = context or environ.get("MPIRT_CONTEXT", "")
     if paths or context:
         # Brings yaml, base64 and urllib, which a pod with a service account never needs.
-        from mpirt.kubeapi.kubeconfig import from_kubeconfigs  # noqa: PLC0415
+        from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs  # noqa: PLC0415
 
         return from_kubeconfigs(paths, environ, context=context, named_by=named_by)
     if environ.get("KUBERNETES_SERVICE_HOST"):
@@ -121,7 +121,7 @@ def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy
     if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
         return None
     # In a pod there is hardly ever one.
-    from mpirt.kubeapi.proxies import proxy_of_environment  # noqa: PLC0415
+    from mpirt.kubeapi.access.proxies import proxy_of_environment  # noqa: PLC0415
 
     return proxy_of_environment(environ, host, port)
 

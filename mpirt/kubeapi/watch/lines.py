@@ -7,8 +7,8 @@ Owns: lines, their bound, and what a line may say.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.answers import JsonObject
+from mpirt.kubeapi.request.jsontext import parse_json
 from mpirt.values import Value
 
 # etcd holds objects up to 1.5 MiB, and JSON may be twice as long as what it stores.
