@@ -17,10 +17,11 @@ from pathlib import Path, PurePosixPath
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-_BASE = frozenset({"errors", "hosts", "names", "objects", "podobjects", "values"})
+_BASE = frozenset({"backoff", "errors", "hosts", "names", "objects", "podobjects", "values"})
 
 # A part is a module or a package directly under mpirt/. Its own files may always import each other.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "backoff": frozenset(),
     "errors": frozenset(),
     "names": frozenset(),
     "values": frozenset(),
