@@ -23,7 +23,8 @@ class Backoff:
     """
     Delays that double from `first` up to `longest` seconds.
 
-    `jitter` returns a number from 0 to 1, which decides on half of each delay: many who fail at once come back apart.
+    `jitter` returns a number from 0 to 1, which decides on half of each delay: many who fail at once come back
+    apart.
     """
 
     __slots__ = ("_failures", "_first", "_jitter", "_longest")
@@ -36,8 +37,8 @@ class Backoff:
         """
         Return how many seconds to wait after another failure.
 
-        `asked`: a server's Retry-After, which is honoured up to `most` seconds. The delay is then longer by some of
-        our own, so that not everyone who was asked the same returns in the same moment.
+        `asked`: a server's Retry-After, which is honoured up to `most` seconds. The delay is then longer by some
+        of our own, so that not everyone who was asked the same returns in the same moment.
         """
         own = min(self._longest, self._first * 2.0 ** min(self._failures, _MOST_DOUBLINGS))
         own *= 0.5 + self._jitter() / 2

@@ -15,9 +15,8 @@ import time
 from mpirt import names
 from mpirt.errors import ExitCode, MpirtError, our_mistake
 from mpirt.kubeapi.access.endpoint import find_endpoint
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, run
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.exchange import run
 from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
@@ -133,9 +132,9 @@ def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
 
     def follow(pod: str, hear: Hear) -> Follower:
         # Commands that are over within a second never get here.
-        from mpirt.rsh.watches.podwatch import OwnWatch  # noqa: PLC0415
+        from mpirt.rsh.watches.podhub import PodHub  # noqa: PLC0415
 
-        return OwnWatch(loop, dialer, namespace, pod, hear)
+        return PodHub(loop, dialer, namespace, None, jitter=jitter).follow(pod, hear)
 
     return follow
 

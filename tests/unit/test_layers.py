@@ -119,34 +119,39 @@ class TestImportRules:
             pytest.param(
                 "mpirt/kubeapi/request/api.py",
                 "from mpirt.rsh import session",
-                "kubeapi may import errors, hosts, names, objects, podobjects, values of mpirt, but not rsh",
+                "kubeapi may import backoff, errors, hosts, names, objects, podobjects, values of mpirt, "
+                "but not rsh",
                 id="upwards",
             ),
             pytest.param(
                 "mpirt/rsh/main.py",
                 "from mpirt.discover.discovery import hosts_of",
-                "rsh may import account, agent, boards, errors, hosts, keeper, kubeapi, launchenv, names, "
+                "rsh may import account, agent, backoff, boards, errors, hosts, keeper, kubeapi, launchenv, "
+                "names, "
                 "objects, podobjects, values of mpirt, but not discover",
                 id="rsh and discover",
             ),
             pytest.param(
                 "mpirt/discover/main.py",
                 "import mpirt.controller.decisions.plan",
-                "discover may import boards, errors, hosts, kubeapi, names, objects, podobjects, values of mpirt, "
+                "discover may import backoff, boards, errors, hosts, kubeapi, names, objects, podobjects, "
+                "values of mpirt, "
                 "but not controller",
                 id="discover and controller",
             ),
             pytest.param(
                 "mpirt/controller/decisions/plan.py",
                 "from mpirt.rsh.argv import parse",
-                "controller may import account, errors, hosts, keeper, kubeapi, launchenv, names, objects, "
+                "controller may import account, backoff, errors, hosts, keeper, kubeapi, launchenv, names, "
+                "objects, "
                 "podobjects, values of mpirt, but not rsh",
                 id="controller and rsh",
             ),
             pytest.param(
                 "mpirt/cli/main.py",
                 "from mpirt.controller import main",
-                "cli may import boards, discover, errors, hosts, kubeapi, launchenv, names, objects, podobjects, "
+                "cli may import backoff, boards, discover, errors, hosts, kubeapi, launchenv, names, "
+                "objects, podobjects, "
                 "rsh, values of mpirt, but not controller",
                 id="command line and controller",
             ),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mpirt import names
@@ -28,7 +27,7 @@ from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
-from mpirt.rsh.watches.podwatch import OwnWatch
+from mpirt.rsh.watches.podhub import PodHub
 
 if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
@@ -115,7 +114,7 @@ class Remote:
             output,
             namespace=self._namespace,
             pod=pod,
-            follow=partial(OwnWatch, loop, self._dialer, self._namespace),
+            follow=PodHub(loop, self._dialer, self._namespace, None, jitter=jitter).follow,
         )
         running.begin()
         try:

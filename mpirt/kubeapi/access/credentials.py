@@ -8,25 +8,21 @@ replaces them under a running program). Running a credential plugin is plugin.py
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Steps
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    from mpirt.kubeapi.request.exchange import Steps
+class CredentialSource(Protocol):
+    """Where credentials come from; asked at every connection."""
 
-    class CredentialSource(Protocol):
-        """Where credentials come from; asked at every connection."""
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:
+        """Whatever is valid now. Raises ConfigError; a PluginFailed may pass."""
 
-        def credentials(self, deadline: Deadline) -> Steps[Credentials]:
-            """Whatever is valid now. Raises ConfigError; a PluginFailed may pass."""
-
-        def renew(self) -> None:
-            """Forget what is remembered: the API server did not accept it."""
+    def renew(self, rejected: Credentials) -> None:
+        """Forget these if they are remembered: the API server did not accept them."""
 
 
 class PluginFailed(ConfigError):
@@ -114,7 +110,7 @@ class StoredCredentials:
         self._certificate = certificate
         self._key = key
 
-    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  files don't keep anybody waiting
+    def credentials(self, deadline: Deadline) -> Steps[Credentials]:  # noqa: ARG002  files are read at once
         """Read the files anew."""
         yield from ()
         token = self._token
@@ -125,7 +121,7 @@ class StoredCredentials:
         chain, key = self._certificate.read(), Secret(self._key.read())
         return Credentials(token, Certificate(chain, key, self._certificate.field))
 
-    def renew(self) -> None:
+    def renew(self, rejected: Credentials) -> None:
         """Nothing is remembered here."""
 
 

@@ -9,17 +9,12 @@ it brings a YAML parser.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.access.credentials import PemFile, PemText, StoredCredentials, read_text
+from mpirt.kubeapi.access.credentials import CredentialSource, PemFile, PemText, StoredCredentials, read_text
+from mpirt.kubeapi.access.proxies import Proxy, proxy_of_environment
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mpirt.kubeapi.access.credentials import CredentialSource
-    from mpirt.kubeapi.access.proxies import Proxy
 
 # The folder that the kubelet mounts into every pod whose service account isn't kept from it.
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -82,14 +77,14 @@ def find_endpoint(
     named_by = "--context" if context else "MPIRT_CONTEXT"
     context = context or environ.get("MPIRT_CONTEXT", "")
     if paths or context:
-        # Brings yaml, base64 and urllib, which a pod with a service account never needs.
+        # kubeconfig.py makes an Endpoint, and brings yaml, which a pod with a service account never needs.
         from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs  # noqa: PLC0415
 
         return from_kubeconfigs(paths, environ, context=context, named_by=named_by)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(environ, service_account=service_account)
     looked = f"no KUBECONFIG, no {default or '~/.kube/config'}, and not in a pod (no KUBERNETES_SERVICE_HOST)"
-    raise ConfigError(f"no way to an API server: {looked}; set KUBECONFIG")
+    raise ConfigError(f"no API server configured: {looked}; set KUBECONFIG")
 
 
 def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Endpoint:
@@ -120,9 +115,6 @@ def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy
     """The proxy that the environment wants for this server, if any. Raises ConfigError."""
     if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
         return None
-    # In a pod there is hardly ever one.
-    from mpirt.kubeapi.access.proxies import proxy_of_environment  # noqa: PLC0415
-
     return proxy_of_environment(environ, host, port)
 
 
@@ -137,7 +129,7 @@ def as_port(text: str, field: str) -> int:
     """Check that the text is a port."""
     if text.isascii() and text.isdigit() and len(text) <= len(str(_LAST_PORT)) and 0 < int(text) <= _LAST_PORT:
         return int(text)
-    raise ConfigError(f"{field} is not a port: {text[:20]!r}")
+    raise ConfigError(f"{field}: invalid port {text[:20]!r} (1 to 65535)")
 
 
 def _service_port(environ: Mapping[str, str]) -> int:

@@ -1,12 +1,22 @@
 """
-Reading untyped YAML or JSON field by field, with the place of each in the message when it is wrong.
+What others have written: untyped YAML or JSON field by field, and text that is repeated in a message.
 
-Owns: the checks of a value's kind. Values themselves are never shown: any of them may be a secret.
+Owns: the checks of a value's kind, with its place for the message. Values themselves are never shown: any of them
+may be a secret.
 """
 
 from __future__ import annotations
 
 from mpirt.errors import ConfigError
+
+_MESSAGE_LIMIT = 256
+
+
+def one_line(text: str) -> str:
+    """Make foreign text fit to print: one line, no control characters, cut short."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _MESSAGE_LIMIT])
+    words = " ".join(printable.split())
+    return words if len(words) <= _MESSAGE_LIMIT else words[: _MESSAGE_LIMIT - 3] + "..."
 
 
 class Fields:

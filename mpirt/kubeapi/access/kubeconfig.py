@@ -21,6 +21,7 @@ import yaml
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import (
+    CredentialSource,
     PemFile,
     PemText,
     Secret,
@@ -32,10 +33,6 @@ from mpirt.kubeapi.access.fields import Fields
 from mpirt.kubeapi.access.plugin import ClusterInfo, plugin_source
 from mpirt.kubeapi.access.proxies import Proxy, read_proxy
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.access.credentials import CredentialSource
 
 _FILE_LIMIT = 16 * 1024 * 1024
 _CANT = {

@@ -1,25 +1,22 @@
 """
 The proxy on the way to the API server, as the environment or a kubeconfig names it.
 
-Owns: the URL of a proxy, and what NO_PROXY excludes, both as client-go reads them. No I/O. Imported only where a
-proxy is named.
+Owns: the URL of a proxy, and what NO_PROXY excludes, both as client-go reads them. No I/O.
 """
 
 from __future__ import annotations
 
-import _socket
 import binascii
+import socket
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
 
 from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Secret
 from mpirt.values import Value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _PORTS = {"http": 80, "https": 443}
-_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class Proxy(Value):
@@ -51,9 +48,6 @@ def proxy_of_environment(environ: Mapping[str, str], host: str, port: int) -> Pr
 
 def read_proxy(text: str, origin: str) -> Proxy:
     """Read the URL of a proxy; without a scheme it is http. Raises ConfigError that does not repeat the URL."""
-    # Who goes through a proxy has the time.
-    from urllib.parse import unquote, urlsplit  # noqa: PLC0415
-
     try:
         url = urlsplit(text if "://" in text else f"http://{text}")
         host, port = url.hostname or "", url.port
@@ -119,7 +113,7 @@ def _number(text: str) -> bytes | None:
     """The bytes of an IP address; None for a name."""
     for family in _FAMILIES:
         try:
-            return _socket.inet_pton(family, text.strip("[]"))
+            return socket.inet_pton(family, text.strip("[]"))
         except (OSError, ValueError):
             continue
     return None

@@ -7,9 +7,12 @@ only, and little of it: every remote command and every look for hosts imports th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Steps, run
 from mpirt.kubeapi.request import asks
 from mpirt.kubeapi.request.answers import (
     NOT_ACCEPTED,
@@ -19,24 +22,16 @@ from mpirt.kubeapi.request.answers import (
     failure_error,
     parse_object,
     read_failure,
+    read_page,
 )
-from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.asks import PAGE, Ask
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.request.exchange import Kept, converse, run
+from mpirt.kubeapi.request.exchange import Kept, converse
 from mpirt.kubeapi.request.http1 import OK, Head, ResponseReader
 from mpirt.kubeapi.request.stream import TlsStream
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+_T = TypeVar("_T")
 
-    from mpirt.kubeapi.request.exchange import Steps
-
-    _T = TypeVar("_T")
-
-# A page of 250 pods is one to three MB of JSON; kubectl takes 500, at twice the memory.
-PAGE = 250
 # A list whose continue token expires is begun again; one that expires each time can't be read in time.
 _FRESH_STARTS = 3
 _JSON = "application/json"
@@ -143,8 +138,6 @@ class Api:
         fields: str,
         page: int,
     ) -> Steps[list[_T]]:
-        from mpirt.kubeapi.watch.listing import read_page  # noqa: PLC0415  a remote command mostly needs no list
-
         found: list[_T] = []
         after = ""
         while True:
@@ -168,7 +161,7 @@ class Api:
         try:
             return (yield from once(used, rest))
         except NOT_ACCEPTED:
-            self.dialer.endpoint.source.renew()
+            self.dialer.endpoint.source.renew(used)
             fresh, rest = yield from self._credentials(rest, credentials_by)
             if fresh == used:
                 raise

@@ -8,24 +8,18 @@ Owns: the upgrade and what a refusal of it means. Apart from http.py, because th
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from mpirt.errors import PeerError
 from mpirt.kubeapi.access.credentials import Credentials
-from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.access.steps import Deadline, Pending, Steps, run
 from mpirt.kubeapi.request.answers import ProtocolRefused, failure_error, read_failure
 from mpirt.kubeapi.request.api import Api
 from mpirt.kubeapi.request.asks import Ask
-from mpirt.kubeapi.request.exchange import Pending, run
 from mpirt.kubeapi.request.http1 import OK, SWITCHING_PROTOCOLS, Head
 from mpirt.kubeapi.request.stream import TlsStream
-from mpirt.kubeapi.request.upgrade import accepted_protocol, new_key, upgrade_headers
+from mpirt.kubeapi.request.websocket import accepted_protocol, new_key, upgrade_headers
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mpirt.kubeapi.request.exchange import Steps
 
 _FORBIDDEN = 403
 

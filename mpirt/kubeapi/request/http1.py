@@ -9,12 +9,10 @@ The caller's duty: feed() what arrives, eof() when the peer closes, until `compl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from mpirt.errors import PeerError
 from mpirt.values import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # API servers send about 2 KB of headers, proxies before them a few more.
 HEAD_LIMIT = 64 * 1024
@@ -257,7 +255,7 @@ def _parse_head(text: bytes) -> Head:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise PeerError(f"the answer has a header line that is none: {line[:40]!r}")
+            raise PeerError(f"the answer has a malformed header: {line[:40]!r}")
         name, value = name.lower(), value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     tokens = headers.get("connection", "").lower()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
+    from mpirt.kubeapi.access.steps import Steps
     from mpirt.kubeapi.request.answers import JsonObject
-    from mpirt.kubeapi.request.exchange import Steps
 
     class Lists(Protocol):
         """Api.list_steps."""

@@ -7,12 +7,12 @@ Owns: what the end of a look-up is to a session. Imported when the API server kn
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.request.exchange import Pending
+from mpirt.kubeapi.access.steps import Pending
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.request.exchange import Steps
+    from mpirt.kubeapi.access.steps import Steps
 
 
 class PodLookup(Pending):

@@ -11,20 +11,20 @@ first pod that is newer it begins anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.podquestions import SETTLES
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.watches.podhub import PodHub
-    from mpirt.rsh.watches.podwatch import PodWatchPort
 
-    Hear = Callable[[Sequence[events.Event]], None]
+Hear: TypeAlias = Callable[[Sequence[events.Event]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Watch:
 
 
 class Follower:
-    """A session's ear: it hears what a PodWatchPort of its own would tell."""
+    """A session's ear: it hears what a watch of its own would tell."""
 
     __slots__ = ("_hub", "_older", "hear", "is_up_to_date", "pod", "since")
 
@@ -90,7 +90,7 @@ class Followed:
     def __init__(self, name: str) -> None:
         self.name = name
         self.followers: list[Follower] = []
-        self.own: PodWatchPort | None = None
+        self.own: WatchLink | None = None
         """Its own watch."""
         self.own_is_brief = False
         """Whether that is there for one answer only."""
@@ -153,3 +153,21 @@ def _means_nothing(pod: Pod, before: Pod | None) -> bool:
     is_leaving = pod.deleting or pod.has_ended
     is_same = before is None or (before.uid, before.containers) == (pod.uid, pod.containers)
     return is_same and not is_leaving
+
+
+def events_of(news: News) -> list[events.Event]:
+    """What news of a pod are to its session."""
+    match news.kind:
+        case Kind.SEEN:
+            return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
+        case Kind.GONE:
+            return [events.ApiAnswers(), events.PodGone()]
+        case Kind.OPEN | Kind.LISTED:
+            return [events.ApiAnswers()]
+        case Kind.REFUSED:
+            # What a lesser Role may still read is asked for next.
+            return []
+        case Kind.HIDDEN:
+            return [events.PodHidden(str(news.error))]
+        case Kind.SILENT:
+            return [events.ApiSilent(str(news.error))]

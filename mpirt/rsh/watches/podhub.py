@@ -12,29 +12,21 @@ the end. So thousands of sessions that begin one after the other cause no list.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 
+from mpirt.kubeapi.access.steps import Clock
+from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.watch.link import WatchLink
 from mpirt.kubeapi.watch.listwatch import Kind, News
-from mpirt.kubeapi.watch.podset import PodSetWatch
+from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.objects import table, text
-from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.pod.kept import covers
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
-from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch
+from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, Watch, events_of
 from mpirt.rsh.watches.podquestions import PodQuestions
-from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mpirt.kubeapi.access.steps import Clock
-    from mpirt.kubeapi.request.dial import Dialer
-    from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.watches.followers import Hear
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
 _FEW = 8
@@ -232,7 +224,7 @@ class PodHub:
         self._facts.clear()
         self._loop.touch(self)
         now, origin = self._clock(), self._dialer.endpoint.origin
-        watch = PodSetWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
+        watch = PodWatch(self._namespace, labels=selector, now=now, jitter=self._jitter, origin=origin)
         self._link = WatchLink(self._dialer, watch, clock=self._clock, is_relied_on=True)
         self._questions.forget()
 
@@ -251,7 +243,7 @@ class PodHub:
             case Kind.OPEN:
                 self._silent = None
                 self._is_refused = False
-                for pod in self._without_own(told_by(news)):
+                for pod in self._without_own(events_of(news)):
                     if pod.name in self._facts:
                         self._stop_alone(pod)
             case Kind.SILENT:
@@ -334,20 +326,16 @@ class PodHub:
             # All of them begin at the same moment, and poll from then on.
             self._next_own = max(now, self._next_own) + 1 / _POLLS_PER_SECOND
             after = self._next_own - now
-        own = PodWatchPort(
-            self._dialer,
-            self._namespace,
-            pod.name,
-            jitter=self._jitter,
-            clock=self._clock,
-            after=after,
-            slowest=self._pace,
-        )
+        watch = PodWatch(
+            self._namespace, name=pod.name, now=now + after, jitter=self._jitter,
+            origin=self._dialer.endpoint.origin, slowest=self._pace,
+        )  # fmt: skip
+        own = WatchLink(self._dialer, watch, clock=self._clock)
         pod.own, pod.own_is_brief = own, is_brief
         self._alone += 1
         self._loop.add(own, lambda: self._step_alone(pod, own), group=own)
 
-    def _look_alone(self, own: PodWatchPort, *, anew: bool) -> None:
+    def _look_alone(self, own: WatchLink, *, anew: bool) -> None:
         own.look(anew=anew)
         self._loop.touch(own)
 
@@ -358,7 +346,7 @@ class PodHub:
             pod.own = None
             self._alone -= 1
 
-    def _step_alone(self, pod: Followed, own: PodWatchPort) -> None:
+    def _step_alone(self, pod: Followed, own: WatchLink) -> None:
         for news in own.step():
             if pod.own is not own:
                 return
@@ -371,12 +359,12 @@ class PodHub:
             if news.kind in (Kind.SEEN, Kind.GONE):
                 self._tell(pod, None if news.kind is Kind.GONE else read_pod(news.pod or {}), news.asked)
             else:
-                pod.tell(told_by(news))
+                pod.tell(events_of(news))
 
     def _scouted(self, pod: Followed, news: News) -> None:
         """Take what a pod's own watch says for the scope, before there is a common watch."""
         if news.kind is Kind.SILENT:
-            self._without_own(told_by(news))
+            self._without_own(events_of(news))
         elif news.kind is Kind.HIDDEN or (news.kind is Kind.GONE and self._alone >= _FEW):
             self._watch_all(EVERYTHING)
         elif news.kind is Kind.SEEN:

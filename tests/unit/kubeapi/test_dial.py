@@ -13,8 +13,7 @@ from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.request.stream import TlsStream
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.access.steps import Deadline
-    from mpirt.kubeapi.request.exchange import Steps
+    from mpirt.kubeapi.access.steps import Deadline, Steps
 
 
 class Token:
@@ -24,7 +23,7 @@ class Token:
         yield from ()
         return Credentials(token=Secret("none"))
 
-    def renew(self) -> None: ...
+    def renew(self, rejected: Credentials | None = None) -> None: ...
 
 
 @dataclass

@@ -17,8 +17,7 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemFile, PemText, Secret
 from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
-from mpirt.kubeapi.access.steps import Deadline
-from mpirt.kubeapi.request.exchange import run
+from mpirt.kubeapi.access.steps import Deadline, run
 from tests.promises import promise
 
 Config = dict[str, Any]

@@ -15,8 +15,7 @@ from mpirt.errors import ConfigError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials, PluginFailed, Secret
 from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
 from mpirt.kubeapi.access.plugin import PluginCredentials
-from mpirt.kubeapi.access.steps import Deadline
-from mpirt.kubeapi.request.exchange import run
+from mpirt.kubeapi.access.steps import Deadline, run
 from testbed.kube.wait import until
 from tests.apiserver.processes import session_members
 from tests.unit.kubeapi.plugins import ENVIRON, NOON, V1, V1BETA1, answer, source
@@ -153,8 +152,9 @@ class TestWhatItAnswers:
         credentials = source(path.parent)
 
         run(credentials.credentials(Deadline(20.0)))
-        run(credentials.credentials(Deadline(20.0)))
-        credentials.renew()
+        first = run(credentials.credentials(Deadline(20.0)))
+        for _ in range(2):
+            credentials.renew(first)
         run(credentials.credentials(Deadline(20.0)))
 
         assert (path.parent / "ran").read_text() == "x\nx\n"
