@@ -46,7 +46,7 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.25, 10.0
 _EXPIRED_IN_A_ROW = 5
 
 
-class Kind(Enum):
+class NewsKind(Enum):
     """What the news are."""
 
     SEEN = "seen"
@@ -68,7 +68,7 @@ class Kind(Enum):
 class News(Value):
     """One piece of news about the pod, or about hearing of it."""
 
-    kind: Kind
+    kind: NewsKind
     pod: JsonObject | None = None
     error: MpirtError | None = None
     name: str = ""
@@ -80,7 +80,7 @@ class News(Value):
     """Of a list, or of a pod that was read: when it was asked for, so that it is not older."""
 
 
-class Question(Enum):
+class Verb(Enum):
     """What is asked."""
 
     LIST = "list"
@@ -135,16 +135,16 @@ class ListWatch(ABC):
         return self._reader is not None
 
     @property
+    @abstractmethod
     def interrupt(self) -> float | None:
         """When tick() must be called even though an answer is awaited that has not expired."""
-        return None
 
     @abstractmethod
     def look(self, now: float) -> None:
         """Read all anew, because something looks wrong; on a new connection, this one may be dead."""
 
     @abstractmethod
-    def _next(self, now: float) -> tuple[Question, Ask]:
+    def _next(self, now: float) -> tuple[Verb, Ask]:
         """What to ask now."""
 
     @abstractmethod
@@ -152,11 +152,11 @@ class ListWatch(ABC):
         """Take what was listed or got."""
 
     @abstractmethod
-    def _changed(self, kind: Kind, pod: JsonObject) -> News:
+    def _changed(self, kind: NewsKind, pod: JsonObject) -> News:
         """Take an event of the watch."""
 
     @abstractmethod
-    def _failed(self, error: MpirtError, question: Question | None, now: float) -> list[News] | None:
+    def _failed(self, error: MpirtError, question: Verb | None, now: float) -> list[News] | None:
         """Take an error that means more than that the API server does not answer; None for one that doesn't."""
 
     def hurry(self, now: float) -> None:
@@ -168,7 +168,7 @@ class ListWatch(ABC):
         """Begin the next question; its answer belongs to receive()."""
         self._seconds = int(_WATCH_SECONDS * (1 + self._jitter()))
         self._question, self._ask = self._next(now)
-        self._reader = ResponseReader(endless=self._question is Question.WATCH)
+        self._reader = ResponseReader(endless=self._question is Verb.WATCH)
         self._lines, self._heard = WatchLines(), False
         self._asked_at, self.expires = now, now + _PATIENCE
         return self._ask
@@ -184,11 +184,11 @@ class ListWatch(ABC):
             opened = reader.head is not None
             reader.feed(data)
             head = reader.head
-            if head is not None and head.status == OK and self._question is Question.WATCH:
+            if head is not None and head.status == OK and self._question is Verb.WATCH:
                 if not opened:
                     self.expires = now + self._seconds + _PATIENCE
                     self.opened_at = now
-                    news.append(News(Kind.OPEN))
+                    news.append(News(NewsKind.OPEN))
                 for event in self._lines.feed(reader.take()):
                     news += self._event(event)
             if reader.complete:
@@ -232,7 +232,7 @@ class ListWatch(ABC):
         is_news = not is_expired or self._expired_in_a_row >= _EXPIRED_IN_A_ROW
         self._expired_in_a_row += is_expired
         self.due = now + self._backoff.next(error.failure.retry_after if isinstance(error, ApiError) else None)
-        return [News(Kind.SILENT, error=error)] if is_news else []
+        return [News(NewsKind.SILENT, error=error)] if is_news else []
 
     def _event(self, event: RawEvent) -> list[News]:
         if event.type == ERROR:
@@ -241,14 +241,14 @@ class ListWatch(ABC):
         self._recovered()
         self.version = event.resource_version or self.version
         if event.type in (ADDED, MODIFIED):
-            return [self._changed(Kind.SEEN, event.object)]
-        return [self._changed(Kind.GONE, event.object)] if event.type == DELETED else []
+            return [self._changed(NewsKind.SEEN, event.object)]
+        return [self._changed(NewsKind.GONE, event.object)] if event.type == DELETED else []
 
     def _answered(self, reader: ResponseReader, now: float) -> list[News]:
         head, body = reader.answer()
         if head.status != OK:
             raise failure_error(read_failure(head, body), self._ask, origin=self._origin)
-        if self._question is Question.WATCH:
+        if self._question is Verb.WATCH:
             return self._watch_ended(now)
         news = self._read(parse_object(body, self._ask), now)
         self._settle(reusable=self._is_complete())

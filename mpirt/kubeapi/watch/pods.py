@@ -15,7 +15,7 @@ from mpirt.kubeapi.request import asks
 from mpirt.kubeapi.request.answers import Forbidden, JsonObject, NotFound, Rejected, read_page
 from mpirt.kubeapi.request.asks import PAGE, Ask
 from mpirt.kubeapi.watch.lines import resource_version
-from mpirt.kubeapi.watch.listwatch import Jitter, Kind, ListWatch, News, Question
+from mpirt.kubeapi.watch.listwatch import Jitter, ListWatch, News, NewsKind, Verb
 from mpirt.objects import table, text
 
 # Each look of thousands of sessions is worth a list, but they share it.
@@ -79,7 +79,7 @@ class PodWatch(ListWatch):
         together share a list. Of one pod the answer that is under way is enough.
         """
         if self._name:
-            if not self.asking or self._question is Question.WATCH:
+            if not self.asking or self._question is Verb.WATCH:
                 self._begin_anew(now)
             return
         at = max(now, self._looked + _LOOKS_APART)
@@ -99,27 +99,25 @@ class PodWatch(ListWatch):
             return []
         return super().tick(now)
 
-    def _next(self, now: float) -> tuple[Question, Ask]:
+    def _next(self, now: float) -> tuple[Verb, Ask]:
         namespace, labels, name = self._namespace, self._labels, self._name
         self._may_watch = self._may_watch or now >= self._watch_again
         if not self._may_watch:
-            return Question.GET, asks.get_pod(namespace, name)
+            return Verb.GET, asks.get_pod(namespace, name)
         if self.version:
             since, seconds = self.version, self._seconds
-            return Question.WATCH, asks.watch_pods(
-                namespace, labels=labels, name=name, since=since, seconds=seconds
-            )
+            return Verb.WATCH, asks.watch_pods(namespace, labels=labels, name=name, since=since, seconds=seconds)
         if not self._begun:
             self._begun, self._list_asked = True, now
             if self._look_at is not None:
                 self._look_at, self._looked = None, now
         limit = 0 if name else PAGE
-        return Question.LIST, asks.list_pods(namespace, labels=labels, name=name, limit=limit, after=self._after)
+        return Verb.LIST, asks.list_pods(namespace, labels=labels, name=name, limit=limit, after=self._after)
 
     def _read(self, answer: JsonObject, now: float) -> list[News]:
-        if self._question is Question.GET:
+        if self._question is Verb.GET:
             self._poll_again(now)
-            return [News(Kind.SEEN, answer, name=self._name, asked=self._asked_at)]
+            return [News(NewsKind.SEEN, answer, name=self._name, asked=self._asked_at)]
         page = read_page(answer, self._ask)
         if page.following and page.following == self._after:
             raise PeerError(f"could not {self._ask.doing}: the list goes round in a circle")
@@ -127,53 +125,53 @@ class PodWatch(ListWatch):
         # That of the first page: a server may date the others later.
         self._listed = self._listed or page.resource_version
         listed, asked = self._listed, self._list_asked
-        news = [News(Kind.SEEN, pod, name=_name(pod), version=listed, asked=asked) for pod in page.items]
+        news = [News(NewsKind.SEEN, pod, name=_name(pod), version=listed, asked=asked) for pod in page.items]
         self._names |= {piece.name for piece in news}
         self._after = page.following
         if not page.following:
             names = frozenset(self._names)
             if not self._name:
-                news.append(News(Kind.LISTED, version=listed, names=names, asked=asked))
+                news.append(News(NewsKind.LISTED, version=listed, names=names, asked=asked))
             elif not names:
-                news.append(News(Kind.GONE, name=self._name, version=listed, asked=asked))
+                news.append(News(NewsKind.GONE, name=self._name, version=listed, asked=asked))
             self.version = listed
             self._forget_list()
         return news
 
-    def _changed(self, kind: Kind, pod: JsonObject) -> News:
+    def _changed(self, kind: NewsKind, pod: JsonObject) -> News:
         return News(kind, pod, name=_name(pod), version=resource_version(pod))
 
-    def _failed(self, error: MpirtError, question: Question | None, now: float) -> list[News] | None:
+    def _failed(self, error: MpirtError, question: Verb | None, now: float) -> list[News] | None:
         is_first = not self._after
         if self._look_at is not None or isinstance(error, PeerError) or is_first:
             # The page is not asked for again: it must be newer, the token has expired, or there is none yet.
             self._forget_list()
         # A load balancer's 404 says nothing of the pod.
-        if isinstance(error, NotFound) and question is Question.GET and error.failure.is_status:
+        if isinstance(error, NotFound) and question is Verb.GET and error.failure.is_status:
             self._poll_again(now)
-            return [News(Kind.GONE, name=self._name, asked=self._asked_at)]
+            return [News(NewsKind.GONE, name=self._name, asked=self._asked_at)]
         # A Role that lets single pods be read may refuse a set of them; and the labels may be no valid selector.
         if isinstance(error, Forbidden) or (isinstance(error, Rejected) and is_first and not self._name):
             self._forget_list()
             self.version = ""
             return [News(self._ask_for_less(now), error=error)]
-        if question is Question.WATCH and self._look_at is not None and self.version:
+        if question is Verb.WATCH and self._look_at is not None and self.version:
             # The look would have left this connection.
             self.version, self.due = "", self._look_at
             return []
         return None
 
-    def _ask_for_less(self, now: float) -> Kind:
+    def _ask_for_less(self, now: float) -> NewsKind:
         """Poll one pod at once, and watch again after a while; where that is refused too, try everything later."""
         if not self._name:
             self.due = now + _WATCH_AGAIN_SECONDS * (1 + self._jitter() / 4)
-            return Kind.REFUSED
+            return NewsKind.REFUSED
         if self._may_watch:
             self._may_watch, self.due = False, now
             self._watch_again = now + max(_WATCH_AGAIN_SECONDS, _WATCH_AGAIN_POLLS * self._slowest())
-            return Kind.REFUSED
+            return NewsKind.REFUSED
         self._may_watch, self.due = True, now + _REFUSED_SECONDS
-        return Kind.HIDDEN
+        return NewsKind.HIDDEN
 
     def _poll_again(self, now: float) -> None:
         self._recovered()

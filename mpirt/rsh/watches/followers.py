@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from mpirt.kubeapi.watch.link import WatchLink
-from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.podquestions import SETTLES
@@ -158,16 +158,16 @@ def _means_nothing(pod: Pod, before: Pod | None) -> bool:
 def events_of(news: News) -> list[events.Event]:
     """What news of a pod are to its session."""
     match news.kind:
-        case Kind.SEEN:
+        case NewsKind.SEEN:
             return [events.ApiAnswers(), events.PodSeen(read_pod(news.pod or {}))]
-        case Kind.GONE:
+        case NewsKind.GONE:
             return [events.ApiAnswers(), events.PodGone()]
-        case Kind.OPEN | Kind.LISTED:
+        case NewsKind.OPEN | NewsKind.LISTED:
             return [events.ApiAnswers()]
-        case Kind.REFUSED:
+        case NewsKind.REFUSED:
             # What a lesser Role may still read is asked for next.
             return []
-        case Kind.HIDDEN:
+        case NewsKind.HIDDEN:
             return [events.PodHidden(str(news.error))]
-        case Kind.SILENT:
+        case NewsKind.SILENT:
             return [events.ApiSilent(str(news.error))]

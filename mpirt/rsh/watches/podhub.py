@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from mpirt.kubeapi.access.steps import Clock
 from mpirt.kubeapi.request.dial import Dialer
 from mpirt.kubeapi.watch.link import WatchLink
-from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.objects import table, text
 from mpirt.rsh.pod.facts import Pod, read_pod
@@ -233,20 +233,20 @@ class PodHub:
     def _common(self, news: News) -> None:
         self._questions.take(news)
         match news.kind:
-            case Kind.SEEN | Kind.GONE:
+            case NewsKind.SEEN | NewsKind.GONE:
                 self._changed(news)
-            case Kind.LISTED:
+            case NewsKind.LISTED:
                 self._synced, self._silent = True, None
                 self._facts = {name: facts for name, facts in self._facts.items() if name in news.names}
                 missing = [pod for pod in self._pods.values() if pod.name not in news.names]
                 self._not_in_the_list(missing, news.asked)
-            case Kind.OPEN:
+            case NewsKind.OPEN:
                 self._silent = None
                 self._is_refused = False
                 for pod in self._without_own(events_of(news)):
                     if pod.name in self._facts:
                         self._stop_alone(pod)
-            case Kind.SILENT:
+            case NewsKind.SILENT:
                 self._is_silent(events.ApiSilent(str(news.error)))
             case _:
                 self._synced, self._is_refused = False, True
@@ -274,7 +274,7 @@ class PodHub:
 
     def _changed(self, news: News) -> None:
         name, body = news.name, news.pod or {}
-        is_gone = news.kind is Kind.GONE
+        is_gone = news.kind is NewsKind.GONE
         facts = None if is_gone else read_pod(body)
         if facts is None:
             self._facts.pop(name, None)
@@ -351,25 +351,25 @@ class PodHub:
             if pod.own is not own:
                 return
             pod.true_as_of = max(pod.true_as_of, _number(own.version))
-            is_answer = news.kind in (Kind.SEEN, Kind.GONE, Kind.HIDDEN)
+            is_answer = news.kind in (NewsKind.SEEN, NewsKind.GONE, NewsKind.HIDDEN)
             if is_answer and pod.own_is_brief:
                 self._stop_alone(pod)
             if self._link is None:
                 self._scouted(pod, news)
-            if news.kind in (Kind.SEEN, Kind.GONE):
-                self._tell(pod, None if news.kind is Kind.GONE else read_pod(news.pod or {}), news.asked)
+            if news.kind in (NewsKind.SEEN, NewsKind.GONE):
+                self._tell(pod, None if news.kind is NewsKind.GONE else read_pod(news.pod or {}), news.asked)
             else:
                 pod.tell(events_of(news))
 
     def _scouted(self, pod: Followed, news: News) -> None:
         """Take what a pod's own watch says for the scope, before there is a common watch."""
-        if news.kind is Kind.SILENT:
+        if news.kind is NewsKind.SILENT:
             self._without_own(events_of(news))
-        elif news.kind is Kind.HIDDEN or (news.kind is Kind.GONE and self._alone >= _FEW):
+        elif news.kind is NewsKind.HIDDEN or (news.kind is NewsKind.GONE and self._alone >= _FEW):
             self._watch_all(EVERYTHING)
-        elif news.kind is Kind.SEEN:
+        elif news.kind is NewsKind.SEEN:
             self._watch_all(scope_of(news.pod or {}))
-        elif news.kind is Kind.GONE and self._scout is pod:
+        elif news.kind is NewsKind.GONE and self._scout is pod:
             self._send_another_scout()
 
 

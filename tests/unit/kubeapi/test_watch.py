@@ -10,7 +10,7 @@ import pytest
 from mpirt.errors import PeerError
 from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut
 from mpirt.kubeapi.watch.lines import RawEvent, WatchLines
-from mpirt.kubeapi.watch.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.kubeapi.watch.pods import PodWatch
 from tests.unit.kubeapi.watches import WATCHING, answer, chunk, event, no
 from tests.unit.kubeapi.watches import asked as target
@@ -35,11 +35,11 @@ def watching(*, jitter: float = 0.0) -> PodWatch:
     """A watch that the server has begun to answer at 100.0."""
     made = listed(jitter=jitter)
     made.ask(100.0)
-    assert made.receive(WATCHING, 100.0) == [News(Kind.OPEN)]
+    assert made.receive(WATCHING, 100.0) == [News(NewsKind.OPEN)]
     return made
 
 
-def seen(kind: Kind = Kind.SEEN, version: str = "8", asked: float | None = None) -> News:
+def seen(kind: NewsKind = NewsKind.SEEN, version: str = "8", asked: float | None = None) -> News:
     return News(kind, POD, name="w-0", version=version, asked=asked)
 
 
@@ -69,7 +69,7 @@ class TestQuestions:
         made.ask(100.0)
 
         assert made.receive(answer({**LIST, "items": []}), 101.0) == [
-            News(Kind.GONE, name="w-0", version="7", asked=100.0)
+            News(NewsKind.GONE, name="w-0", version="7", asked=100.0)
         ]
 
     def test_nothing_may_be_received_that_was_not_asked_for(self) -> None:
@@ -84,7 +84,7 @@ class TestEvents:
 
         news = [piece for byte in data for piece in made.receive(bytes([byte]), 101.0)]
 
-        assert news == [seen(), seen(), seen(Kind.GONE)]
+        assert news == [seen(), seen(), seen(NewsKind.GONE)]
 
     @pytest.mark.parametrize("kind", ["BOOKMARK", "SOMETHING_NEW"])
     def test_that_say_nothing_of_the_pod_still_say_the_version(self, kind: str) -> None:
@@ -138,7 +138,7 @@ class TestTheEnd:
 
         (news,) = made.eof(101.0)
 
-        assert news.kind is Kind.SILENT
+        assert news.kind is NewsKind.SILENT
         assert isinstance(news.error, ConnectionLost)
         assert str(news.error) == (
             'could not watch pod "w-0" in namespace "ml": the API server closed the connection'
@@ -154,7 +154,7 @@ class TestTheEnd:
 
         (news,) = made.eof(101.0)
 
-        assert (news.kind, type(news.error)) == (Kind.SILENT, PeerError)
+        assert (news.kind, type(news.error)) == (NewsKind.SILENT, PeerError)
 
 
 class TestTroubles:
@@ -177,14 +177,14 @@ class TestTroubles:
 
         (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
 
-        assert (news.kind, made.due, made.reusable) == (Kind.SILENT, due, True)
+        assert (news.kind, made.due, made.reusable) == (NewsKind.SILENT, due, True)
 
     def test_while_connecting_count_too(self) -> None:
         made = watch()
 
         error = ConnectionLost("refused")
 
-        assert made.failed(error, 100.0) == [News(Kind.SILENT, error=error)]
+        assert made.failed(error, 100.0) == [News(NewsKind.SILENT, error=error)]
         assert made.due == 100.125
 
     def test_of_time_are_named_by_what_was_asked(self) -> None:
@@ -226,7 +226,7 @@ class TestALesserRole:
         made.ask(100.0)
         (refused,) = made.receive(no(403), 100.0)
 
-        assert (refused.kind, type(refused.error), made.due) == (Kind.REFUSED, Forbidden, 100.0)
+        assert (refused.kind, type(refused.error), made.due) == (NewsKind.REFUSED, Forbidden, 100.0)
         assert target(made, 100.0) == "/w-0"
         assert made.receive(answer(POD), 101.0) == [seen(version="", asked=100.0)]
         assert made.due == 104.75
@@ -237,7 +237,7 @@ class TestALesserRole:
         made.receive(no(403), 100.0)
         made.ask(100.0)
 
-        assert made.receive(no(404), 101.0) == [News(Kind.GONE, name="w-0", asked=100.0)]
+        assert made.receive(no(404), 101.0) == [News(NewsKind.GONE, name="w-0", asked=100.0)]
         assert made.due == 103.25
 
     def test_learns_nothing_from_a_404_that_is_not_the_api_servers(self) -> None:
@@ -248,7 +248,7 @@ class TestALesserRole:
 
         (news,) = made.receive(b"HTTP/1.1 404 x\r\nContent-Length: 15\r\n\r\ndefault backend", 101.0)
 
-        assert news.kind is Kind.SILENT
+        assert news.kind is NewsKind.SILENT
 
     def test_is_asked_for_watch_again_after_a_minute(self) -> None:
         made = watching()
@@ -278,7 +278,7 @@ class TestALesserRole:
 
         (news,) = made.receive(no(404), 101.0)
 
-        assert (news.kind, type(news.error)) == (Kind.SILENT, NotFound)
+        assert (news.kind, type(news.error)) == (NewsKind.SILENT, NotFound)
 
 
 class TestALook:
