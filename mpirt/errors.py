@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
 
+# Of what others have written.
+_MESSAGE_LIMIT = 256
+
+
 class ExitCode(IntEnum):
     """What mpirt's own programs end with when it was not the command that ended them."""
 
@@ -108,3 +112,10 @@ def our_mistake(error: Exception) -> str:
         trace = trace.tb_next
     where = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace else "nowhere"
     return f"a mistake in mpirt itself: {type(error).__name__} at {where}; please report it"
+
+
+def one_line(text: str) -> str:
+    """Make foreign text fit to print: one line, no control characters, cut short."""
+    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _MESSAGE_LIMIT])
+    words = " ".join(printable.split())
+    return words if len(words) <= _MESSAGE_LIMIT else words[: _MESSAGE_LIMIT - 3] + "..."

@@ -9,15 +9,6 @@ from __future__ import annotations
 
 from mpirt.errors import ConfigError
 
-_MESSAGE_LIMIT = 256
-
-
-def one_line(text: str) -> str:
-    """Make foreign text fit to print: one line, no control characters, cut short."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: 4 * _MESSAGE_LIMIT])
-    words = " ".join(printable.split())
-    return words if len(words) <= _MESSAGE_LIMIT else words[: _MESSAGE_LIMIT - 3] + "..."
-
 
 class Fields:
     """A mapping whose fields are read by name and kind. A missing field and a null one are the same."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from mpirt.errors import ConfigError
+from mpirt.errors import ConfigError, one_line
 from mpirt.kubeapi.access.credentials import (
     Certificate,
     Credentials,
@@ -28,7 +28,7 @@ from mpirt.kubeapi.access.credentials import (
     Secret,
     as_token,
 )
-from mpirt.kubeapi.access.fields import Fields, one_line
+from mpirt.kubeapi.access.fields import Fields
 from mpirt.kubeapi.access.steps import Deadline, Steps, Wait
 from mpirt.values import Value
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 
-from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable
-from mpirt.kubeapi.access.fields import one_line
+from mpirt.errors import ConfigError, MpirtError, NoPod, PeerError, Refused, Unreachable, one_line
 from mpirt.kubeapi.request.asks import Ask
 from mpirt.kubeapi.request.http1 import Head
 from mpirt.values import Value

@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from mpirt.errors import PeerError
-from mpirt.kubeapi.access.fields import one_line
+from mpirt.errors import PeerError, one_line
 from mpirt.values import Value
 
 # On v4 the API server passes bytes through, so that a ping is answered on the node; on v5 it answers itself.

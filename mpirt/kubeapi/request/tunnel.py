@@ -10,8 +10,7 @@ from __future__ import annotations
 import socket
 import ssl
 
-from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable
-from mpirt.kubeapi.access.fields import one_line
+from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
 from mpirt.kubeapi.access.proxies import Proxy
 from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
 from mpirt.kubeapi.request.http1 import ResponseReader, request
