@@ -32,7 +32,7 @@ _WATCH_SECONDS = 300
 _SILENT = 100.0
 _LIST_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
-# The pauses between two looks for an optional kind, which nobody may ever install, or allow this process to read.
+# The pauses between two looks for an optional kind, which may never be installed, or never be readable here.
 # They soon become long: a cluster in peace is asked for next to nothing. A CRD is applied more often than a
 # permission is granted; but an API server that has just begun refuses everything until it has read its roles.
 _LOOKS_IF_UNSERVED = (1.0, 4.0, 16.0, 60.0)
@@ -190,7 +190,7 @@ class Informer:
         self._wait(self._backoff.next(at_least or None))
 
     def _do_without(self, error: Unserved | Forbidden) -> None:
-        """There are no objects of this kind until somebody installs it, or grants the permission to read it."""
+        """There are no objects of this kind until it is installed, or the permission to read it is granted."""
         self._sink.unreadable(self.resource.kind)
         if str(error) != self.problem or not self._looks:
             write = self._log.warning if isinstance(error, OtherVersion) else self._log.info

@@ -1,5 +1,5 @@
 """
-Who we are to the API server, without ever showing it.
+The credentials for the API server, which are never shown.
 
 Owns: tokens and client certificates, and reading them anew from their files each time they are needed (the kubelet
 replaces them under a running program). Running a credential plugin is plugin.py's business.
@@ -64,20 +64,20 @@ class Certificate(Value):
 
 
 class Credentials(Value):
-    """What proves who we are: either may be missing."""
+    """What authenticates us: either may be missing."""
 
     token: Secret | None = None
     certificate: Certificate | None = None
 
 
 class PemFile(Value):
-    """PEM in a file. `field` says who named the file."""
+    """PEM in a file. `field` names the setting with its path."""
 
     path: str
     field: str
 
     def read(self) -> str:
-        """The text of the file as it is now."""
+        """Read the file."""
         return read_text(self.path, self.field)
 
 

@@ -1,5 +1,5 @@
 """
-Where the API server is, how to trust it, and who we are to it.
+Where the API server is, how to trust it, and which credentials to show.
 
 Owns: the Endpoint, the choice between a kubeconfig and the service account of the pod we run in, and the latter.
 The environment and the folders are handed in. A kubeconfig is read by kubeconfig.py, which is imported only then:
@@ -12,14 +12,38 @@ import os
 from collections.abc import Mapping
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.access.credentials import CredentialSource, PemFile, PemText, StoredCredentials, read_text
-from mpirt.kubeapi.access.proxies import Proxy, proxy_of_environment
+from mpirt.kubeapi.access.credentials import (
+    CredentialSource,
+    PemFile,
+    PemText,
+    Secret,
+    StoredCredentials,
+    read_text,
+)
 from mpirt.values import Value
 
 # The folder that the kubelet mounts into every pod whose service account isn't kept from it.
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 HTTPS_PORT = 443
 _LAST_PORT = 65535
+
+
+class Proxy(Value):
+    """A proxy that is asked to CONNECT."""
+
+    scheme: str
+    host: str
+    port: int
+    authorization: Secret | None
+    """What follows `Basic`, where the URL has a user."""
+    origin: str
+    """Who named it, for messages: `HTTPS_PROXY`."""
+
+    @property
+    def url(self) -> str:
+        """For messages: without user and password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
 
 
 class Endpoint(Value):
@@ -115,6 +139,9 @@ def environment_proxy(environ: Mapping[str, str], host: str, port: int) -> Proxy
     """The proxy that the environment wants for this server, if any. Raises ConfigError."""
     if not (environ.get("HTTPS_PROXY") or environ.get("https_proxy")):
         return None
+    # See there.
+    from mpirt.kubeapi.access.proxies import proxy_of_environment  # noqa: PLC0415
+
     return proxy_of_environment(environ, host, port)
 
 

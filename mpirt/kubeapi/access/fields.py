@@ -78,7 +78,7 @@ class Fields:
         return found
 
     def raw(self, name: str) -> object:
-        """The value as it is, to be passed on unread."""
+        """The value, to be passed on unread."""
         return self._values.get(name)
 
     def _inside(self, name: str) -> str:

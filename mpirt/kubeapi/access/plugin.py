@@ -46,7 +46,7 @@ _MARGIN = 10.0
 
 
 class ClusterInfo(Value):
-    """What a plugin that asks for it is told of the cluster."""
+    """What a plugin gets to know of the cluster, if it asks for that."""
 
     server: str
     ca: PemFile | PemText | None
@@ -222,7 +222,7 @@ def _name(plugin: Plugin) -> str:
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """Leave none of it behind: it may have started programs of its own that hold its output open."""
+    """End it and its children, which may hold its output open."""
     if program.poll() is None:
         os.killpg(program.pid, 9)
         program.wait()

@@ -60,7 +60,7 @@ class Wait(Value):
 
 class Pending:
     """
-    Steps in somebody else's poll loop.
+    Steps in a poll loop.
 
     The owner polls fileno() for `wants`, for at most timeout() seconds, and then calls advance(). The descriptor
     may change with each step.

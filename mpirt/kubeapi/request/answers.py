@@ -16,7 +16,7 @@ from mpirt.kubeapi.request.asks import Ask
 from mpirt.kubeapi.request.http1 import Head
 from mpirt.values import Value
 
-# JSON as it comes: who needs a field reads it once, and says what is wrong with it.
+# JSON as it was sent: a field is checked where it is read.
 JsonObject = dict[str, object]
 
 # Load balancers ask for minutes, though the server may be back at once; a running command may have less.
@@ -46,7 +46,7 @@ class ApiError(MpirtError):
 
 
 class Unauthorized(ApiError, Refused):
-    """401: the API server doesn't know who is asking."""
+    """401: authentication failed."""
 
 
 class CertificateRefused(Refused):
@@ -74,7 +74,7 @@ class Rejected(ApiError, PeerError):
 
 
 class Redirected(ApiError, PeerError):
-    """3xx. Never followed: a node that has been taken over could send us anywhere (CVE-2020-8559)."""
+    """3xx. Never followed: a node that has been taken over could redirect to any server (CVE-2020-8559)."""
 
 
 class Overloaded(ApiError, Unreachable):

@@ -7,7 +7,9 @@ only, and little of it: every remote command and every look for hosts imports th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from mpirt.errors import PeerError
@@ -72,7 +74,7 @@ class Api:
         """
         Have the API server change something, once: what it has not answered is not sent again.
 
-        `form` is the body's media type. Returns the object as it is then.
+        `form` is the body's media type. Returns the changed object.
         """
 
         def once(credentials: Credentials, deadline: Deadline) -> Steps[JsonObject]:
@@ -115,33 +117,23 @@ class Api:
         page: int = PAGE,
     ) -> Steps[list[_T]]:
         """The same in steps."""
+        ask = partial(asks.list_pods, namespace, labels=labels, fields=fields, limit=page)
         for _ in range(_FRESH_STARTS - 1):
-            try:
-                return (
-                    yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page)
-                )
-            except Expired:
-                continue
-        return (yield from self._list_once(namespace, keep, deadline, labels=labels, fields=fields, page=page))
+            with contextlib.suppress(Expired):
+                return (yield from self._list_once(ask, keep, deadline))
+        return (yield from self._list_once(ask, keep, deadline))
 
     def close(self) -> None:
         """Close the connection that was kept, if any."""
         self._kept.close()
 
     def _list_once(
-        self,
-        namespace: str,
-        keep: Callable[[JsonObject], _T],
-        deadline: Deadline,
-        *,
-        labels: str,
-        fields: str,
-        page: int,
+        self, ask_after: Callable[..., Ask], keep: Callable[[JsonObject], _T], deadline: Deadline
     ) -> Steps[list[_T]]:
         found: list[_T] = []
         after = ""
         while True:
-            ask = asks.list_pods(namespace, labels=labels, fields=fields, limit=page, after=after)
+            ask = ask_after(after=after)
             part = read_page((yield from self.get_steps(ask, deadline)), ask)
             found += [keep(item) for item in part.items]
             if not part.following:

@@ -25,7 +25,7 @@ def ready(stream: TlsStream, deadline: Deadline, doing: str) -> Steps[None]:
 
 
 def check(stream: TlsStream, deadline: Deadline, doing: str) -> None:
-    """Go on only while there is time: a peer that always has one more byte never keeps anybody waiting."""
+    """Go on only while there is time: a peer that always has one more byte must not prolong it."""
     if deadline.passed():
         raise TimedOut(f"the API server at {stream.peer.name} did not answer within {deadline} ({doing})")
 

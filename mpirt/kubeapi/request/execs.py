@@ -1,8 +1,8 @@
 """
 The request that turns a connection into the WebSocket of an exec.
 
-Owns: the upgrade and what a refusal of it means. Apart from http.py, because the hash that an upgrade needs costs
-0.7 MB, and who only asks for pods does without.
+Owns: the upgrade and what a refusal of it means. Apart from api.py, because hashlib costs 0.7 MB, and
+mpirt-discover does without.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ExecApi(Api):
         A credential plugin may need longer than a connection: with `credentials_by` it has until then, and the
         `deadline` is for everything else.
 
-        Raises ProtocolRefused where none of the sub-protocols is spoken, and what get() raises.
+        Raises ProtocolRefused if the server speaks no such sub-protocol, and what get() raises.
         """
         return run(self.upgrade(ask, protocols, deadline, credentials_by))
 

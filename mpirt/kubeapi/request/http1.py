@@ -18,9 +18,9 @@ from mpirt.values import Value
 HEAD_LIMIT = 64 * 1024
 # etcd holds objects up to 1.5 MiB; a page of pods is the largest thing ever asked for.
 BODY_LIMIT = 32 * 1024 * 1024
-# "a size in hex; extensions" and trailers: nobody sends long ones in earnest.
+# "a size in hex; extensions" and trailers are short.
 _LINE_LIMIT = 8 * 1024
-# 100, 102 and 103 may come before the answer; more than a few is somebody's joke.
+# 100, 102 and 103 may come before the answer; no server sends more than a few.
 _INTERIM_LIMIT = 8
 # Of a status.
 _DIGITS = 3

@@ -11,7 +11,7 @@ import socket
 import ssl
 
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
-from mpirt.kubeapi.access.proxies import Proxy
+from mpirt.kubeapi.access.endpoint import Proxy
 from mpirt.kubeapi.request.answers import ConnectionLost, Untrusted
 from mpirt.kubeapi.request.http1 import ResponseReader, request
 from mpirt.kubeapi.request.tls import TlsSocket, wrap

@@ -34,7 +34,7 @@ _ALL_BYTES, _ONE_EACH = int.from_bytes(range(256)), int.from_bytes(b"\1" * 256)
 
 
 class Message(Value):
-    """A whole message. Text and binary are not told apart."""
+    """A whole message. Text and binary are the same here."""
 
     data: bytes
 

@@ -1,7 +1,7 @@
 """
-The connection of a watch, for somebody else's poll loop: nothing here ever waits.
+The connection of a watch, for a poll loop: nothing here ever waits.
 
-Owns: one question at a time, and moving bytes between its connection and a ListWatch. Who owns the loop polls
+Owns: one question at a time, and moving bytes between its connection and a ListWatch. The owner of the loop polls
 fileno() for `wants`, for at most timeout() seconds, and then calls step().
 """
 
@@ -49,7 +49,7 @@ class WatchLink:
 
     @property
     def version(self) -> str:
-        """The resource version up to which everything has been told; empty where that isn't known."""
+        """The resource version up to which everything was reported; empty if unknown."""
         return self._watch.version
 
     @property

@@ -50,9 +50,9 @@ class NewsKind(Enum):
     """What the news are."""
 
     SEEN = "seen"
-    """The pod as it is now."""
+    """The current state of the pod."""
     GONE = "gone"
-    """There is no such pod any more; `pod` is its last state where the server told."""
+    """The pod was deleted; `pod` is its last state, if the server sent it."""
     LISTED = "listed"
     """Of a set: the list is complete. `names` are the pods in it; all others are not in the set."""
     OPEN = "open"
@@ -119,7 +119,7 @@ class ListWatch(ABC):
         self.reusable = True
         """Whether the connection can be asked again."""
         self.version = ""
-        """The resource version up to which everything has been told; empty where that isn't known."""
+        """The resource version up to which everything was reported; empty if unknown."""
         self.opened_at: float | None = None
         """Since when a watch is open: what changes comes by itself. None while there is none."""
         self.heard_at = now

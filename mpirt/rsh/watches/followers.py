@@ -1,11 +1,11 @@
 """
-Who follows a pod on the common watch.
+Sessions that follow a pod on the common watch.
 
-Owns: the handle that a session has, what its hub (podhub.py) keeps for each pod that is followed, and what is told
+Owns: the handle of a session, what its hub (podhub.py) keeps for each pod that is followed, and what is reported
 to a session that may be newer than what is known of its pod.
 
 The watch may be dead, and the session's command in a pod or a container of which it has not heard. Until something
-comes that is certainly newer than the session, it is told only what it can draw no conclusions from; with the
+comes that is certainly newer than the session, it hears only what it can draw no conclusions from; with the
 first pod that is newer it begins anew.
 """
 
@@ -29,7 +29,7 @@ Hear: TypeAlias = Callable[[Sequence[events.Event]], None]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How a common watch is, for whoever wants to know."""
+    """The state of a common watch, for `mpirt ps`."""
 
     namespace: str
     selector: str
@@ -50,13 +50,13 @@ class Follower:
         self.since = now
         """When it came, and all that had arrived by then was read."""
         self.is_up_to_date = False
-        """Whether what comes is newer than its session, with no gap since what it was told before."""
-        # What it was told that may be older.
+        """Whether what comes is newer than its session, with no gap since what it heard before."""
+        # What it heard that may be older.
         self._older: Pod | None = None
 
     def tell(self, pod: Pod | None, *, asked: float | None = None) -> bool:
         """
-        The pod as it is (None: gone), by a list that was `asked` for then, or by a watch.
+        The pod (None: gone), by a list that was `asked` for then, or by a watch.
 
         False if it may be older, and would mean something.
         """
@@ -66,8 +66,8 @@ class Follower:
             if not is_first and (pod is None or not _means_nothing(pod, self._older)):
                 return False
             self._older = None if is_first else pod
-        told = events.PodGone() if pod is None else events.PodSeen(pod, is_first=is_first)
-        self.hear([events.ApiAnswers(), told])
+        found = events.PodGone() if pod is None else events.PodSeen(pod, is_first=is_first)
+        self.hear([events.ApiAnswers(), found])
         return True
 
     def look(self, *, anew: bool) -> None:
@@ -83,7 +83,7 @@ class Follower:
 
 
 class Followed:
-    """A pod that somebody follows."""
+    """A pod that at least one session follows."""
 
     __slots__ = ("followers", "name", "own", "own_is_brief", "true_as_of")
 
@@ -95,13 +95,13 @@ class Followed:
         self.own_is_brief = False
         """Whether that is there for one answer only."""
         self.true_as_of = 0
-        """The version up to which its own watch has told the truth: older news of the common one are stale."""
+        """The version up to which its own watch has reported: older news of the common one are stale."""
 
-    def tell(self, told: Sequence[events.Event]) -> None:
+    def tell(self, news: Sequence[events.Event]) -> None:
         for follower in tuple(self.followers):
             # One that heard before it may have dropped it.
-            if told and follower in self.followers:
-                follower.hear(told)
+            if news and follower in self.followers:
+                follower.hear(news)
 
     def tell_pod(self, pod: Pod | None, *, asked: float | None) -> bool:
         """See Follower.tell(); False if it may be too old for one of them."""
@@ -135,7 +135,7 @@ class Latecomers:
 
     def hear(self, opened: float | None, heard: float) -> None:
         """
-        The watch is open since then, and something came last at that moment: it had told all that was before.
+        The watch is open since then, and something came last at that moment: all before it has been reported.
 
         If it has just begun, it first tells what has happened since the list, which takes a moment.
         """

@@ -133,7 +133,7 @@ class PodHub:
     # What followers want
 
     def look(self, pod: Followed, *, anew: bool) -> None:
-        """Somebody who follows the pod must know at once."""
+        """A session must know of its pod at once."""
         for follower in pod.followers if anew else ():
             self._fresh.pop(follower, None)
         if self._is_refused:
@@ -204,7 +204,7 @@ class PodHub:
         self._late = Latecomers()
 
     def _seek_scope(self, pod: Followed) -> None:
-        """Find out what to watch: by the first pod, if nobody has said it."""
+        """Find out what to watch: by the first pod, if no selector was given."""
         if self._selector is not None:
             self._watch_all(self._selector)
         elif self._scout is None:
@@ -212,7 +212,7 @@ class PodHub:
             self._watch_alone(pod)
 
     def _send_another_scout(self) -> None:
-        """The one before has left, or its pod isn't there: another one may be. If not, who comes next is asked."""
+        """The one before has left, or its pod isn't there. Without another, the next pod that is followed is it."""
         self._scout = next((pod for pod in self._pods.values() if pod.own is None), None)
         if self._scout is not None:
             self._watch_alone(self._scout)
@@ -254,12 +254,12 @@ class PodHub:
                 for pod in tuple(self._pods.values()):
                     self._watch_alone(pod)
 
-    def _without_own(self, told: list[events.Event]) -> Iterable[Followed]:
+    def _without_own(self, news: list[events.Event]) -> Iterable[Followed]:
         """Tell it to all that have no watch of their own. Gives all pods."""
         found = tuple(self._pods.values())
         for pod in found:
             if pod.own is None:
-                pod.tell(told)
+                pod.tell(news)
         return found
 
     def _is_silent(self, silent: events.ApiSilent) -> None:

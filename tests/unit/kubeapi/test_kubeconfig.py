@@ -209,7 +209,7 @@ class TestSeveralFiles:
 
 USER, CLUSTER = "users[u].user", "clusters[k].cluster"
 PASSWORD = "user names and passwords are not supported (nor are they by Kubernetes since 1.19); use a token"
-SOMEBODY = "acting as somebody else is not supported"
+IMPERSONATION = "impersonation is not supported"
 NOTHING = "holds no credentials; expected one of token, tokenFile, client-certificate with client-key, or exec"
 
 
@@ -258,9 +258,9 @@ class TestRefusals:
                 config(user={"username": "me", "password": "x"}), f"{USER}.username: {PASSWORD}", id="user"
             ),
             pytest.param(config(user={"password": "x"}), f"{USER}.password: {PASSWORD}", id="password"),
-            pytest.param(config(user={"token": "t", "as": "you"}), f"{USER}.as: {SOMEBODY}", id="as"),
+            pytest.param(config(user={"token": "t", "as": "you"}), f"{USER}.as: {IMPERSONATION}", id="as"),
             pytest.param(
-                config(user={"token": "t", "as-groups": ["g"]}), f"{USER}.as-groups: {SOMEBODY}", id="group"
+                config(user={"token": "t", "as-groups": ["g"]}), f"{USER}.as-groups: {IMPERSONATION}", id="group"
             ),
             pytest.param(
                 config(user={"auth-provider": {"name": "gcp"}}),
