@@ -23,7 +23,7 @@ from mpirt.discover.options import read_options, wants_text
 from mpirt.discover.ownjob import job_at_hand, job_of_pod, own_pod
 from mpirt.discover.patience import Patience, ask, missing
 from mpirt.discover.progress import Progress, say
-from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
+from mpirt.errors import ExitCode, MpirtError, NoPod, internal_error
 from mpirt.hosts import render
 from mpirt.kubeapi.access.endpoint import find_endpoint
 from mpirt.values import Value
@@ -121,7 +121,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-        say(our_mistake(error))
+        say(internal_error(error))
         return ExitCode.INTERNAL
     finally:
         alarm.off()

@@ -13,7 +13,7 @@ import sys
 import time
 
 from mpirt import names
-from mpirt.errors import ExitCode, MpirtError, our_mistake
+from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.kubeapi.access.endpoint import find_endpoint
 from mpirt.kubeapi.access.steps import Deadline, run
 from mpirt.kubeapi.request.dial import Dialer
@@ -65,7 +65,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-        _say(f"{our_mistake(error)}, with {names.LOG_VARIABLE}=debug")
+        _say(f"{internal_error(error)}, with {names.LOG_VARIABLE}=debug")
         return ExitCode.INTERNAL
 
 

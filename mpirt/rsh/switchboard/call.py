@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpirt.errors import ExitCode, MpirtError, our_mistake
+from mpirt.errors import ExitCode, MpirtError, internal_error
 from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
@@ -198,7 +198,7 @@ class Call:
 
     def fail_unforeseen(self, error: Exception) -> None:
         """End it with a line to report. A keeper ends the command itself when its lease is over."""
-        self._fail(our_mistake(error), ExitCode.INTERNAL)
+        self._fail(internal_error(error), ExitCode.INTERNAL)
 
     def signalled(self, number: int) -> None:
         """End it before it has begun."""

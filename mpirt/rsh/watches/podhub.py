@@ -212,7 +212,7 @@ class PodHub:
             self._watch_alone(pod)
 
     def _send_another_scout(self) -> None:
-        """The one before has left, or its pod isn't there. Without another, the next pod that is followed is it."""
+        """The one before has left, or its pod isn't there. If there is no other, the next one is."""
         self._scout = next((pod for pod in self._pods.values() if pod.own is None), None)
         if self._scout is not None:
             self._watch_alone(self._scout)
