@@ -197,7 +197,7 @@ class TestClosing:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
 
-    def test_before_the_first_step_contacts_nobody(self, apiserver: ApiServer, api: ExecApi) -> None:
+    def test_before_the_first_step_opens_no_connection(self, apiserver: ApiServer, api: ExecApi) -> None:
         dial(api).close()
 
         assert apiserver.connections == 0

@@ -332,7 +332,7 @@ class TestFaults:
 
 
 class TestTheServersName:
-    def test_may_have_an_address_where_nobody_listens(
+    def test_may_have_an_address_without_a_listener(
         self, apiserver: ApiServer, begin: Callable[..., Watcher]
     ) -> None:
         with socket.create_server((HOST, 0)) as closed:

@@ -26,7 +26,7 @@ def test_it_is_found_among_lines_of_others() -> None:
     "message",
     ["", "done", '{"mpirt.dev/account":', '{"mpirt.dev/account":7}', '{"mpirt.dev/account":' + "[" * 100_000],
 )
-def test_what_is_none_is_none(message: str) -> None:
+def test_a_message_without_an_account_has_none(message: str) -> None:
     assert read(message) == Account()
 
 

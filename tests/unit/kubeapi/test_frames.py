@@ -92,6 +92,6 @@ class TestRead:
             ),
         ],
     )
-    def test_what_is_not_taken(self, data: str, text: str) -> None:
+    def test_an_invalid_frame_is_rejected(self, data: str, text: str) -> None:
         with pytest.raises(PeerError, match=text):
             list(FrameReader(limit=10).feed(bytes.fromhex(data)))

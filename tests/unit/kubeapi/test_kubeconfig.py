@@ -185,7 +185,7 @@ class TestSeveralFiles:
         with pytest.raises(ConfigError, match="KUBECONFIG: no such file: /nowhere/a:/nowhere/b"):
             from_kubeconfigs(["/nowhere/a", "/nowhere/b"], {})
 
-    def test_one_of_which_lies_where_we_may_not_go(self, tmp_path: Path) -> None:
+    def test_a_file_in_a_folder_that_may_not_be_entered_is_an_error(self, tmp_path: Path) -> None:
         folder = tmp_path / "root"
         folder.mkdir(mode=0)
 
@@ -197,12 +197,12 @@ class TestSeveralFiles:
             f"let the user {user} read it, or set KUBECONFIG to another file or to nothing"
         )
 
-    def test_one_of_which_is_below_a_file(self, path: Path) -> None:
+    def test_a_path_below_a_file_is_an_error(self, path: Path) -> None:
         read(path, config())
 
         assert from_kubeconfigs([f"{path}/config", str(path)], {}).host == "api.example"
 
-    def test_one_of_which_is_a_folder(self, tmp_path: Path) -> None:
+    def test_a_folder_in_place_of_a_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=f"cannot read KUBECONFIG {tmp_path}: Is a directory"):
             from_kubeconfigs([str(tmp_path)], {})
 

@@ -51,7 +51,7 @@ TELL = 'printf %s "$KUBERNETES_EXEC_INFO" > "${0%/*}/told"; '
 
 
 class TestWhatItIsTold:
-    def test_the_version_and_that_nobody_can_be_asked(self, write: Write) -> None:
+    def test_the_version_and_that_it_runs_without_a_terminal(self, write: Write) -> None:
         path = write(TELL + f"echo '{answer(V1BETA1)}'")
 
         ask(path.parent, apiVersion=V1BETA1)
@@ -295,7 +295,7 @@ class TestFailures:
         assert ask(path.parent).token == Secret("t0ken")
 
     @pytest.mark.parametrize("script", ["exit 1", "exec sleep 1000"])
-    def test_that_may_pass_is_told_apart(self, write: Write, script: str) -> None:
+    def test_that_may_pass_has_a_type_of_its_own(self, write: Write, script: str) -> None:
         path = write(script)
 
         with pytest.raises(PluginFailed):

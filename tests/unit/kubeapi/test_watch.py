@@ -144,7 +144,7 @@ class TestTheEnd:
             'could not watch pod "w-0" in namespace "ml": the API server closed the connection'
         )
 
-    def test_of_a_connection_that_nobody_waits_on_is_no_news(self) -> None:
+    def test_of_a_connection_without_a_question_is_no_news(self) -> None:
         assert watch().eof(100.0) == []
 
     def test_that_is_half_an_object_is_an_error(self) -> None:
