@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mpirt.controller.cluster.link import Answer, Link, Request, connect
+from mpirt.controller.cluster.link import Answer, Away, Link, Request, connect
 from mpirt.controller.monitoring.metrics import Metrics
 from mpirt.errors import ConfigError
+from tests.apiserver.certificates import Authority
 from tests.apiserver.objects import ObjectServer
 
 
@@ -99,3 +100,19 @@ def test_the_same_credentials_are_not_sent_twice(server: ObjectServer, link: Lin
     server.refuse("list", "pods", 401, "Unauthorized", "expired")
 
     assert (pods(link).code, server.asked()) == (401, [("list", "pods")])
+
+
+def test_a_replaced_ca_is_read_after_a_connection_that_it_did_not_verify(
+    server: ObjectServer, authority: Authority, tmp_path: Path
+) -> None:
+    ca = tmp_path / "ca.crt"
+    ca.write_text(Authority().ca)
+    cluster = {"certificate-authority-data": "", "certificate-authority": str(ca)}
+    link = connect(rewritten(server.kubeconfig(tmp_path), **cluster), count=Metrics().called)
+    with pytest.raises(Away, match="certificate verify failed"):
+        pods(link)
+
+    ca.write_text(authority.ca)
+
+    assert pods(link).code == 200
+    link.close()
