@@ -13,7 +13,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Generator
-from typing import TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from mpirt.values import Value
 
@@ -58,7 +58,7 @@ class Wait(Value):
     """When to go on without it."""
 
 
-class Pending:
+class Pending(Generic[_T]):
     """
     Steps in a poll loop.
 
@@ -66,9 +66,11 @@ class Pending:
     may change with each step.
     """
 
-    __slots__ = ("_steps", "_wait")
+    __slots__ = ("_steps", "_wait", "result")
 
-    def __init__(self, steps: Steps[object]) -> None:
+    def __init__(self, steps: Steps[_T]) -> None:
+        self.result: _T | None = None
+        """What the steps have returned, at their end."""
         self._steps = steps
         self._wait = _now()
 
@@ -92,6 +94,7 @@ class Pending:
         except BaseException as error:
             self._wait = _now()
             if isinstance(error, StopIteration):
+                self.result = error.value
                 return True
             raise
         return False

@@ -85,7 +85,7 @@ class ExecApi(Api):
         return failure_error(failure, ask, origin=self.dialer.endpoint.origin)
 
 
-class ExecDial(Pending):
+class ExecDial(Pending[Upgraded]):
     """
     An exec that is being opened, for a poll loop: nothing here ever waits.
 
@@ -94,7 +94,7 @@ class ExecDial(Pending):
     dial that is under way.
     """
 
-    __slots__ = ("_upgraded",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -105,13 +105,9 @@ class ExecDial(Pending):
         *,
         credentials_by: Deadline | None = None,
     ) -> None:
-        self._upgraded: Upgraded | None = None
-        super().__init__(self._open(api.upgrade(ask, protocols, deadline, credentials_by)))
+        super().__init__(api.upgrade(ask, protocols, deadline, credentials_by))
 
     def step(self) -> Upgraded | None:
         """Do what can be done without waiting."""
         self.advance()
-        return self._upgraded
-
-    def _open(self, steps: Steps[Upgraded]) -> Steps[None]:
-        self._upgraded = yield from steps
+        return self.result

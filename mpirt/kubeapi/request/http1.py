@@ -45,6 +45,7 @@ class Head(Value):
 
 def escaped(text: str) -> str:
     """Percent-encode everything that isn't plainly safe in a path segment or a query value."""
+    # As urllib.parse.quote, which costs each mpirt-discover 4 ms.
     return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
 
 

@@ -35,7 +35,7 @@ class WatchLink:
         self._clock = clock
         self._kept = Kept()
         self._credentials: Credentials | None = None
-        self._question: Pending | None = None
+        self._question: Pending[None] | None = None
         self._news: list[News] = []
 
     def fileno(self) -> int:
