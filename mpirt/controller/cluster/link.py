@@ -27,7 +27,7 @@ from mpirt import names
 from mpirt.controller.cluster.decoding import decode
 from mpirt.controller.model.kinds import Resource
 from mpirt.controller.model.outcomes import is_good
-from mpirt.errors import MpirtError
+from mpirt.errors import ConfigError, MpirtError
 from mpirt.kubeapi.access.credentials import Certificate, Credentials
 from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint, in_cluster
 from mpirt.kubeapi.access.steps import Deadline, run
@@ -256,7 +256,10 @@ def _time_limit(request: Request) -> float | tuple[float, float]:
 def endpoint_of(kubeconfig: str) -> Endpoint:
     """The API server of the kubeconfig; without one, of this pod, else of ~/.kube/config. Raises ConfigError."""
     if kubeconfig:
-        return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
+        try:
+            return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
+        except ConfigError as error:
+            raise ConfigError(f"no API server configured: {error}; is --kubeconfig right?") from error
     return in_cluster(os.environ) if os.environ.get("KUBERNETES_SERVICE_HOST") else find_endpoint(os.environ)
 
 
