@@ -6,7 +6,8 @@ Owns: the one back-off of all programs. Pure: it neither waits nor reads a clock
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,8 +29,8 @@ class Backoff:
     """
     Delays that double from `first` up to `longest` seconds.
 
-    `jitter` returns a number from 0 to 1, which decides on half of each delay: many that fail at once come back
-    apart.
+    `jitter` returns a number from 0 to 1, which decides on half of each delay: clients that fail together
+    come back one by one.
     """
 
     __slots__ = ("_failures", "_first", "_jitter", "_longest")
@@ -42,8 +43,8 @@ class Backoff:
         """
         Return how many seconds to wait after another failure.
 
-        `asked`: a server's Retry-After, which is honoured up to `most` seconds. The delay is then longer by some
-        of our own, so that not everyone who was asked the same returns in the same moment.
+        `asked`: a server's Retry-After, which is honoured up to `most` seconds. Half of our own delay is added, so
+        that clients that were asked the same don't return in the same moment.
         """
         own = delay(self._failures, self._first, self._longest)
         own *= 0.5 + self._jitter() / 2

@@ -11,7 +11,6 @@ up the other kinds.
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -23,7 +22,7 @@ from typing import Generic
 from mpirt.controller.cluster.discovery import Discovery, Fixed
 from mpirt.controller.cluster.informer import Informer, Source, Where
 from mpirt.controller.cluster.lease import Elector
-from mpirt.controller.cluster.link import Link
+from mpirt.controller.cluster.link import Link, endpoint_of
 from mpirt.controller.cluster.questions import PodExecutor, Questions
 from mpirt.controller.cluster.writes import Writer
 from mpirt.controller.decisions.decide import Planner
@@ -41,7 +40,6 @@ from mpirt.controller.observed.pods import EVICTION_EVENTS, FAILED_CREATE_EVENTS
 from mpirt.controller.observed.slim import slim
 from mpirt.controller.observed.store import Store
 from mpirt.controller.options import Options
-from mpirt.kubeapi.endpoint import Endpoint, find_endpoint, in_cluster
 
 # A failed watch is repeated every 15 s at the latest, and API servers are restarted within a minute.
 _LASTING = 60.0
@@ -207,7 +205,7 @@ class Daemon:
             if options.lease
             else None
         )
-        executor = PodExecutor(partial(_endpoint, options.kubeconfig))
+        executor = PodExecutor(partial(endpoint_of, options.kubeconfig))
         self._questions = Questions(executor, clock=clock, answered=lambda key: self._queue.add([key]))
         self._reconciler = self._make_reconciler(planners, options, link, clock)
         self._workers = [
@@ -350,13 +348,6 @@ class Daemon:
         except Exception as error:  # noqa: BLE001  an internal error in one job must not stop the others
             report_mistake(self._log, error, job=str(key))
             return Turn(Result.FAILED)
-
-
-def _endpoint(kubeconfig: str) -> Endpoint:
-    """Find the API server for execs, by the same rules as for all other requests."""
-    if kubeconfig:
-        return find_endpoint({**os.environ, "KUBECONFIG": kubeconfig})
-    return in_cluster(os.environ) if os.environ.get("KUBERNETES_SERVICE_HOST") else find_endpoint(os.environ)
 
 
 def _scalers(link: Link, log: Log) -> dict[str, Discovery]:

@@ -14,7 +14,7 @@ import signal
 
 from mpirt.discover.progress import say
 from mpirt.errors import ExitCode, MpirtError
-from mpirt.kubeapi.answers import TimedOut
+from mpirt.kubeapi.request.answers import TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ Owns: the question to the switchboard, and when the API server is asked instead.
 
 from __future__ import annotations
 
+import json
 import time
 
 from mpirt import names
@@ -15,7 +16,6 @@ from mpirt.boards.places import NotUsed, places
 from mpirt.boards.protocol import CLUSTER_VARIABLES, FORM, Question, write_question
 from mpirt.discover.pods import read_pod
 from mpirt.errors import PeerError, UsageError
-from mpirt.kubeapi.jsontext import parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
     from mpirt.discover.selection import Selection
     from mpirt.discover.source import Pods
-    from mpirt.kubeapi.deadline import Deadline
+    from mpirt.kubeapi.access.steps import Deadline
 
 # A busy switchboard takes a tenth of it.
 _SECONDS = 1.0
@@ -111,7 +111,7 @@ class BoardPods:
 
     def _read(self, answer: bytes) -> list[Pod]:
         try:
-            found = parse_json(answer)
+            found = json.loads(answer)
             if not isinstance(found, dict) or found.get("form") != FORM:
                 raise _NotKnown("the switchboard is of another version of mpirt")
             pods = found.get("pods")

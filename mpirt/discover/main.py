@@ -23,9 +23,9 @@ from mpirt.discover.options import read_options, wants_text
 from mpirt.discover.ownjob import job_at_hand, job_of_pod, own_pod
 from mpirt.discover.patience import Patience, ask, missing
 from mpirt.discover.progress import Progress, say
-from mpirt.errors import ExitCode, MpirtError, NoPod, our_mistake
+from mpirt.errors import ExitCode, MpirtError, NoPod, internal_error
 from mpirt.hosts import render
-from mpirt.kubeapi.endpoint import find_endpoint
+from mpirt.kubeapi.access.endpoint import find_endpoint
 from mpirt.values import Value
 
 TYPE_CHECKING = False
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from mpirt.discover.discovery import Found
     from mpirt.discover.options import Options
     from mpirt.discover.source import Pods
-    from mpirt.kubeapi.deadline import Deadline
-    from mpirt.kubeapi.endpoint import Endpoint
+    from mpirt.kubeapi.access.endpoint import Endpoint
+    from mpirt.kubeapi.access.steps import Deadline
 
 _INTERRUPTED = 130
 _STDOUT = 1
@@ -121,7 +121,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-        say(our_mistake(error))
+        say(internal_error(error))
         return ExitCode.INTERNAL
     finally:
         alarm.off()
@@ -226,8 +226,8 @@ def _find(
 def _api_pods(endpoint: Endpoint, namespace: str, container: str) -> Pods:
     # They bring TLS, which an answer of the switchboard does without.
     from mpirt.discover.source import ApiPods  # noqa: PLC0415
-    from mpirt.kubeapi.dial import Dialer  # noqa: PLC0415
-    from mpirt.kubeapi.http import Api  # noqa: PLC0415
+    from mpirt.kubeapi.request.api import Api  # noqa: PLC0415
+    from mpirt.kubeapi.request.dial import Dialer  # noqa: PLC0415
 
     return ApiPods(Api(Dialer(endpoint)), namespace, container=container)
 

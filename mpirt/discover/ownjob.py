@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mpirt.discover.selection import Selection
     from mpirt.discover.source import Pods
-    from mpirt.kubeapi.deadline import Deadline
+    from mpirt.kubeapi.access.steps import Deadline
 
 # mpi-operator's name for a launcher, and its host name, is the job's with this after it.
 _LAUNCHER_SUFFIX = f"-{names.LAUNCHER}"

@@ -11,8 +11,8 @@ after which the hosts stay what they were.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NotReady, Refused, SpecError, UsageError
-from mpirt.kubeapi.answers import Overloaded, TimedOut
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Overloaded, TimedOut
 from mpirt.values import Value
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mpirt.discover.pods import read_pod
 from mpirt.errors import UsageError
-from mpirt.kubeapi.answers import NotFound, Rejected
+from mpirt.kubeapi.request.answers import NotFound, Rejected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from mpirt.discover.pods import Pod
     from mpirt.discover.selection import Selection
-    from mpirt.kubeapi.answers import JsonObject
-    from mpirt.kubeapi.deadline import Deadline
-    from mpirt.kubeapi.http import Api
+    from mpirt.kubeapi.access.steps import Deadline
+    from mpirt.kubeapi.request.answers import JsonObject
+    from mpirt.kubeapi.request.api import Api
 
     class Pods(Protocol):
         """Who knows the pods of a namespace."""

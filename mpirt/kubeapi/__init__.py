@@ -1,6 +1,5 @@
 """
-The Kubernetes API as the fast programs need it: one request, one watch, one upgrade, standard library only.
+The Kubernetes API, standard library only: access (where, and as whom), request (one request, one exec) and watch.
 
-endpoint.py finds the server, http.py asks it, execs.py opens an exec, watchlink.py keeps listening; all go in
-the steps of exchange.py. What stands beside them is parts of these, most of them without I/O.
+Each package uses those before it. All go in steps that never wait (access/steps.py).
 """

@@ -13,12 +13,11 @@ import sys
 import time
 
 from mpirt import names
-from mpirt.errors import ExitCode, MpirtError, our_mistake
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.exchange import run
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.errors import ExitCode, MpirtError, internal_error
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline, run
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Invocation, Wants, parse
 from mpirt.rsh.ports.chance import jitter, nonce
@@ -66,7 +65,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001  a launcher's user gets a line to report, not a traceback
-        _say(f"{our_mistake(error)}, with {names.LOG_VARIABLE}=debug")
+        _say(f"{internal_error(error)}, with {names.LOG_VARIABLE}=debug")
         return ExitCode.INTERNAL
 
 
@@ -133,9 +132,9 @@ def _follow(loop: Loop, dialer: Dialer, namespace: str) -> Follow:
 
     def follow(pod: str, hear: Hear) -> Follower:
         # Commands that are over within a second never get here.
-        from mpirt.rsh.watches.podwatch import OwnWatch  # noqa: PLC0415
+        from mpirt.rsh.watches.podhub import PodHub  # noqa: PLC0415
 
-        return OwnWatch(loop, dialer, namespace, pod, hear)
+        return PodHub(loop, dialer, namespace, None, jitter=jitter).follow(pod, hear)
 
     return follow
 

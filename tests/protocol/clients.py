@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.credentials import Certificate, Credentials, PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import JsonObject
+from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import HOST, Pem
 from tests.apiserver.server import ApiServer
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.credentials import CredentialSource
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.credentials import CredentialSource
+    from mpirt.kubeapi.access.steps import Steps
 
 Connect = Callable[[Endpoint], ExecApi]
 ReadPod = Callable[[], JsonObject]
@@ -55,7 +55,7 @@ class _Replaced:
         yield from ()
         return self._found[0]
 
-    def renew(self) -> None:
+    def renew(self, rejected: Credentials | None = None) -> None:  # noqa: ARG002  the protocol has it
         if len(self._found) > 1:
             self._found.pop(0)
 

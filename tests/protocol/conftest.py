@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi
 from tests.apiserver.certificates import Authority
 from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Connect, ReadPod, endpoint_of

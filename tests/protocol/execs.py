@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import select
 
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecApi
-from mpirt.kubeapi.frames import Closed, FrameReader, Message, Ping, Pong, binary
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.execs import ExecApi
+from mpirt.kubeapi.request.websocket import Closed, FrameReader, Message, Ping, Pong, binary
 from tests.apiserver.channel import V4
 
 Event = Message | Ping | Pong | Closed

@@ -13,7 +13,7 @@ from tests.support.imports import PATHS
 _RUN = """
 import sys
 sys.path[:0] = sys.argv[1].split("\\n")
-from mpirt.kubeapi import endpoint
+from mpirt.kubeapi.access import endpoint
 endpoint.find_endpoint.__kwdefaults__["service_account"] = sys.argv[2]
 program = __import__(sys.argv[3], fromlist=["main"])
 before = set(sys.modules)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.answers import Unauthorized
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.endpoint import find_endpoint
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Unauthorized
 from tests.apiserver.certificates import Pem
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer
@@ -76,7 +76,7 @@ class TestAServiceAccount:
             read(environ)
 
     @pytest.mark.parametrize("name", ["ca.crt", "token"])
-    def test_without_a_file_contacts_nobody(
+    def test_without_a_file_opens_no_connection(
         self, apiserver: ApiServer, read: Read, tmp_path: Path, name: str
     ) -> None:
         environ = apiserver.service_account(tmp_path)

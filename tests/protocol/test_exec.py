@@ -7,7 +7,8 @@ import select
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import (
     ConnectionLost,
     Forbidden,
     NotFound,
@@ -18,9 +19,8 @@ from mpirt.kubeapi.answers import (
     ServerFailed,
     TimedOut,
 )
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecApi, Upgraded
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 from tests.apiserver.channel import SUCCESS, V4, V5, Channel
 from tests.apiserver.door import Deaf
 from tests.apiserver.faults import Answer, Bare, Fault, Hangup, Raw, Redirect, Silence, Status, Text, Then, head
@@ -247,7 +247,7 @@ class TestWrongYeses:
             pytest.param(head(101, ()), "not a WebSocket", id="no headers"),
         ],
     )
-    def test_an_answer_to_somebody_else(
+    def test_an_answer_to_another_handshake(
         self, apiserver: ApiServer, api: ExecApi, deadline: Deadline, data: bytes, text: str
     ) -> None:
         apiserver.on("exec", Raw(data, Then.HANG))

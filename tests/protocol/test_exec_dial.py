@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpirt.errors import PeerError, Unreachable
-from mpirt.kubeapi.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.credentials import Credentials
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.exchange import Wait
-from mpirt.kubeapi.execs import ExecApi, ExecDial, Upgraded
-from mpirt.kubeapi.resolve import by_name
-from mpirt.kubeapi.stream import Address
+from mpirt.kubeapi.access.credentials import Credentials
+from mpirt.kubeapi.access.steps import Deadline, Wait
+from mpirt.kubeapi.request.answers import ConnectionLost, Forbidden, NotFound, TimedOut, Unauthorized, Untrusted
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.dial import Dialer, by_name
+from mpirt.kubeapi.request.execs import ExecApi, ExecDial, Upgraded
+from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.channel import V4
 from tests.apiserver.door import Deaf
 from tests.apiserver.faults import Fault, Hangup, Silence, Status
@@ -29,7 +27,7 @@ from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Connect, Rotating, endpoint_of
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Steps
 
 ASK = exec_in_pod("ml", "w-0", container="worker", command=["/bin/sh", "-c", "echo out"])
 SHORT = 0.4
@@ -84,10 +82,11 @@ class TestAnOpenExec:
 
     def test_begins_with_what_the_first_one_has_agreed_on(self, api: ExecApi) -> None:
         streams = [opened(dial(api)).stream for _ in range(3)]
+        resumed = [stream.is_resumed for stream in streams]
         for stream in streams:
             stream.close()
 
-        assert [stream.is_resumed for stream in streams] == [False, True, True]
+        assert resumed == [False, True, True]
 
     def test_takes_the_connection_that_read_the_pod(
         self, apiserver: ApiServer, api: ExecApi, deadline: Deadline
@@ -198,7 +197,7 @@ class TestClosing:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
 
-    def test_before_the_first_step_contacts_nobody(self, apiserver: ApiServer, api: ExecApi) -> None:
+    def test_before_the_first_step_opens_no_connection(self, apiserver: ApiServer, api: ExecApi) -> None:
         dial(api).close()
 
         assert apiserver.connections == 0

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import Expired, Forbidden, JsonObject, Overloaded
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Expired, Forbidden, JsonObject, Overloaded
+from mpirt.kubeapi.request.api import Api
 from tests.apiserver.faults import Answer, Fault, Status
 from tests.apiserver.pods import pod
 from tests.apiserver.server import ApiServer, Gated, Honest

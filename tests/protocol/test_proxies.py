@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from mpirt.errors import ConfigError, PeerError, Unreachable
-from mpirt.kubeapi.answers import ConnectionLost, TimedOut, Untrusted
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.credentials import PemText, Secret
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.execs import ExecApi, ExecDial
-from mpirt.kubeapi.proxies import read_proxy
-from mpirt.kubeapi.stream import Address
+from mpirt.kubeapi.access.credentials import PemText, Secret
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.proxies import read_proxy
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import ConnectionLost, TimedOut, Untrusted
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi, ExecDial
+from mpirt.kubeapi.request.stream import Address
 from tests.apiserver.certificates import HOST, Authority
 from tests.apiserver.channel import V4
 from tests.apiserver.pods import pod
@@ -227,7 +227,7 @@ class TestRefusals:
 
 
 class TestAName:
-    def test_of_a_proxy_that_does_not_resolve_is_told(self, apiserver: ApiServer, proxy: Proxy) -> None:
+    def test_of_a_proxy_that_does_not_resolve_names_the_proxy(self, apiserver: ApiServer, proxy: Proxy) -> None:
         def nobody(_host: str, _port: int) -> Sequence[Address]:
             raise OSError(0, "Name or service not known")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.request.answers import (
     ConnectionLost,
     Forbidden,
     Overloaded,
@@ -22,11 +22,11 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.stream import Address
-from mpirt.kubeapi.watch import PodWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.stream import Address
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
 from tests.apiserver.certificates import HOST
 from tests.apiserver.connection import Exchange
 from tests.apiserver.door import Deaf, PlainText, Slam
@@ -50,7 +50,7 @@ from tests.apiserver.server import ApiServer
 from tests.protocol.clients import Certificates, Rotating, endpoint_of
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.credentials import CredentialSource
+    from mpirt.kubeapi.access.credentials import CredentialSource
 
 
 class Watcher:
@@ -60,7 +60,6 @@ class Watcher:
         self,
         server: ApiServer,
         *,
-        since: str = "",
         tokens: tuple[str, ...] = (),
         source: CredentialSource | None = None,
         addresses: tuple[tuple[str, int], ...] = (),
@@ -69,7 +68,7 @@ class Watcher:
         self.now = 100.0
         self.pauses: list[float] = []
         source = source or Rotating(*(tokens or (server.token,)))
-        self.watch = PodWatch("ml", "w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test", since=since)
+        self.watch = PodWatch("ml", name="w-0", now=self.clock(), jitter=lambda: 0.0, origin="the test")
         endpoint = endpoint_of(server, source, host="localhost" if addresses else HOST)
         found = [Address(socket.AF_INET, address) for address in addresses]
         self.link = WatchLink(Dialer(endpoint, look_up=lambda *_: found), self.watch, clock=self.clock)
@@ -96,7 +95,7 @@ class Watcher:
             assert time.monotonic() < end, f"only this was learned: {[piece.kind for piece in self.news[:20]]}"
             self.turn()
 
-    def next(self, *kinds: Kind) -> list[News]:
+    def next(self, *kinds: NewsKind) -> list[News]:
         """Turn until so many news have come, and see what they are."""
         self.until(lambda: len(self.news) >= len(kinds))
         found, self.news = self.news[: len(kinds)], self.news[len(kinds) :]
@@ -139,29 +138,29 @@ def phases(news: list[News]) -> list[str]:
 
 class TestWhatIsTold:
     def test_the_pod_as_it_is_then_every_change_then_its_end(self, apiserver: ApiServer, watcher: Watcher) -> None:
-        assert phases(watcher.next(Kind.SEEN, Kind.OPEN)) == ["Running"]
+        assert phases(watcher.next(NewsKind.SEEN, NewsKind.OPEN)) == ["Running"]
 
         apiserver.world.put(pod("w-1", phase="Failed"), pod("w-0", phase="Succeeded"))
         apiserver.world.delete("w-0")
 
-        assert phases(watcher.next(Kind.SEEN, Kind.GONE)) == ["Succeeded", "Succeeded"]
+        assert phases(watcher.next(NewsKind.SEEN, NewsKind.GONE)) == ["Succeeded", "Succeeded"]
 
     def test_a_pod_that_is_not_there_is_gone_until_it_comes(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.world.delete("w-0")
-        watcher.next(Kind.GONE, Kind.OPEN)
+        watcher.next(NewsKind.GONE, NewsKind.OPEN)
 
         apiserver.world.put(pod("w-0", phase="Pending"))
 
-        assert phases(watcher.next(Kind.SEEN)) == ["Pending"]
+        assert phases(watcher.next(NewsKind.SEEN)) == ["Pending"]
 
     def test_list_and_watch_share_a_connection(self, apiserver: ApiServer, watcher: Watcher) -> None:
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
 
         assert apiserver.connections == 1
         assert [name for name, _ in apiserver.requests] == ["list", "watch"]
 
     def test_only_one_pod_is_asked_for(self, apiserver: ApiServer, watcher: Watcher) -> None:
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
 
         (listed,), (watched,) = apiserver.asked("list"), apiserver.asked("watch")
         assert listed.query == {"fieldSelector": "metadata.name=w-0"}
@@ -173,15 +172,6 @@ class TestWhatIsTold:
             "allowWatchBookmarks": "true",
         }
 
-    def test_a_known_version_saves_the_list(self, apiserver: ApiServer, begin: Callable[..., Watcher]) -> None:
-        known = begin(since=str(apiserver.world.version))
-        known.next(Kind.OPEN)
-
-        apiserver.world.put(pod("w-0", phase="Failed"))
-
-        assert phases(known.next(Kind.SEEN)) == ["Failed"]
-        assert apiserver.asked("list") == []
-
 
 class TestTheEndOfAWatch:
     def test_in_time_is_no_news_and_nothing_is_missed(self, apiserver: ApiServer, watcher: Watcher) -> None:
@@ -189,7 +179,7 @@ class TestTheEndOfAWatch:
         apiserver.on("watch", Chunked((line,)))
         apiserver.world.version = 149
 
-        watcher.next(Kind.SEEN, Kind.OPEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN, NewsKind.OPEN)
 
         assert [request.query["resourceVersion"] for request in apiserver.asked("watch")] == ["149", "150"]
         assert apiserver.connections == 1
@@ -200,7 +190,7 @@ class TestTheEndOfAWatch:
         line = event("MODIFIED", pod("w-0", phase="Pending") | {"kind": "Pod"})
         apiserver.on("watch", Chunked((line,), Then.CLOSE))
 
-        news = watcher.next(Kind.SEEN, Kind.OPEN, Kind.SEEN, Kind.SILENT, Kind.OPEN)
+        news = watcher.next(NewsKind.SEEN, NewsKind.OPEN, NewsKind.SEEN, NewsKind.SILENT, NewsKind.OPEN)
 
         assert isinstance(news[3].error, ConnectionLost)
         assert phases(news) == ["Running", "Pending"]
@@ -222,11 +212,11 @@ class TestTheEndOfAWatch:
     ) -> None:
         apiserver.on("watch", fault)
         watcher.until(
-            lambda: watcher.news and watcher.news[-1].kind is Kind.OPEN and len(apiserver.asked("watch")) == 2
+            lambda: watcher.news and watcher.news[-1].kind is NewsKind.OPEN and len(apiserver.asked("watch")) == 2
         )
 
         assert [name for name, _ in apiserver.requests] == ["list", "watch", "list", "watch"]
-        assert Kind.SILENT not in [piece.kind for piece in watcher.news]
+        assert NewsKind.SILENT not in [piece.kind for piece in watcher.news]
 
     def test_that_comes_at_once_each_time_is_met_with_patience(
         self, apiserver: ApiServer, watcher: Watcher
@@ -267,11 +257,11 @@ class TestFaults:
         self, apiserver: ApiServer, watcher: Watcher, fault: Fault, error: type[MpirtError]
     ) -> None:
         apiserver.on("watch", fault)
-        watcher.until(lambda: [piece for piece in watcher.news if piece.kind is Kind.SILENT])
+        watcher.until(lambda: [piece for piece in watcher.news if piece.kind is NewsKind.SILENT])
         apiserver.world.put(pod("w-0", phase="Failed"))
         watcher.until(lambda: phases(watcher.news)[-1:] == ["Failed"])
 
-        (silent,) = [piece for piece in watcher.news if piece.kind is Kind.SILENT]
+        (silent,) = [piece for piece in watcher.news if piece.kind is NewsKind.SILENT]
         assert isinstance(silent.error, error)
         assert "\n" not in str(silent.error)
 
@@ -287,7 +277,7 @@ class TestFaults:
     ) -> None:
         apiserver.at_the_door(fault)
 
-        news = watcher.next(Kind.SILENT, Kind.SEEN, Kind.OPEN)
+        news = watcher.next(NewsKind.SILENT, NewsKind.SEEN, NewsKind.OPEN)
 
         assert isinstance(news[0].error, error)
 
@@ -299,15 +289,15 @@ class TestFaults:
     ) -> None:
         apiserver.on("watch", fault)
 
-        watcher.next(Kind.SEEN, Kind.SILENT)
+        watcher.next(NewsKind.SEEN, NewsKind.SILENT)
 
         assert watcher.link.timeout() > 0
 
     def test_of_a_certificate_is_news_and_may_pass(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.identity = apiserver.authority.expired
-        (news,) = watcher.next(Kind.SILENT)
+        (news,) = watcher.next(NewsKind.SILENT)
         apiserver.identity = apiserver.authority.good
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
 
         assert isinstance(news.error, Untrusted)
 
@@ -316,7 +306,7 @@ class TestFaults:
     ) -> None:
         stale = begin(tokens=("stale", apiserver.token))
 
-        news = stale.next(Kind.SILENT, Kind.SEEN, Kind.OPEN)
+        news = stale.next(NewsKind.SILENT, NewsKind.SEEN, NewsKind.OPEN)
 
         assert isinstance(news[0].error, Unauthorized)
 
@@ -326,23 +316,23 @@ class TestFaults:
         apiserver.rules -= {("watch", "pods")}
         source = Certificates(apiserver.authority.client("first"), apiserver.authority.client("second"))
         renewed = begin(source=source)
-        renewed.next(Kind.SEEN, Kind.REFUSED, Kind.SEEN)
+        renewed.next(NewsKind.SEEN, NewsKind.REFUSED, NewsKind.SEEN)
 
         source.renew()
-        renewed.next(Kind.SEEN)
+        renewed.next(NewsKind.SEEN)
 
         assert apiserver.client_names == ["first", "second"]
 
     def test_that_say_when_are_taken_at_their_word(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.on("list", Status(429, retry_after=7))
 
-        watcher.next(Kind.SILENT, Kind.SEEN)
+        watcher.next(NewsKind.SILENT, NewsKind.SEEN)
 
-        assert watcher.pauses == [7.0]
+        assert watcher.pauses == [7.0625]
 
 
 class TestTheServersName:
-    def test_may_have_an_address_where_nobody_listens(
+    def test_may_have_an_address_without_a_listener(
         self, apiserver: ApiServer, begin: Callable[..., Watcher]
     ) -> None:
         with socket.create_server((HOST, 0)) as closed:
@@ -350,7 +340,7 @@ class TestTheServersName:
 
         named = begin(addresses=(nobody, (HOST, apiserver.port)))
 
-        named.next(Kind.SEEN, Kind.OPEN)
+        named.next(NewsKind.SEEN, NewsKind.OPEN)
 
 
 class TestSilence:
@@ -359,7 +349,7 @@ class TestSilence:
         watcher.until(lambda: apiserver.asked("list"))
         watcher.now += 10.0
 
-        (news,) = watcher.next(Kind.SILENT)
+        (news,) = watcher.next(NewsKind.SILENT)
 
         assert isinstance(news.error, TimedOut)
         assert "no answer within 10 s" in str(news.error)
@@ -367,12 +357,12 @@ class TestSilence:
     def test_of_a_watch_ends_ten_seconds_after_the_server_should_have(
         self, apiserver: ApiServer, watcher: Watcher
     ) -> None:
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
         watcher.now += 249.0
         quiet = watcher.link.step()
         watcher.now += 1.0
 
-        watcher.next(Kind.SILENT, Kind.OPEN)
+        watcher.next(NewsKind.SILENT, NewsKind.OPEN)
 
         assert quiet == []
         assert apiserver.connections == 2
@@ -387,12 +377,12 @@ class TestSilence:
 
     def test_is_broken_by_a_look_on_a_new_connection(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.on("watch", Chunked((), Then.HANG))
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
         apiserver.world.put(pod("w-0", phase="Failed"))
 
         watcher.link.look(anew=True)
 
-        assert phases(watcher.next(Kind.SEEN, Kind.OPEN)) == ["Failed"]
+        assert phases(watcher.next(NewsKind.SEEN, NewsKind.OPEN)) == ["Failed"]
         assert apiserver.connections == 2
 
     def test_of_a_list_is_not_asked_into_twice(self, apiserver: ApiServer, watcher: Watcher) -> None:
@@ -408,10 +398,10 @@ class TestSilence:
 class TestALesserRole:
     def test_without_watch_polls(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.rules -= {("watch", "pods")}
-        news = watcher.next(Kind.SEEN, Kind.REFUSED, Kind.SEEN, Kind.SEEN)
+        news = watcher.next(NewsKind.SEEN, NewsKind.REFUSED, NewsKind.SEEN, NewsKind.SEEN)
         apiserver.world.delete("w-0")
 
-        watcher.next(Kind.GONE)
+        watcher.next(NewsKind.GONE)
 
         assert isinstance(news[1].error, Forbidden)
         assert "must hold watch on pods" in str(news[1].error)
@@ -422,24 +412,24 @@ class TestALesserRole:
         self, apiserver: ApiServer, watcher: Watcher
     ) -> None:
         apiserver.on("watch", Status(403, "Forbidden", "not yet"))
-        watcher.next(Kind.SEEN, Kind.REFUSED)
+        watcher.next(NewsKind.SEEN, NewsKind.REFUSED)
 
-        watcher.until(lambda: watcher.news and watcher.news[-1].kind is Kind.OPEN)
+        watcher.until(lambda: watcher.news and watcher.news[-1].kind is NewsKind.OPEN)
 
         assert 57.0 <= sum(watcher.pauses) <= 63.0
 
     def test_without_list_polls_too(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.rules -= {("list", "pods"), ("watch", "pods")}
 
-        watcher.next(Kind.REFUSED, Kind.SEEN, Kind.SEEN)
+        watcher.next(NewsKind.REFUSED, NewsKind.SEEN, NewsKind.SEEN)
 
         assert [name for name, _ in apiserver.requests] == ["list", "get", "get"]
 
     def test_without_anything_asks_again_after_a_while(self, apiserver: ApiServer, watcher: Watcher) -> None:
         apiserver.rules = frozenset()
-        watcher.next(Kind.REFUSED, Kind.HIDDEN)
+        watcher.next(NewsKind.REFUSED, NewsKind.HIDDEN)
         apiserver.rules = frozenset({("get", "pods"), ("list", "pods"), ("watch", "pods")})
 
-        watcher.next(Kind.SEEN, Kind.OPEN)
+        watcher.next(NewsKind.SEEN, NewsKind.OPEN)
 
         assert watcher.pauses == [30.0]

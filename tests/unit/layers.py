@@ -44,6 +44,11 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 # The packages of a part, and those that each of them may import. The modules beside them may import all, and are
 # imported by none.
 INSIDE: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "kubeapi": {
+        "access": frozenset(),
+        "request": frozenset({"access"}),
+        "watch": frozenset({"access", "request"}),
+    },
     "rsh": {
         "invocation": frozenset(),
         "protocol": frozenset({"invocation"}),

@@ -79,20 +79,20 @@ def test_an_error_that_nobody_foresaw_is_told_by_its_place_and_never_by_its_text
     with pytest.raises(KeyError) as caught:
         dict[str, str]()["a password, say"]
 
-    line = errors.our_mistake(caught.value)
+    line = errors.internal_error(caught.value)
 
-    assert line == f"a mistake in mpirt itself: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
+    assert line == f"internal error: KeyError at {__name__}:{caught.tb.tb_lineno}; please report it"
 
 
 def test_its_place_is_where_it_was_raised_not_where_it_was_called_from() -> None:
     with pytest.raises(ValueError, match="Expecting value") as caught:
         json.loads("a password, say")
 
-    assert "JSONDecodeError at json.decoder:" in errors.our_mistake(caught.value)
+    assert "JSONDecodeError at json.decoder:" in errors.internal_error(caught.value)
 
 
 def test_an_error_that_was_never_raised_has_no_place() -> None:
-    assert "ValueError at nowhere;" in errors.our_mistake(ValueError("x"))
+    assert "ValueError at nowhere;" in errors.internal_error(ValueError("x"))
 
 
 ROW = re.compile(r"^\| (\d+) \| `(\w+)` \| (.+?) \| (.*)\|$", re.MULTILINE)

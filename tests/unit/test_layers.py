@@ -117,7 +117,7 @@ class TestImportRules:
                 id="beside it on the ground floor",
             ),
             pytest.param(
-                "mpirt/kubeapi/http.py",
+                "mpirt/kubeapi/request/api.py",
                 "from mpirt.rsh import session",
                 "kubeapi may import backoff, errors, fields, hosts, names, objects, podobjects, values of mpirt, "
                 "but not rsh",
@@ -231,8 +231,8 @@ class TestImportRules:
         [
             pytest.param("mpirt/hosts.py", "from mpirt.errors import SpecError", id="down one floor"),
             pytest.param("mpirt/hosts.py", "import json", id="computing with the standard library"),
-            pytest.param("mpirt/kubeapi/http.py", "import socket", id="I/O where it belongs"),
-            pytest.param("mpirt/rsh/main.py", "from mpirt.kubeapi import http", id="rsh over kubeapi"),
+            pytest.param("mpirt/kubeapi/request/api.py", "import socket", id="I/O where it belongs"),
+            pytest.param("mpirt/rsh/main.py", "from mpirt.kubeapi.request import api", id="rsh over kubeapi"),
             pytest.param("mpirt/rsh/main.py", "from mpirt.rsh import argv", id="within a part"),
             pytest.param("mpirt/rsh/main.py", "from mpirt import __version__", id="the version"),
             pytest.param("mpirt/controller/cluster/link.py", "import kubernetes", id="the one user of kubernetes"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mpirt import names
@@ -16,11 +15,11 @@ from mpirt.cli.ps.boards import Board, read
 from mpirt.discover.selection import by_job
 from mpirt.discover.source import ApiPods
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.execs import ExecApi
-from mpirt.kubeapi.http import Api
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation.argv import Invocation
 from mpirt.rsh.ports.chance import jitter, nonce
 from mpirt.rsh.ports.loop import Loop
@@ -28,7 +27,7 @@ from mpirt.rsh.ports.sessionio import SessionIO
 from mpirt.rsh.session import events
 from mpirt.rsh.session.session import Session
 from mpirt.rsh.tasks.task import CONNECT_TIMEOUT, make_task
-from mpirt.rsh.watches.podwatch import OwnWatch
+from mpirt.rsh.watches.podhub import PodHub
 
 if TYPE_CHECKING:
     from mpirt.discover.pods import Pod
@@ -115,7 +114,7 @@ class Remote:
             output,
             namespace=self._namespace,
             pod=pod,
-            follow=partial(OwnWatch, loop, self._dialer, self._namespace),
+            follow=PodHub(loop, self._dialer, self._namespace, None, jitter=jitter).follow,
         )
         running.begin()
         try:

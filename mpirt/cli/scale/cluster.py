@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from mpirt.cli.scale.changes import API_VERSION
 from mpirt.errors import NoPod, Refused, UsageError
-from mpirt.kubeapi.answers import JsonObject, NotFound
-from mpirt.kubeapi.asks import Ask
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import find_endpoint
-from mpirt.kubeapi.http import Api
-from mpirt.kubeapi.wire import escaped
+from mpirt.kubeapi.access.endpoint import find_endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import JsonObject, NotFound
+from mpirt.kubeapi.request.api import Api
+from mpirt.kubeapi.request.asks import Ask
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.request.http1 import escaped
 from mpirt.objects import table, text
 
 # For each request.

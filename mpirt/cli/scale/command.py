@@ -20,7 +20,7 @@ from mpirt.cli.scale.cluster import MPI_JOB, Cluster, Job
 from mpirt.cli.scale.following import Following, Look, look_at_job, look_at_scaler
 from mpirt.cli.scale.progress import Steps, end_of, name_of, refusal
 from mpirt.errors import NoPod, UsageError
-from mpirt.kubeapi.answers import Rejected
+from mpirt.kubeapi.request.answers import Rejected
 
 _TRIES = 5
 _CONFLICT = 409

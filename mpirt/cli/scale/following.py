@@ -15,7 +15,7 @@ import click
 from mpirt.cli.scale.cluster import MPI_JOB, Cluster, Job
 from mpirt.cli.scale.progress import Outcome, Steps, aims_at, end_of, has_workers, is_taken_up, outcome_of
 from mpirt.errors import NoPod, NotReady, Unreachable
-from mpirt.kubeapi.answers import JsonObject, NotFound
+from mpirt.kubeapi.request.answers import JsonObject, NotFound
 
 _PAUSE = 1.0
 # A controller takes a change up at once, unless another one is under way.

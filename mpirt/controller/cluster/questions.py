@@ -23,13 +23,14 @@ from mpirt.controller.cluster.shares import Shares, Turn
 from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 from mpirt.errors import MpirtError
-from mpirt.kubeapi import channels, frames
-from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.kubeapi.asks import Ask, exec_in_pod
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint
-from mpirt.kubeapi.execs import ExecApi, Upgraded
+from mpirt.kubeapi.request import channels
+from mpirt.kubeapi.request import websocket
+from mpirt.kubeapi.request.answers import ProtocolRefused
+from mpirt.kubeapi.request.asks import Ask, exec_in_pod
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 
 _LONGEST = 4096
 _MASK = 4
@@ -83,15 +84,15 @@ def _output(upgraded: Upgraded, deadline: Deadline) -> Output:
 
 
 def _messages(upgraded: Upgraded, deadline: Deadline) -> Iterator[bytes]:
-    reader = frames.FrameReader()
+    reader = websocket.FrameReader()
     for data in _received(upgraded, deadline):
         for event in reader.feed(data):
             match event:
-                case frames.Message(data=message):
+                case websocket.Message(data=message):
                     yield message
-                case frames.Ping(data=ping):
-                    upgraded.stream.write(frames.pong(ping, os.urandom(_MASK)))
-                case frames.Closed():
+                case websocket.Ping(data=ping):
+                    upgraded.stream.write(websocket.pong(ping, os.urandom(_MASK)))
+                case websocket.Closed():
                     return
 
 

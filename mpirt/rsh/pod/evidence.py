@@ -14,7 +14,7 @@ from __future__ import annotations
 from enum import Enum
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.channels import ExitedWith, Failed, Status
+from mpirt.kubeapi.request.channels import ExitedWith, Failed, Status
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.values import Value

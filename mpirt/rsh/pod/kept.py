@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from mpirt.boards.podlist import pod_text
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.objects import table
 
 TYPE_CHECKING = False
@@ -51,16 +51,16 @@ class KeptPods:
         if not self._is_wanted:
             return
         match news.kind:
-            case Kind.SEEN:
+            case NewsKind.SEEN:
                 body = news.pod or {}
                 self._pods[news.name] = table(body, "metadata", "labels"), pod_text(body)
-            case Kind.GONE:
+            case NewsKind.GONE:
                 self._pods.pop(news.name, None)
-            case Kind.LISTED:
+            case NewsKind.LISTED:
                 self._pods = {name: pod for name, pod in self._pods.items() if name in news.names}
                 # The pods of a list that had begun before want() are partly missing.
                 self.is_complete = len(self._pods) == len(news.names)
-            case Kind.REFUSED:
+            case NewsKind.REFUSED:
                 self.forget()
 
     def select(self, watched: str, selectors: Sequence[str]) -> list[str]:

@@ -12,8 +12,8 @@ Kubernetes selects by label, but by no host name, so what no label leads to is l
 from __future__ import annotations
 
 from mpirt.errors import MpirtError, NoPod
-from mpirt.kubeapi.answers import Forbidden, NotFound
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Forbidden, NotFound
 from mpirt.objects import rows, table, text
 from mpirt.values import Value
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
-    from mpirt.kubeapi.answers import JsonObject
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Steps
+    from mpirt.kubeapi.request.answers import JsonObject
 
     class Lists(Protocol):
         """Api.list_steps."""

@@ -11,13 +11,13 @@ import os
 import select
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi import frames
+from mpirt.kubeapi.request import websocket
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.execs import Upgraded
+    from mpirt.kubeapi.request.execs import Upgraded
 
 # How much to read before the rest of the loop gets its turn.
 _READS_PER_STEP = 16
@@ -34,7 +34,7 @@ class ExecLink:
         self.notices_end = False
         """Whether to read on, listening or not, once the other side has closed it: what is here is all."""
         self._stream = upgraded.stream
-        self._reader = frames.FrameReader()
+        self._reader = websocket.FrameReader()
         self._early = upgraded.leftover
         self._closed = False
         self._more = bool(upgraded.leftover)
@@ -59,11 +59,11 @@ class ExecLink:
 
     def send(self, message: bytes) -> None:
         """Queue a message, which flush() sends as one frame."""
-        self._put(frames.binary(message, os.urandom(4)))
+        self._put(websocket.binary(message, os.urandom(4)))
 
     def ping(self) -> None:
         """Ask for a sign of life."""
-        self._write(frames.ping(b"", os.urandom(4)))
+        self._write(websocket.ping(b"", os.urandom(4)))
 
     def flush(self) -> None:
         """Send what can be sent now. If that fails, step() reports the end of the connection."""
@@ -94,7 +94,7 @@ class ExecLink:
     def close(self) -> None:
         """Hang up: with a last frame if it can go at once, for nobody waits for it."""
         if not self._closed:
-            self._write(frames.close(frames.NORMAL, os.urandom(4)))
+            self._write(websocket.close(websocket.NORMAL, os.urandom(4)))
             self._closed = True
             self._stream.close()
 
@@ -125,17 +125,17 @@ class ExecLink:
 
     def _take(
         self,
-        frame: frames.Message | frames.Ping | frames.Pong | frames.Closed,
+        frame: websocket.Message | websocket.Ping | websocket.Pong | websocket.Closed,
         found: list[events.Event],
     ) -> None:
         match frame:
-            case frames.Message(data):
+            case websocket.Message(data):
                 found.append(events.Received(data))
-            case frames.Pong():
+            case websocket.Pong():
                 found.append(events.Pong())
-            case frames.Ping(data):
-                self._write(frames.pong(data, os.urandom(4)))
-            case frames.Closed(code, reason):
+            case websocket.Ping(data):
+                self._write(websocket.pong(data, os.urandom(4)))
+            case websocket.Closed(code, reason):
                 said = " ".join(str(part) for part in (code, reason) if part)
                 self._end(found, f"the server closed it ({said or 'no reason given'})")
 

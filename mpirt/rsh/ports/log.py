@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mpirt.kubeapi.endpoint import Endpoint
+    from mpirt.kubeapi.access.endpoint import Endpoint
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.session.machine import State
 

@@ -7,29 +7,18 @@ Owns: what the end of a look-up is to a session. Imported when the API server kn
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.exchange import Pending
+from mpirt.kubeapi.access.steps import Pending
 from mpirt.rsh.session import events
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from mpirt.kubeapi.exchange import Steps
 
-
-class PodLookup(Pending):
+class PodLookup(Pending[str]):
     """One look-up, by steps that return the pod's name. The owner calls learn() until it returns an event."""
 
-    __slots__ = ("_found",)
-
-    def __init__(self, steps: Steps[str]) -> None:
-        self._found = ""
-        super().__init__(self._see_through(steps))
+    __slots__ = ()
 
     def learn(self) -> events.PodFound | events.NotOpened | None:
         """Do what can be done without waiting; give the outcome once there is one."""
         try:
-            return events.PodFound(self._found) if self.advance() else None
+            return events.PodFound(self.result or "") if self.advance() else None
         except MpirtError as error:
             return events.NotOpened(error)
-
-    def _see_through(self, steps: Steps[str]) -> Steps[None]:
-        self._found = yield from steps

@@ -12,10 +12,10 @@ import os
 import time
 
 from mpirt.errors import ExitCode, MpirtError
-from mpirt.kubeapi.answers import NotFound
-from mpirt.kubeapi.asks import exec_in_pod
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecDial
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import NotFound
+from mpirt.kubeapi.request.asks import exec_in_pod
+from mpirt.kubeapi.request.execs import ExecDial
 from mpirt.rsh.ports.execlink import ExecLink
 from mpirt.rsh.ports.loop import FOR_EVER
 from mpirt.rsh.protocol.greeting import BOOTSTRAP
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
-    from mpirt.kubeapi.execs import ExecApi
+    from mpirt.kubeapi.request.execs import ExecApi
     from mpirt.rsh.pod.lookup import HostName
     from mpirt.rsh.ports.log import Log
     from mpirt.rsh.ports.loop import Loop

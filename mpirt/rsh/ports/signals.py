@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.deadline import Clock
+    from mpirt.kubeapi.access.steps import Clock
 
 MEANT_FOR_THE_COMMAND: dict[int, str] = {
     signal.SIGTERM: "TERM",

@@ -9,7 +9,7 @@ connections; `connect` begins a new one.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
+from mpirt.kubeapi.request.channels import LARGEST_MESSAGE, STDERR, STDOUT, Output
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import Kind
 from mpirt.values import Value

@@ -7,7 +7,7 @@ Owns: what is sent in answer to what, until it is known who is there. No I/O, no
 from __future__ import annotations
 
 from mpirt.errors import PeerError, Unreachable
-from mpirt.kubeapi.channels import Channels, Output, Status
+from mpirt.kubeapi.request.channels import Channels, Output, Status
 from mpirt.rsh.protocol.greeting import Answers, Keepers, greeting, upload
 from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
 from mpirt.values import Value

@@ -20,7 +20,7 @@ import binascii
 from mpirt import names
 from mpirt.errors import PeerError
 from mpirt.keeper import file_name
-from mpirt.kubeapi.channels import STDERR, STDOUT, Output
+from mpirt.kubeapi.request.channels import STDERR, STDOUT, Output
 from mpirt.rsh.protocol.keeperframes import PROTOCOL
 from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere, Marker, parse_marker
 from mpirt.values import Value

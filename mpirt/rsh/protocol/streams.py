@@ -12,7 +12,7 @@ found.
 from __future__ import annotations
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import STDERR, STDOUT, Channels, Output, Status
+from mpirt.kubeapi.request.channels import STDERR, STDOUT, Channels, Output, Status
 from mpirt.rsh.protocol.markers import LONGEST, Marker, parse_marker
 
 TYPE_CHECKING = False

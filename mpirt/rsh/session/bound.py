@@ -8,7 +8,7 @@ Events in, actions out; it never waits.
 from __future__ import annotations
 
 from mpirt.errors import ExitCode, PeerError
-from mpirt.kubeapi.channels import V5, Output, Status
+from mpirt.kubeapi.request.channels import V5, Output, Status
 from mpirt.rsh.pod.liveness import Liveness
 from mpirt.rsh.protocol import markers, wrapper
 from mpirt.rsh.protocol.streams import Part, Streams

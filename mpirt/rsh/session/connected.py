@@ -8,8 +8,8 @@ messages, its silence, how it ended) are dropped with it; the command's stay. No
 from __future__ import annotations
 
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import ProtocolRefused
-from mpirt.kubeapi.channels import V4, V5, Channels, ExitedWith, Status, carries_output
+from mpirt.kubeapi.request.answers import ProtocolRefused
+from mpirt.kubeapi.request.channels import V4, V5, Channels, ExitedWith, Status, carries_output
 from mpirt.rsh.pod.liveness import Liveness, Pace
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, NotAnswered, NotStarted, Say

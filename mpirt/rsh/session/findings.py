@@ -7,12 +7,12 @@ object has to say. evidence.py weighs; this decides when. No I/O.
 
 from __future__ import annotations
 
-from mpirt.kubeapi.channels import ExitedWith
+from mpirt.kubeapi.request.channels import ExitedWith
 from mpirt.rsh.session import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.channels import Status
+    from mpirt.kubeapi.request.channels import Status
     from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict
     from mpirt.rsh.pod.facts import Pod
     from mpirt.rsh.pod.liveness import Pace

@@ -8,7 +8,7 @@ outcome. Events in, actions out; it never waits.
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.channels import Channels, Output
+from mpirt.kubeapi.request.channels import Channels, Output
 from mpirt.rsh.protocol import conversation
 from mpirt.rsh.protocol import keeperframes as frames
 from mpirt.rsh.protocol.keeperframes import EndedBy

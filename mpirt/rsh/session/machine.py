@@ -10,14 +10,14 @@ from __future__ import annotations
 from enum import Enum
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.channels import stdin_messages
+from mpirt.kubeapi.request.channels import stdin_messages
 from mpirt.rsh.session import events
 from mpirt.rsh.session.ending import SIGNALLED, Ending, broken_stdin, broken_stdout
 from mpirt.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mpirt.kubeapi.channels import Status
+    from mpirt.kubeapi.request.channels import Status
     from mpirt.rsh.protocol.keeperframes import Usage
     from mpirt.rsh.session.starting import Task
 

@@ -12,8 +12,8 @@ nothing of the node, for or against it: something on the way may have closed it.
 from __future__ import annotations
 
 from mpirt.errors import ExitCode, MpirtError, NoPod, NoShell, Refused
-from mpirt.kubeapi.answers import ApiError, TimedOut
-from mpirt.kubeapi.channels import Failed
+from mpirt.kubeapi.request.answers import ApiError, TimedOut
+from mpirt.kubeapi.request.channels import Failed
 from mpirt.rsh.pod.evidence import Verdict
 from mpirt.rsh.protocol.entrance import NotStarted
 from mpirt.rsh.session.retry import Next, advice, delay
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpirt.kubeapi.channels import Status
+    from mpirt.kubeapi.request.channels import Status
     from mpirt.rsh.session.holding import Patience
 
 # An attempt must not outlast the patience with a node by much.

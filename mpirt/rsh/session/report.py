@@ -7,7 +7,7 @@ Owns: the steps from TERM to KILL to giving up, and the rules that make an exit 
 from __future__ import annotations
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.channels import ExitedWith, Failed, Status, Succeeded
+from mpirt.kubeapi.request.channels import ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.protocol import wrapper
 from mpirt.rsh.session.ending import LAST_WORD, STATUS_SECONDS, Ending
 

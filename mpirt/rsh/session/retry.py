@@ -15,9 +15,9 @@ from __future__ import annotations
 from enum import Enum
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
-from mpirt.kubeapi.channels import V4, V5, ExitedWith, Failed, Status
-from mpirt.kubeapi.credentials import PluginFailed
+from mpirt.kubeapi.access.credentials import PluginFailed
+from mpirt.kubeapi.request.answers import ApiError, Forbidden, ProtocolRefused, TimedOut
+from mpirt.kubeapi.request.channels import V4, V5, ExitedWith, Failed, Status
 from mpirt.rsh.pod.facts import NAME_ONE
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.values import Value

@@ -20,7 +20,7 @@ whatever that connection still says. `stdin_room` is how much of our own stdin m
 from __future__ import annotations
 
 from mpirt.errors import MpirtError, PeerError
-from mpirt.kubeapi.channels import V4, Output, Status
+from mpirt.kubeapi.request.channels import V4, Output, Status
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.protocol.markers import Hello, Marker
 from mpirt.rsh.session import events

@@ -8,7 +8,7 @@ be repeated without harm, because a wrapper that gets no GO starts nothing.
 from __future__ import annotations
 
 from mpirt.errors import ConfigError, MpirtError, NoPod
-from mpirt.kubeapi.channels import V4
+from mpirt.kubeapi.request.channels import V4
 from mpirt.rsh.pod.liveness import DEFAULT_PACE, Pace
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.rsh.session import events

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mpirt.errors import ExitCode, MpirtError, our_mistake
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.execs import ExecApi
+from mpirt.errors import ExitCode, MpirtError, internal_error
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.execs import ExecApi
 from mpirt.rsh.invocation import launchers
 from mpirt.rsh.invocation.argv import Wants, parse
 from mpirt.rsh.pod.lookup import find_pod
@@ -198,7 +198,7 @@ class Call:
 
     def fail_unforeseen(self, error: Exception) -> None:
         """End it with a line to report. A keeper ends the command itself when its lease is over."""
-        self._fail(our_mistake(error), ExitCode.INTERNAL)
+        self._fail(internal_error(error), ExitCode.INTERNAL)
 
     def signalled(self, number: int) -> None:
         """End it before it has begun."""

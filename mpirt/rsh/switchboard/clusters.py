@@ -15,10 +15,10 @@ from pathlib import Path
 from mpirt.boards.podlist import refusal
 from mpirt.boards.protocol import CLUSTER_VARIABLES, Question
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.answers import ApiError
-from mpirt.kubeapi.credentials import StoredCredentials
-from mpirt.kubeapi.dial import Dialer
-from mpirt.kubeapi.endpoint import Endpoint, find_endpoint
+from mpirt.kubeapi.access.credentials import StoredCredentials
+from mpirt.kubeapi.access.endpoint import Endpoint, find_endpoint
+from mpirt.kubeapi.request.answers import ApiError
+from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.pod.scope import given_scope
 from mpirt.rsh.ports.chance import jitter
 from mpirt.rsh.ports.loop import FOR_EVER, Loop

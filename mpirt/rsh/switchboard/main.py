@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from mpirt import names
 from mpirt.boards.protocol import read_question
-from mpirt.errors import ExitCode, our_mistake
+from mpirt.errors import ExitCode, internal_error
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.switchboard.agentlink import AgentLink
 from mpirt.rsh.switchboard.budget import Budget
@@ -146,7 +146,7 @@ class Switchboard:
         if self._calls.failed(group, error):
             return
         if isinstance(group, AgentLink):
-            group.fail(our_mistake(error), ExitCode.INTERNAL)
+            group.fail(internal_error(error), ExitCode.INTERNAL)
             return
         if group is self._door:
             raise error

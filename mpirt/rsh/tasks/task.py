@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mpirt import names
 from mpirt.errors import UsageError
-from mpirt.kubeapi.channels import V4, V5
+from mpirt.kubeapi.request.channels import V4, V5
 from mpirt.rsh.invocation import seconds
 from mpirt.rsh.invocation.order import SHELL, Order, command_line
 from mpirt.rsh.session.starting import WATCH_AFTER, Task

@@ -12,29 +12,21 @@ the end. So thousands of sessions that begin one after the other cause no list.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Sequence
 
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.podset import PodSetWatch
-from mpirt.kubeapi.watchlink import WatchLink
+from mpirt.kubeapi.access.steps import Clock
+from mpirt.kubeapi.request.dial import Dialer
+from mpirt.kubeapi.watch.link import WatchLink
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
 from mpirt.objects import table, text
-from mpirt.rsh.pod.facts import read_pod
+from mpirt.rsh.pod.facts import Pod, read_pod
 from mpirt.rsh.pod.kept import covers
 from mpirt.rsh.pod.scope import EVERYTHING, scope_of
-from mpirt.rsh.ports.loop import FOR_EVER
+from mpirt.rsh.ports.loop import FOR_EVER, Loop
 from mpirt.rsh.session import events
-from mpirt.rsh.watches.followers import Followed, Follower, Latecomers, Watch
+from mpirt.rsh.watches.followers import Followed, Follower, Hear, Latecomers, Watch, events_of
 from mpirt.rsh.watches.podquestions import PodQuestions
-from mpirt.rsh.watches.podwatch import PodWatchPort, told_by
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from mpirt.kubeapi.deadline import Clock
-    from mpirt.kubeapi.dial import Dialer
-    from mpirt.rsh.pod.facts import Pod
-    from mpirt.rsh.ports.loop import Loop
-    from mpirt.rsh.watches.followers import Hear
 
 # Pods that have a watch of their own beside the common one: more, and something is wrong with the scope.
 _FEW = 8
@@ -141,7 +133,7 @@ class PodHub:
     # What followers want
 
     def look(self, pod: Followed, *, anew: bool) -> None:
-        """Somebody who follows the pod must know at once."""
+        """A session must know of its pod at once."""
         for follower in pod.followers if anew else ():
             self._fresh.pop(follower, None)
         if self._is_refused:
@@ -212,7 +204,7 @@ class PodHub:
         self._late = Latecomers()
 
     def _seek_scope(self, pod: Followed) -> None:
-        """Find out what to watch: by the first pod, if nobody has said it."""
+        """Find out what to watch: by the first pod, if no selector was given."""
         if self._selector is not None:
             self._watch_all(self._selector)
         elif self._scout is None:
@@ -220,7 +212,7 @@ class PodHub:
             self._watch_alone(pod)
 
     def _send_another_scout(self) -> None:
-        """The one before has left, or its pod isn't there: another one may be. If not, who comes next is asked."""
+        """The one before has left, or its pod isn't there. If there is no other, the next one is."""
         self._scout = next((pod for pod in self._pods.values() if pod.own is None), None)
         if self._scout is not None:
             self._watch_alone(self._scout)
@@ -232,7 +224,7 @@ class PodHub:
         self._facts.clear()
         self._loop.touch(self)
         now, origin = self._clock(), self._dialer.endpoint.origin
-        watch = PodSetWatch(self._namespace, selector, now=now, jitter=self._jitter, origin=origin)
+        watch = PodWatch(self._namespace, labels=selector, now=now, jitter=self._jitter, origin=origin)
         self._link = WatchLink(self._dialer, watch, clock=self._clock, is_relied_on=True)
         self._questions.forget()
 
@@ -241,20 +233,20 @@ class PodHub:
     def _common(self, news: News) -> None:
         self._questions.take(news)
         match news.kind:
-            case Kind.SEEN | Kind.GONE:
+            case NewsKind.SEEN | NewsKind.GONE:
                 self._changed(news)
-            case Kind.LISTED:
+            case NewsKind.LISTED:
                 self._synced, self._silent = True, None
                 self._facts = {name: facts for name, facts in self._facts.items() if name in news.names}
                 missing = [pod for pod in self._pods.values() if pod.name not in news.names]
                 self._not_in_the_list(missing, news.asked)
-            case Kind.OPEN:
+            case NewsKind.OPEN:
                 self._silent = None
                 self._is_refused = False
-                for pod in self._without_own(told_by(news)):
+                for pod in self._without_own(events_of(news)):
                     if pod.name in self._facts:
                         self._stop_alone(pod)
-            case Kind.SILENT:
+            case NewsKind.SILENT:
                 self._is_silent(events.ApiSilent(str(news.error)))
             case _:
                 self._synced, self._is_refused = False, True
@@ -262,12 +254,12 @@ class PodHub:
                 for pod in tuple(self._pods.values()):
                     self._watch_alone(pod)
 
-    def _without_own(self, told: list[events.Event]) -> Iterable[Followed]:
+    def _without_own(self, news: list[events.Event]) -> Iterable[Followed]:
         """Tell it to all that have no watch of their own. Gives all pods."""
         found = tuple(self._pods.values())
         for pod in found:
             if pod.own is None:
-                pod.tell(told)
+                pod.tell(news)
         return found
 
     def _is_silent(self, silent: events.ApiSilent) -> None:
@@ -282,7 +274,7 @@ class PodHub:
 
     def _changed(self, news: News) -> None:
         name, body = news.name, news.pod or {}
-        is_gone = news.kind is Kind.GONE
+        is_gone = news.kind is NewsKind.GONE
         facts = None if is_gone else read_pod(body)
         if facts is None:
             self._facts.pop(name, None)
@@ -334,20 +326,16 @@ class PodHub:
             # All of them begin at the same moment, and poll from then on.
             self._next_own = max(now, self._next_own) + 1 / _POLLS_PER_SECOND
             after = self._next_own - now
-        own = PodWatchPort(
-            self._dialer,
-            self._namespace,
-            pod.name,
-            jitter=self._jitter,
-            clock=self._clock,
-            after=after,
-            slowest=self._pace,
-        )
+        watch = PodWatch(
+            self._namespace, name=pod.name, now=now + after, jitter=self._jitter,
+            origin=self._dialer.endpoint.origin, slowest=self._pace,
+        )  # fmt: skip
+        own = WatchLink(self._dialer, watch, clock=self._clock)
         pod.own, pod.own_is_brief = own, is_brief
         self._alone += 1
         self._loop.add(own, lambda: self._step_alone(pod, own), group=own)
 
-    def _look_alone(self, own: PodWatchPort, *, anew: bool) -> None:
+    def _look_alone(self, own: WatchLink, *, anew: bool) -> None:
         own.look(anew=anew)
         self._loop.touch(own)
 
@@ -358,30 +346,30 @@ class PodHub:
             pod.own = None
             self._alone -= 1
 
-    def _step_alone(self, pod: Followed, own: PodWatchPort) -> None:
+    def _step_alone(self, pod: Followed, own: WatchLink) -> None:
         for news in own.step():
             if pod.own is not own:
                 return
             pod.true_as_of = max(pod.true_as_of, _number(own.version))
-            is_answer = news.kind in (Kind.SEEN, Kind.GONE, Kind.HIDDEN)
+            is_answer = news.kind in (NewsKind.SEEN, NewsKind.GONE, NewsKind.HIDDEN)
             if is_answer and pod.own_is_brief:
                 self._stop_alone(pod)
             if self._link is None:
                 self._scouted(pod, news)
-            if news.kind in (Kind.SEEN, Kind.GONE):
-                self._tell(pod, None if news.kind is Kind.GONE else read_pod(news.pod or {}), news.asked)
+            if news.kind in (NewsKind.SEEN, NewsKind.GONE):
+                self._tell(pod, None if news.kind is NewsKind.GONE else read_pod(news.pod or {}), news.asked)
             else:
-                pod.tell(told_by(news))
+                pod.tell(events_of(news))
 
     def _scouted(self, pod: Followed, news: News) -> None:
         """Take what a pod's own watch says for the scope, before there is a common watch."""
-        if news.kind is Kind.SILENT:
-            self._without_own(told_by(news))
-        elif news.kind is Kind.HIDDEN or (news.kind is Kind.GONE and self._alone >= _FEW):
+        if news.kind is NewsKind.SILENT:
+            self._without_own(events_of(news))
+        elif news.kind is NewsKind.HIDDEN or (news.kind is NewsKind.GONE and self._alone >= _FEW):
             self._watch_all(EVERYTHING)
-        elif news.kind is Kind.SEEN:
+        elif news.kind is NewsKind.SEEN:
             self._watch_all(scope_of(news.pod or {}))
-        elif news.kind is Kind.GONE and self._scout is pod:
+        elif news.kind is NewsKind.GONE and self._scout is pod:
             self._send_another_scout()
 
 

@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mpirt.kubeapi.listwatch import News
-    from mpirt.kubeapi.watchlink import WatchLink
+    from mpirt.kubeapi.watch.link import WatchLink
+    from mpirt.kubeapi.watch.listwatch import News
 
 # A watch first tells what has changed since its list, and not when that is over.
 SETTLES = 0.5

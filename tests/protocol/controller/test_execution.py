@@ -14,7 +14,7 @@ from mpirt.controller.cluster.link import Away
 from mpirt.controller.cluster.questions import COMMAND, Output, PodExecutor, Questions
 from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
-from mpirt.kubeapi.endpoint import Endpoint
+from mpirt.kubeapi.access.endpoint import Endpoint
 from tests.apiserver.channel import SUCCESS, V4, Channel, exit_status, internal_error
 from tests.apiserver.faults import Hangup, Silence, Status
 from tests.apiserver.peer import Peer

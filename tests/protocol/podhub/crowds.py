@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from mpirt.kubeapi.dial import Dialer
+from mpirt.kubeapi.request.dial import Dialer
 from mpirt.rsh.ports.loop import Loop
 from mpirt.rsh.session import events
 from mpirt.rsh.watches.followers import Follower

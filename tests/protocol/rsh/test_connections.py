@@ -121,7 +121,7 @@ BEFORE_GO = [
             ("pod w-0 ended before its shell said a word", "the server closed it (1000)")),
     lasting("reset before HELLO", opened(Peer(ends_with(End.RESET))), 244, ("pod w-0", "said a word")),
     lasting("garbage before HELLO", opened(Peer(ends_with(End.GARBAGE))), 244,
-            ("pod w-0", "a WebSocket frame that can't be")),
+            ("pod w-0", "invalid WebSocket frame header")),
     lasting("half-open before HELLO", opened(Peer(ends_with(End.HANG))), 244,
             ("no shell in pod w-0 answered",), execs=1),
     Case("no shell before HELLO", opened(Peer(status_first(NO_SHELL))), 252,
@@ -155,7 +155,7 @@ AFTER_GO = [
     Case("a reset", opened(Shell(cut=Cut(b"out", End.RESET, STDOUT, after=True))), 250,
          ("the connection to pod w-0 was lost",), b"out", runs=None, command=HOLDS),
     Case("garbage", opened(Shell(cut=Cut(b"out", End.GARBAGE, STDOUT, after=True))), 250,
-         ("the connection to pod w-0 was lost", "a WebSocket frame that can't be"), b"out", runs=None,
+         ("the connection to pod w-0 was lost", "invalid WebSocket frame header"), b"out", runs=None,
          command=HOLDS),
     Case("a channel that nobody has", opened(Peer(Wrapper(b"%" + START + b"\n", then=on_channel_9))), 3,
          output=b"out"),
@@ -204,7 +204,7 @@ AFTER_GO = [
 # What stands before the offence in the same frame or record is not shown yet.
 WITH_OUTPUT_BEFORE = [
     Case("garbage in the same breath", opened(Peer(Wrapper(b"%" + START + b"\n", then=garbage_at_once))), 250,
-         ("a WebSocket frame that can't be",), b"out"),
+         ("invalid WebSocket frame header",), b"out"),
     Case("a marker that is none", opened(Peer(Wrapper(b"%" + START + b"\n", then=a_bad_marker))), 245,
          ("which is no marker",), b"out"),
 ]

@@ -10,8 +10,8 @@ from mpirt.discover.discovery import Found, LeftOut
 from mpirt.discover.patience import Patience, ask, missing
 from mpirt.errors import ConfigError, MpirtError, NoPod, NotReady, PeerError, Refused, SpecError, UsageError
 from mpirt.hosts import Host
-from mpirt.kubeapi.answers import Failure, Overloaded, TimedOut
-from mpirt.kubeapi.deadline import Deadline
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request.answers import Failure, Overloaded, TimedOut
 
 NONE = Found((), (LeftOut("w-0", "Pending"),))
 ONE = Found((Host("w-0", 1),), ())

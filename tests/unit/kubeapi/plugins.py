@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mpirt.fields import FileFields as Fields
-from mpirt.kubeapi.plugin import ClusterInfo, PluginCredentials, plugin_source
+from mpirt.kubeapi.access.plugin import ClusterInfo, PluginCredentials, plugin_source
 
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "TMPDIR": "/nowhere"}

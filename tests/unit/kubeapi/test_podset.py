@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import ConnectionLost
-from mpirt.kubeapi.listwatch import Kind, News
-from mpirt.kubeapi.podset import PodSetWatch
+from mpirt.kubeapi.request.answers import ConnectionLost
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
+from mpirt.kubeapi.watch.pods import PodWatch
+from tests.unit.kubeapi.watches import WATCHING, answer, asked, event, no
 
-PODS = "/api/v1/namespaces/ml/pods"
 FIRST = "?labelSelector=job%3Da&limit=250"
 WATCH = "?watch=true&labelSelector=job%3Da&resourceVersion={}&timeoutSeconds=240&allowWatchBookmarks=true"
-WATCHING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def pods(*, labels: str = "job=a", jitter: float = 0.0) -> PodSetWatch:
-    return PodSetWatch("ml", labels, now=100.0, jitter=lambda: jitter, origin="the test")
+def pods(*, labels: str = "job=a", jitter: float = 0.0) -> PodWatch:
+    return PodWatch("ml", labels=labels, now=100.0, jitter=lambda: jitter, origin="the test")
 
 
 def pod(name: str, version: int = 5) -> dict[str, Any]:
@@ -31,29 +29,11 @@ def page(*names: str, version: int = 7, after: str = "") -> bytes:
     return answer({"kind": "PodList", "metadata": metadata, "items": [pod(name) for name in names]})
 
 
-def answer(body: object, status: int = 200, headers: bytes = b"") -> bytes:
-    text = json.dumps(body).encode()
-    return b"HTTP/1.1 %d X\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(text), text)
-
-
-def no(status: int, headers: bytes = b"") -> bytes:
-    return answer({"kind": "Status", "code": status, "message": "no"}, status, headers)
-
-
-def event(kind: str, thing: object) -> bytes:
-    line = json.dumps({"type": kind, "object": thing}).encode() + b"\n"
-    return b"%x\r\n%b\r\n" % (len(line), line)
-
-
-def asked(made: PodSetWatch, now: float) -> str:
-    return made.ask(now).target.removeprefix(PODS)
-
-
-def told(news: list[News]) -> list[tuple[Kind, str, str]]:
+def told(news: list[News]) -> list[tuple[NewsKind, str, str]]:
     return [(piece.kind, piece.name, piece.version) for piece in news]
 
 
-def listed(*names: str, jitter: float = 0.0) -> PodSetWatch:
+def listed(*names: str, jitter: float = 0.0) -> PodWatch:
     """One that has listed these at 100.0."""
     made = pods(jitter=jitter)
     made.ask(100.0)
@@ -61,11 +41,11 @@ def listed(*names: str, jitter: float = 0.0) -> PodSetWatch:
     return made
 
 
-def watching(*names: str) -> PodSetWatch:
+def watching(*names: str) -> PodWatch:
     """One whose watch has begun at 100.0."""
     made = listed(*names)
     made.ask(100.0)
-    assert made.receive(WATCHING, 100.0) == [News(Kind.OPEN)]
+    assert made.receive(WATCHING, 100.0) == [News(NewsKind.OPEN)]
     return made
 
 
@@ -84,12 +64,16 @@ class TestTheList:
 
         first = asked(made, 100.0)
         news = made.receive(page("a", "b", after="t/1"), 101.0)
-        assert (first, told(news), made.due) == (FIRST, [(Kind.SEEN, "a", "7"), (Kind.SEEN, "b", "7")], 101.0)
+        assert (first, told(news), made.due) == (
+            FIRST,
+            [(NewsKind.SEEN, "a", "7"), (NewsKind.SEEN, "b", "7")],
+            101.0,
+        )
 
         second = asked(made, 101.0)
         news = made.receive(page("c", version=9), 102.0)
         assert second == f"{FIRST}&continue=t%2F1"
-        assert told(news) == [(Kind.SEEN, "c", "7"), (Kind.LISTED, "", "7")]
+        assert told(news) == [(NewsKind.SEEN, "c", "7"), (NewsKind.LISTED, "", "7")]
         assert (news[0].pod, news[1].names) == (pod("c"), frozenset("abc"))
 
     def test_is_of_all_pods_without_labels(self) -> None:
@@ -102,7 +86,7 @@ class TestTheList:
         made = pods()
         made.ask(100.0)
 
-        assert told(made.receive(page(), 100.0)) == [(Kind.LISTED, "", "7")]
+        assert told(made.receive(page(), 100.0)) == [(NewsKind.LISTED, "", "7")]
 
     def test_begins_anew_when_its_token_expires(self) -> None:
         made = pods(jitter=1.0)
@@ -122,7 +106,7 @@ class TestTheList:
             made.ask(100.0)
             news.append([piece.kind for piece in made.receive(no(410), 100.0)])
 
-        assert news == [[]] * 5 + [[Kind.SILENT]]
+        assert news == [[]] * 5 + [[NewsKind.SILENT]]
 
     def test_that_goes_round_in_a_circle_begins_anew(self) -> None:
         made = pods()
@@ -132,7 +116,7 @@ class TestTheList:
 
         (news,) = made.receive(page("b", after="t"), 100.0)
 
-        assert (news.kind, type(news.error)) == (Kind.SILENT, PeerError)
+        assert (news.kind, type(news.error)) == (NewsKind.SILENT, PeerError)
         assert asked(made, 101.0) == FIRST
 
     def test_goes_on_with_the_page_that_was_lost(self) -> None:
@@ -143,7 +127,7 @@ class TestTheList:
 
         (news,) = made.failed(ConnectionLost("lost"), 101.0)
 
-        assert news.kind is Kind.SILENT
+        assert news.kind is NewsKind.SILENT
         assert asked(made, 102.0) == f"{FIRST}&continue=t"
         assert made.receive(page("b"), 102.0)[-1].names == frozenset("ab")
 
@@ -153,7 +137,7 @@ class TestTheList:
 
         (news,) = made.receive(no(429, b"Retry-After: 7\r\n"), 100.0)
 
-        assert (news.kind, made.due) == (Kind.SILENT, 107.0)
+        assert (news.kind, made.due) == (NewsKind.SILENT, 107.0625)
 
     def test_is_given_up_after_ten_seconds(self) -> None:
         made = pods()
@@ -170,7 +154,7 @@ class TestEvents:
 
         news = made.receive(event("MODIFIED", pod("a", 8)) + event("DELETED", pod("b", 9)), 101.0)
 
-        assert told(news) == [(Kind.SEEN, "a", "8"), (Kind.GONE, "b", "9")]
+        assert told(news) == [(NewsKind.SEEN, "a", "8"), (NewsKind.GONE, "b", "9")]
         assert news[1].pod == pod("b", 9)
 
     def test_that_are_bookmarks_say_where_to_go_on(self) -> None:
@@ -178,7 +162,7 @@ class TestEvents:
 
         assert made.receive(event("BOOKMARK", pod("", 12)), 101.0) == []
         (news,) = made.eof(200.0)
-        assert (news.kind, asked(made, 201.0)) == (Kind.SILENT, WATCH.format(12))
+        assert (news.kind, asked(made, 201.0)) == (NewsKind.SILENT, WATCH.format(12))
         assert made.version == "12"
 
     def test_that_say_410_mean_a_new_list_and_are_no_news(self) -> None:
@@ -196,7 +180,7 @@ class TestARefusal:
 
         (news,) = made.receive(no(status), 100.0)
 
-        assert (news.kind, made.due) == (Kind.REFUSED, 175.0)
+        assert (news.kind, made.due) == (NewsKind.REFUSED, 175.0)
 
     def test_of_the_watch_means_a_new_list_after_a_minute(self) -> None:
         made = listed("a")
@@ -204,7 +188,7 @@ class TestARefusal:
 
         (news,) = made.receive(no(403), 100.0)
 
-        assert (news.kind, made.due, asked(made, 160.0)) == (Kind.REFUSED, 160.0, FIRST)
+        assert (news.kind, made.due, asked(made, 160.0)) == (NewsKind.REFUSED, 160.0, FIRST)
 
     def test_of_a_token_begins_the_list_anew(self) -> None:
         made = pods()
@@ -214,7 +198,7 @@ class TestARefusal:
 
         (news,) = made.receive(no(400), 100.0)
 
-        assert (news.kind, asked(made, 101.0)) == (Kind.SILENT, FIRST)
+        assert (news.kind, asked(made, 101.0)) == (NewsKind.SILENT, FIRST)
 
 
 class TestALook:

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from mpirt.errors import ConfigError
-from mpirt.kubeapi.credentials import Secret
-from mpirt.kubeapi.endpoint import environment_proxy, in_cluster
-from mpirt.kubeapi.kubeconfig import from_kubeconfigs
-from mpirt.kubeapi.proxies import Proxy, is_excluded, read_proxy
+from mpirt.kubeapi.access.credentials import Secret
+from mpirt.kubeapi.access.endpoint import Proxy, environment_proxy, in_cluster
+from mpirt.kubeapi.access.kubeconfig import from_kubeconfigs
+from mpirt.kubeapi.access.proxies import is_excluded, read_proxy
 
 ENVIRON = {"HTTPS_PROXY": "http://proxy.example:3128"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.wire import Head, ResponseReader, escaped, query, request
+from mpirt.kubeapi.request.http1 import Head, ResponseReader, escaped, query, request
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (

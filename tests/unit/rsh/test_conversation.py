@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import Output, stdin_messages
+from mpirt.kubeapi.request.channels import Output, stdin_messages
 from mpirt.rsh.protocol.conversation import (
     Answer,
     Attached,

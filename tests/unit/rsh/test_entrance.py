@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import Succeeded
+from mpirt.kubeapi.request.channels import Succeeded
 from mpirt.rsh.protocol.entrance import Entrance, KeeperFound, NoKeeper, NoSession, Say
 from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
 from tests.unit.rsh.sessions import NONCE, SUCCESS, err, marker, out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.channels import ExitedWith, Failed, Succeeded
+from mpirt.kubeapi.request.channels import ExitedWith, Failed, Succeeded
 from mpirt.rsh.pod.evidence import Facts, KeeperGone, Verdict, judge, judge_pod
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import DEAD_AFTER

@@ -13,7 +13,7 @@ import pytest
 import mpirt.keeper
 from images import build
 from mpirt.errors import PeerError
-from mpirt.kubeapi.channels import Output
+from mpirt.kubeapi.request.channels import Output
 from mpirt.rsh.protocol.greeting import BOOTSTRAP, Answers, Keepers, greeting, upload
 from mpirt.rsh.protocol.markers import Gone, Hello, KeeperHere
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
+from mpirt.kubeapi.request.answers import ConnectionLost, Failure, Overloaded, ServerFailed, TimedOut
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.session.ending import Grace
 from mpirt.rsh.session.events import (

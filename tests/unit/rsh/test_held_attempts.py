@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import Failure, ProtocolRefused, ServerFailed
-from mpirt.kubeapi.credentials import PluginFailed
+from mpirt.kubeapi.access.credentials import PluginFailed
+from mpirt.kubeapi.request.answers import Failure, ProtocolRefused, ServerFailed
 from mpirt.rsh.protocol.greeting import Keepers, greeting, upload
 from mpirt.rsh.session.events import (
     ApiAnswers,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, ServerFailed
+from mpirt.kubeapi.request.answers import ConnectionLost, Failure, ServerFailed
 from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mpirt.errors import NoPod, Refused
-from mpirt.kubeapi.answers import Failure, Forbidden, JsonObject, NotFound, TimedOut
-from mpirt.kubeapi.deadline import Deadline
-from mpirt.kubeapi.exchange import run
+from mpirt.kubeapi.access.steps import Deadline, run
+from mpirt.kubeapi.request.answers import Failure, Forbidden, JsonObject, NotFound, TimedOut
 from mpirt.rsh.pod.lookup import (
     Ambiguous,
     Candidate,
@@ -23,7 +22,7 @@ from mpirt.rsh.pod.lookup import (
 )
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.exchange import Steps
+    from mpirt.kubeapi.access.steps import Steps
 
 LIVING = "status.phase!=Failed,status.phase!=Succeeded"
 

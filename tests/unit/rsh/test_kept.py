@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.rsh.pod.kept import KeptPods, covers
 
 JOB = "mpirt.dev/job=a"
@@ -15,11 +15,11 @@ JOB = "mpirt.dev/job=a"
 
 def seen(name: str, **labels: str) -> News:
     body: dict[str, Any] = {"metadata": {"name": name, "labels": labels}}
-    return News(Kind.SEEN, body, name=name)
+    return News(NewsKind.SEEN, body, name=name)
 
 
 def listed(*names: str) -> News:
-    return News(Kind.LISTED, names=frozenset(names))
+    return News(NewsKind.LISTED, names=frozenset(names))
 
 
 def kept(*news: News, is_wanted: bool = True) -> KeptPods:
@@ -64,8 +64,8 @@ class TestPods:
 
     def test_that_are_gone_are_dropped(self) -> None:
         found = kept(seen("w-0"), seen("w-1"), seen("w-2"), listed("w-0", "w-1", "w-2"))
-        found.take(News(Kind.GONE, name="w-0"))
-        found.take(News(Kind.GONE, name="unknown"))
+        found.take(News(NewsKind.GONE, name="w-0"))
+        found.take(News(NewsKind.GONE, name="unknown"))
         assert names(found) == ["w-1", "w-2"]
 
         found.take(listed("w-2"))
@@ -80,17 +80,17 @@ class TestPods:
         assert json.loads(pod)["metadata"]["labels"] == {"app": "x"}
 
     def test_that_may_not_be_listed_any_more_are_dropped(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"), News(Kind.REFUSED))
+        found = kept(seen("w-0"), listed("w-0"), News(NewsKind.REFUSED))
 
         assert (names(found), found.is_complete) == ([], False)
 
     def test_stay_while_the_server_is_silent(self) -> None:
-        found = kept(seen("w-0"), listed("w-0"), News(Kind.SILENT), News(Kind.OPEN))
+        found = kept(seen("w-0"), listed("w-0"), News(NewsKind.SILENT), News(NewsKind.OPEN))
 
         assert (names(found), found.is_complete) == (["w-0"], True)
 
     def test_without_a_body_are_pods(self) -> None:
-        found = kept(News(Kind.SEEN, name="w-0"), listed("w-0"))
+        found = kept(News(NewsKind.SEEN, name="w-0"), listed("w-0"))
 
         assert found.is_complete
 

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from mpirt.kubeapi.listwatch import Kind, News
+from mpirt.kubeapi.watch.listwatch import News, NewsKind
 from mpirt.rsh.watches.podquestions import PodQuestions
 
 if TYPE_CHECKING:
-    from mpirt.kubeapi.watchlink import WatchLink
+    from mpirt.kubeapi.watch.link import WatchLink
 
 SELECTOR = "app=x"
 
@@ -37,12 +37,12 @@ def test_an_answer_waits_until_all_that_has_come_is_read() -> None:
     questions, answers = PodQuestions(), list[bytes]()
     questions.ask((SELECTOR,), answers.append)
     step(questions, Link(has_more=False))
-    seen = [News(Kind.SEEN, {"metadata": {"name": name}}, name=name) for name in ("w-0", "w-1")]
-    step(questions, Link(has_more=False), *seen, News(Kind.LISTED, names=frozenset({"w-0", "w-1"})))
+    seen = [News(NewsKind.SEEN, {"metadata": {"name": name}}, name=name) for name in ("w-0", "w-1")]
+    step(questions, Link(has_more=False), *seen, News(NewsKind.LISTED, names=frozenset({"w-0", "w-1"})))
 
     questions.ask((SELECTOR,), answers.append)
     step(questions, Link(has_more=True))
     assert (questions.are_waiting, len(answers)) == (True, 1)
-    step(questions, Link(has_more=False), News(Kind.GONE, name="w-0"))
+    step(questions, Link(has_more=False), News(NewsKind.GONE, name="w-0"))
 
     assert [pod["metadata"]["name"] for pod in json.loads(answers[1])["pods"]] == ["w-1"]

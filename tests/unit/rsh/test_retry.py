@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from mpirt.errors import ConfigError, MpirtError, NoPod, NoShell, PeerError, Refused, Unreachable
-from mpirt.kubeapi.answers import (
+from mpirt.kubeapi.access.credentials import PluginFailed
+from mpirt.kubeapi.request.answers import (
     ApiError,
     ConnectionLost,
     Failure,
@@ -21,8 +22,7 @@ from mpirt.kubeapi.answers import (
     Unauthorized,
     Untrusted,
 )
-from mpirt.kubeapi.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
-from mpirt.kubeapi.credentials import PluginFailed
+from mpirt.kubeapi.request.channels import V4, V5, ExitedWith, Failed, Status, Succeeded
 from mpirt.rsh.protocol.entrance import NotAnswered, NotStarted
 from mpirt.rsh.session.retry import Again, Attempts, GiveUp, Next, advice, not_started
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, ProtocolRefused, Rejected, Unauthorized
+from mpirt.kubeapi.request.answers import ConnectionLost, Failure, ProtocolRefused, Rejected, Unauthorized
 from mpirt.rsh.invocation.order import Order
 from mpirt.rsh.pod.facts import Pod
 from mpirt.rsh.pod.liveness import Pace

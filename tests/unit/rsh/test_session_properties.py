@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpirt.errors import ExitCode
-from mpirt.kubeapi.answers import ConnectionLost, Failure, NotFound, ProtocolRefused, Rejected
+from mpirt.kubeapi.request.answers import ConnectionLost, Failure, NotFound, ProtocolRefused, Rejected
 from mpirt.rsh.session.events import (
     ApiAnswers,
     ApiSilent,

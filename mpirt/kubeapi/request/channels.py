@@ -11,14 +11,11 @@ be unfinished.
 
 from __future__ import annotations
 
-from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import one_line
-from mpirt.kubeapi.jsontext import parse_json
-from mpirt.values import Value
+import json
+from collections.abc import Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from mpirt.errors import PeerError, one_line
+from mpirt.values import Value
 
 # On v4 the API server passes bytes through, so that a ping is answered on the node; on v5 it answers itself.
 V4 = "v4.channel.k8s.io"
@@ -114,7 +111,7 @@ class Channels:
             self._status, self._told = b"", True
             return Succeeded()
         try:
-            body = parse_json(self._status)
+            body = json.loads(self._status)
         except (ValueError, RecursionError):
             return None
         self._status, self._told = b"", True

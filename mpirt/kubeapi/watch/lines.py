@@ -6,9 +6,10 @@ Owns: lines, their bound, and what a line may say.
 
 from __future__ import annotations
 
+import json
+
 from mpirt.errors import PeerError
-from mpirt.kubeapi.answers import JsonObject
-from mpirt.kubeapi.jsontext import parse_json
+from mpirt.kubeapi.request.answers import JsonObject
 from mpirt.values import Value
 
 # etcd holds objects up to 1.5 MiB, and JSON may be twice as long as what it stores.
@@ -68,7 +69,7 @@ def resource_version(value: JsonObject) -> str:
 
 def _parse(line: bytes) -> RawEvent:
     try:
-        value = parse_json(line)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise PeerError(f"an event of the watch is not JSON ({len(line)} bytes)") from error
     kind, thing = (value.get("type"), value.get("object")) if isinstance(value, dict) else (None, None)

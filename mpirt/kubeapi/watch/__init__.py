@@ -1,0 +1,1 @@
+"""Lists, and watches from there."""
