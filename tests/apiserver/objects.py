@@ -6,7 +6,6 @@ Owns: HTTP. What TLS and credentials do wrong is tested with server.py. start() 
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import socket

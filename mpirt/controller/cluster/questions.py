@@ -23,13 +23,12 @@ from mpirt.controller.cluster.shares import Shares, Turn
 from mpirt.controller.model.actions import Answer, Question
 from mpirt.controller.model.spec import JobKey
 from mpirt.errors import MpirtError
-from mpirt.kubeapi.request import channels
-from mpirt.kubeapi.request import websocket
+from mpirt.kubeapi.access.endpoint import Endpoint
+from mpirt.kubeapi.access.steps import Deadline
+from mpirt.kubeapi.request import channels, websocket
 from mpirt.kubeapi.request.answers import ProtocolRefused
 from mpirt.kubeapi.request.asks import Ask, exec_in_pod
-from mpirt.kubeapi.access.steps import Deadline
 from mpirt.kubeapi.request.dial import Dialer
-from mpirt.kubeapi.access.endpoint import Endpoint
 from mpirt.kubeapi.request.execs import ExecApi, Upgraded
 
 _LONGEST = 4096

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from mpirt.errors import ConfigError
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.credentials import (
     CredentialSource,
     PemFile,
@@ -29,7 +30,6 @@ from mpirt.kubeapi.access.credentials import (
     as_token,
 )
 from mpirt.kubeapi.access.endpoint import HTTPS_PORT, Endpoint, Proxy, as_host, environment_proxy
-from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.plugin import ClusterInfo, plugin_source
 from mpirt.kubeapi.access.proxies import read_proxy
 from mpirt.values import Value

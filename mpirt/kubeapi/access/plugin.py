@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mpirt.errors import ConfigError, one_line
+from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.credentials import (
     Certificate,
     Credentials,
@@ -28,7 +29,6 @@ from mpirt.kubeapi.access.credentials import (
     Secret,
     as_token,
 )
-from mpirt.fields import FileFields as Fields
 from mpirt.kubeapi.access.steps import Deadline, Steps, Wait
 from mpirt.values import Value
 

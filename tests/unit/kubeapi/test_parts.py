@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mpirt.errors import ConfigError, MpirtError, PeerError, Unreachable, one_line
-from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemText, Secret, StoredCredentials
 from mpirt.fields import FileFields as Fields
+from mpirt.kubeapi.access.credentials import Certificate, Credentials, PemText, Secret, StoredCredentials
 from mpirt.kubeapi.access.steps import Deadline, run
 from mpirt.kubeapi.request.answers import Failure, TimedOut, failure_error, read_failure, status_failure
 from mpirt.kubeapi.request.asks import get_pod, list_pods
