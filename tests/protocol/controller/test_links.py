@@ -105,7 +105,7 @@ def test_the_same_credentials_are_not_sent_twice(server: ObjectServer, link: Lin
 def test_a_replaced_ca_is_read_after_a_connection_that_it_did_not_verify(
     server: ObjectServer, authority: Authority, tmp_path: Path
 ) -> None:
-    ca = tmp_path / "ca.crt"
+    ca = tmp_path / "replaced.crt"
     ca.write_text(Authority().ca)
     cluster: dict[str, Any] = {"certificate-authority-data": "", "certificate-authority": str(ca)}
     link = connect(rewritten(server.kubeconfig(tmp_path), **cluster), count=Metrics().called)
