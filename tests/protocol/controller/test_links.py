@@ -107,7 +107,7 @@ def test_a_replaced_ca_is_read_after_a_connection_that_it_did_not_verify(
 ) -> None:
     ca = tmp_path / "replaced.crt"
     ca.write_text(Authority().ca)
-    cluster: dict[str, Any] = {"certificate-authority-data": "", "certificate-authority": str(ca)}
+    cluster: dict[str, Any] = {"certificate-authority": str(ca)}
     link = connect(rewritten(server.kubeconfig(tmp_path), **cluster), count=Metrics().called)
     with pytest.raises(Away, match="certificate verify failed"):
         pods(link)
